@@ -1,0 +1,58 @@
+"""The error tree, split by who can act; it knows nothing of MCP, SQL or HTTP.
+
+SwarmMemoryError
+├── InputError              the caller: change the arguments
+│   └── NotFoundError       the caller: nothing has this id in this scope
+├── ConfigError             the operator: change a setting, a file or the installation
+├── StorageError            the database refused or could not be reached
+│   ├── StoreBusy           another process held the writer lock past the deadline
+│   ├── StoreReadOnly       the file or its folder cannot be written
+│   └── StoreUntrusted      the file is not (or not only) a bank of ours; it was not touched
+└── ModelError              a chat model or embedding endpoint
+    ├── ModelUnavailable    could not be reached in its time limit; trying later may help
+    └── ModelAnswerInvalid  answered, but with something that must not be used
+"""
+
+
+class SwarmMemoryError(Exception):
+    """Base of all errors of swarm-memory. The message tells what to change."""
+
+
+class InputError(SwarmMemoryError):
+    """An argument is wrong; the message names it and what it may be."""
+
+
+class NotFoundError(InputError):
+    """No row with this id in the caller's scope."""
+
+
+class ConfigError(SwarmMemoryError):
+    """A setting, a file or the installation is wrong; the operator can mend it."""
+
+
+class StorageError(SwarmMemoryError):
+    """The database refused an operation; nothing was half written."""
+
+
+class StoreBusy(StorageError):
+    """The writer lock was not free before the deadline; nothing was written."""
+
+
+class StoreReadOnly(StorageError):
+    """The database can be read and not written."""
+
+
+class StoreUntrusted(StorageError):
+    """The file is not a bank of ours, or of a newer version; it was left untouched."""
+
+
+class ModelError(SwarmMemoryError):
+    """A chat model or an embedding endpoint failed."""
+
+
+class ModelUnavailable(ModelError):
+    """The endpoint was not reached, or gave no answer in its time limit."""
+
+
+class ModelAnswerInvalid(ModelError):
+    """The endpoint answered with something that must not be used."""

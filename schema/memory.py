@@ -1,0 +1,130 @@
+"""The distilled unit: a memory item, where it came from, and what a search for it gives."""
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
+from swarm_memory.schema.verdict import Judge
+
+Outcome = Literal["Success", "Failure"]
+MemoryStatus = Literal["active", "quarantined", "archived"]
+Distiller = Literal["model", "agent", "extractive", "user", "imported"]
+
+MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
+
+
+class MemoryDraft(Model):
+    """What a distiller proposes: the three texts of the paper's memory item, with tags."""
+
+    title: str = Field(min_length=3, max_length=MAX_TITLE)
+    description: str = Field(default="", max_length=MAX_DESCRIPTION)
+    """One sentence: when this is of use."""
+    content: str = Field(min_length=3, max_length=MAX_CONTENT)
+    """The strategy: numbered steps, one line each."""
+    tags: tuple[str, ...] = Field(default=(), max_length=20)
+    domain: str | None = Field(default=None, max_length=200)
+    evidence: tuple[str, ...] = ()
+    """Ids of the steps of the trajectory that it was drawn from."""
+
+    @field_validator("title", "content")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be blank")
+        return value.strip()
+
+
+class Provenance(Model):
+    """Where a memory item came from."""
+
+    task_id: str | None = None
+    trajectory_id: str | None = None
+    agent_id: str | None = None
+    evidence: tuple[str, ...] = ()
+    judge: Judge | None = None
+    distiller: Distiller = "extractive"
+    prompt_hash: str | None = None
+    model: str | None = None
+    run_id: str | None = None
+    """The learn, import or MaTTS run that made it: what can be undone as a whole."""
+    imported_from: str | None = None
+
+
+class MemoryItem(Model):
+    """One memory in the bank."""
+
+    id: str
+    scope: Scope
+    title: str
+    description: str = ""
+    content: str
+    tags: tuple[str, ...] = ()
+    domain: str | None = None
+    outcome: Outcome = "Success"
+    """Success: a strategy. Failure: a guardrail."""
+    confidence: Unit
+    usage_count: int = Field(default=0, ge=0)
+    created_at: Timestamp
+    last_used: Timestamp | None = None
+    status: MemoryStatus = "active"
+    status_reason: str | None = None
+    provenance: Provenance = Provenance()
+
+    @property
+    def embedding_text(self) -> str:
+        """The text that is embedded: title, description, content."""
+        return "\n".join(part for part in (self.title, self.description, self.content) if part)
+
+
+class ScoreParts(Model):
+    """How a score came to be; every number from 0 to 1 but `diversity_penalty` and the raw legs."""
+
+    relevance: Unit
+    recency: Unit
+    confidence: Unit
+    diversity_penalty: float = 0.0
+    """δ · the greatest cosine to an item chosen before; subtracted."""
+    cosine: float | None = None
+    """Vector leg; None where that leg did not find the item."""
+    keyword: float | None = None
+    """Keyword leg (BM25, higher is better); None where that leg did not find the item."""
+
+
+class ScoredMemory(Model):
+    """A memory item with its score and the parts of it."""
+
+    item: MemoryItem
+    score: float
+    parts: ScoreParts
+
+
+class NearMiss(Model):
+    """What came nearest when nothing fitted."""
+
+    id: str
+    title: str
+    cosine: float | None
+    keyword_coverage: float
+
+
+Leg = Literal["vector", "exact_scan", "keyword"]
+
+
+class Retrieval(Model):
+    """The answer of `retrieve_memories`."""
+
+    retrieval_id: str
+    query: str
+    memories: tuple[ScoredMemory, ...]
+    preamble: str
+    """What goes into the agent's prompt; empty when nothing fits."""
+    reason: str | None = None
+    """Why the answer is empty or short."""
+    nearest: NearMiss | None = None
+    legs: tuple[Leg, ...]
+    """The legs that answered."""
+    embedder: str
+    notices: tuple[str, ...] = ()
+    """What was less than usual: items not reachable in this embedder's space, no sqlite-vec …"""
+    latency_ms: float

@@ -1,0 +1,148 @@
+"""Every setting with its default and its meaning; where a value comes from is the server's business."""
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+
+from swarm_memory.schema.base import Model, Unit
+
+
+class RetrieveSettings(Model):
+    """How the bank is searched and scored."""
+
+    k: int = Field(default=3, ge=1, le=50)
+    alpha: Unit = 0.65
+    """Weight of relevance."""
+    beta: Unit = 0.15
+    """Weight of recency."""
+    gamma: Unit = 0.20
+    """Weight of confidence."""
+    delta: Unit = 0.10
+    """Weight of the diversity penalty (MMR): subtracted, times the greatest cosine to a chosen item."""
+    recency_half_life_days: float = Field(default=45.0, gt=0)
+    duplicate_threshold: Unit = 0.87
+    fusion: Literal["convex", "rrf"] = "convex"
+    vector_weight: Unit | None = None
+    """Share of the vector leg in the convex fusion; the embedder's calibrated value when not set."""
+    rrf_k: int = Field(default=60, ge=1)
+    pool_factor: int = Field(default=5, ge=1, le=100)
+    pool_floor: int = Field(default=50, ge=1, le=2000)
+    """Each leg gives max(pool_factor · k, pool_floor) candidates."""
+    min_cosine: Unit | None = None
+    """Relevance floor on the cosine; the embedder's calibrated value when not set."""
+    min_keyword_coverage: Unit = 0.35
+    """Relevance floor on the idf-weighted share of the query's tokens that an item holds."""
+    project_preference: Unit = 0.05
+    """Taken off the score of a global item, so that the project's own comes first."""
+    token_budget: int = Field(default=600, ge=50, le=8000)
+    """Tokens of the preamble at most; it never has more than 9,000 characters."""
+
+
+class JudgeSettings(Model):
+    """How a trajectory is judged."""
+
+    model: str | None = None
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    min_confidence: Unit = 0.6
+    """An evidence verdict less sure than this is Undecided."""
+
+
+class DistillSettings(Model):
+    """What is drawn from a trajectory."""
+
+    max_items_per_traj: int = Field(default=3, ge=1, le=10)
+    redact_pii: bool = True
+    """Whether e-mail addresses, card and phone numbers are replaced too; secrets always are."""
+    success_prior: Unit = 0.7
+    failure_prior: Unit = 0.6
+
+
+class ConsolidateSettings(Model):
+    """When the bank is tidied."""
+
+    run_every_new_items: int = Field(default=20, ge=1)
+    contradiction_threshold: Unit = 0.60
+    prune_age_days: float = Field(default=180, gt=0)
+    min_confidence_keep: Unit = 0.30
+    confidence_half_life_days: float = Field(default=90, gt=0)
+
+
+class MattsSettings(Model):
+    """Memory-aware test-time scaling."""
+
+    enabled: bool = True
+    parallel_k: int = Field(default=6, ge=1, le=32)
+    sequential_r: int = Field(default=3, ge=1, le=16)
+
+
+class EmbeddingSettings(Model):
+    """Which embedder fills the vector leg."""
+
+    provider: Literal["static", "openai", "fastembed"] = "static"
+    model: str | None = None
+    """Model name for `openai` and `fastembed`."""
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    dimensions: int | None = Field(default=None, ge=8, le=4096)
+    query_prefix: str = ""
+    document_prefix: str = ""
+    timeout_s: float = Field(default=20.0, gt=0, le=120)
+    model_dir: str | None = None
+    """Folder of a local ONNX model for `fastembed`."""
+
+
+class StorageSettings(Model):
+    """The database."""
+
+    db: str | None = None
+    """Path of the file; `.swarm/memory.db` in the project's root when not set."""
+    sqlite: Literal["auto", "pysqlite3", "stdlib", "ctypes", "scan"] = "auto"
+    tenant_id: str = "default"
+    project: str | None = None
+    """Name of the project; the name of its root folder when not set."""
+    busy_timeout_s: float = Field(default=10.0, gt=0, le=60)
+
+
+class HookSettings(Model):
+    """What the hooks of the coding agent do."""
+
+    briefing_items: int = Field(default=5, ge=0, le=20)
+    """Strategies in the briefing at the start of a session; 0 switches it off."""
+    inject: bool = True
+    """Whether strategies are put into the prompt."""
+    min_prompt_words: int = Field(default=4, ge=0)
+    """A shorter prompt injects nothing."""
+    settle_s: float = Field(default=20.0, ge=0, le=3600)
+    """How long after a turn's end its task may still be continued before it is learned from."""
+
+
+class JobSettings(Model):
+    """How queued work is worked off."""
+
+    lease_s: float = Field(default=60.0, gt=0)
+    """A running job that has not been heard of for so long is taken up by another worker."""
+    max_attempts: int = Field(default=3, ge=1)
+    timeout_s: float = Field(default=120.0, gt=0)
+    """Time limit of one job."""
+
+
+class LearnSettings(Model):
+    """How trajectories are kept."""
+
+    max_steps: int = Field(default=2000, ge=10)
+    max_step_chars: int = Field(default=20_000, ge=200)
+
+
+class Settings(Model):
+    """All settings of a server or a command."""
+
+    retrieve: RetrieveSettings = RetrieveSettings()
+    judge: JudgeSettings = JudgeSettings()
+    distill: DistillSettings = DistillSettings()
+    consolidate: ConsolidateSettings = ConsolidateSettings()
+    matts: MattsSettings = MattsSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    storage: StorageSettings = StorageSettings()
+    hooks: HookSettings = HookSettings()
+    jobs: JobSettings = JobSettings()
+    learn: LearnSettings = LearnSettings()

@@ -1,0 +1,70 @@
+"""What an agent did on one task, parsed: steps, tool calls, observations and usage."""
+
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue
+
+from swarm_memory.schema.base import Model, Timestamp
+from swarm_memory.schema.ids import digest
+
+StepKind = Literal["message", "thought", "tool_call", "observation"]
+Role = Literal["user", "assistant", "tool", "system"]
+
+
+class Step(Model):
+    """One step. `text` is what was said, thought or observed; for a tool call it may be empty."""
+
+    id: str
+    """Unique in the trajectory: `s1`, `s2` … in order."""
+    kind: StepKind
+    role: Role
+    text: str = ""
+    tool_name: str | None = None
+    tool_input: dict[str, JsonValue] | None = None
+    call_id: str | None = None
+    """Joins a tool call to its observation."""
+    is_error: bool | None = None
+    """Of an observation: what the host said of the call; None where it said nothing."""
+    exit_code: int | None = None
+    interrupted: bool = False
+    at: Timestamp | None = None
+
+
+class Usage(Model):
+    """Tokens as the host counted them, each message once."""
+
+    input_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(default=0, ge=0)
+    cache_read_tokens: int = Field(default=0, ge=0)
+    cache_creation_tokens: int = Field(default=0, ge=0)
+
+
+TrajectorySource = Literal["claude_code", "messages", "steps", "agent"]
+
+
+class Trajectory(Model):
+    """What the agent did on one task."""
+
+    task_id: str = Field(min_length=1, max_length=500)
+    task: str
+    """The task as it was asked, with injected memories taken out."""
+    steps: tuple[Step, ...] = ()
+    session_id: str | None = None
+    agent_id: str | None = None
+    """The agent that acted; for a subagent its id."""
+    source: TrajectorySource = "steps"
+    started_at: Timestamp | None = None
+    ended_at: Timestamp | None = None
+    usage: Usage = Usage()
+    injected_memory_ids: tuple[str, ...] = ()
+    """Memories that were put into the prompt of this task."""
+    skipped_lines: int = Field(default=0, ge=0)
+    """Lines of the transcript that could not be read."""
+    dropped_steps: int = Field(default=0, ge=0)
+    """Steps left out of the middle because the trajectory was too long to keep."""
+
+    @property
+    def content_digest(self) -> str:
+        """SHA-256 over what happened (task and steps without times): the key of idempotent learning."""
+        steps: list[Any] = [step.model_dump(mode="json", exclude={"at"}) for step in self.steps]
+        return digest([self.task, steps])

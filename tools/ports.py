@@ -1,0 +1,312 @@
+"""What the operations need from outside, as Protocols: storage, embedding, time. No adapter is known here."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.job import Job, JobStatus
+from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
+from swarm_memory.schema.status import BankStatistics, StorageHealth
+from swarm_memory.schema.tool_memory import ToolCall
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+
+Vector: TypeAlias = "array[float]"
+"""An `array('f')` of the embedder's dimensions, of unit length, every number finite."""
+
+
+class Clock(Protocol):
+    """Time, so that a test can say what it is."""
+
+    def now(self) -> datetime:
+        """Return the present, aware, in UTC."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns text into vectors of one space."""
+
+    @property
+    def name(self) -> str:
+        """Stable id of the space: it changes whenever the vectors would."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    @property
+    def quantization(self) -> Literal["int8", "float32"]:
+        """How the store keeps the vectors."""
+        ...
+
+    @property
+    def fusion_weight(self) -> float:
+        """Calibrated share of the vector leg in the convex fusion, 0…1."""
+        ...
+
+    @property
+    def min_cosine(self) -> float:
+        """Calibrated relevance floor: below it the vector leg alone does not make an item fit."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed one query. Raises `ModelError` when an endpoint fails, `InputError` for text without content."""
+        ...
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed texts, in order. Raises as `embed_query`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """One search of the bank. Archived and quarantined items never match."""
+
+    scopes: tuple[Scope, ...]
+    embedder: str
+    """Name of the space of `vector`."""
+    vector: Vector | None
+    """None: keywords only."""
+    tokens: tuple[str, ...]
+    """Made by `tools.text.tokenize`; distinct, in order."""
+    pool: int
+    """Candidates of each leg."""
+    domain: str | None = None
+    tags: tuple[str, ...] = ()
+    """Every one must be there."""
+    exclude_task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a search gives of one item: enough to score it; the winners are fetched by id."""
+
+    id: str
+    project: str
+    confidence: float
+    created_at: datetime
+    cosine: float | None
+    """Given for every candidate that has a vector in the query's space, whichever leg found it."""
+    keyword: float | None
+    """BM25 over title, description and content, higher is better; None: not in the keyword pool."""
+    tokens: str
+    """The indexed tokens, joined by spaces."""
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The union of the legs' pools."""
+
+    candidates: tuple[Candidate, ...]
+    legs: tuple[Leg, ...]
+    documents: int
+    """Active items in the scopes."""
+    document_frequency: Mapping[str, int]
+    """Of each query token: in how many of those items it stands."""
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalRecord:
+    """One retrieval as it is written to `events` and `performance_metrics`."""
+
+    retrieval_id: str
+    scope: Scope
+    query: str
+    """Redacted."""
+    scores: Mapping[str, float]
+    """By memory id, in the order of the answer."""
+    latency_ms: float
+    at: datetime
+    task_id: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A memory item with all that its indexes hold."""
+
+    item: MemoryItem
+    vector: Vector | None
+    """None: no embedder answered; found by keywords until `reembed`."""
+    title_tokens: tuple[str, ...]
+    description_tokens: tuple[str, ...]
+    content_tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LearnRecord:
+    """All that one run of the loop writes, in one transaction."""
+
+    scope: Scope
+    run_id: str
+    trajectory_id: str
+    trajectory: Trajectory
+    verdict: Verdict
+    embedder: str
+    memories: tuple[StoredMemory, ...]
+    reinforced: tuple[str, ...]
+    """Ids whose confidence is raised by `reinforcement`."""
+    reinforcement: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedBefore:
+    """What is known of a trajectory that was learned from."""
+
+    trajectory_id: str
+    run_id: str
+    verdict: Verdict
+    memory_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFilter:
+    """Which memories `list_memories` gives, newest first."""
+
+    statuses: tuple[MemoryStatus, ...] = ("active",)
+    domain: str | None = None
+    tags: tuple[str, ...] = ()
+    task_id: str | None = None
+    text: str | None = None
+    """Case-insensitive part of the title or content."""
+    limit: int = 50
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the audit trail."""
+
+    kind: str
+    at: datetime
+    subject_id: str | None = None
+    data: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+
+
+class MemoryStore(Protocol):
+    """The bank: memory items and their indexes. All errors are `StorageError`s."""
+
+    async def search(self, query: SearchQuery) -> SearchResult: ...
+
+    async def get_memories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+        """Return those that exist in the scopes, in the order of `ids`, whatever their status."""
+        ...
+
+    async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
+
+    async def add_memories(self, memories: Sequence[StoredMemory], embedder: str) -> list[str]:
+        """Write items with all their indexes in one transaction; return the ids that were new."""
+        ...
+
+    async def replace_memory(self, memory: StoredMemory, embedder: str, reason: str) -> None:
+        """Write the changed item and its indexes; the former text is kept in `events`."""
+        ...
+
+    async def set_status(self, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str) -> int:
+        """Change the status; return how many changed."""
+        ...
+
+    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str]) -> int:
+        """Delete for good: rows, indexes, texts in events, free pages. Return how many were there."""
+        ...
+
+    async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
+        """Return (id, cosine) of the nearest active items, nearest first."""
+        ...
+
+    async def record_retrieval(self, record: RetrievalRecord) -> None:
+        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
+        ...
+
+    async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]: ...
+
+
+class TrajectoryStore(Protocol):
+    """What was done, and what was learned from it."""
+
+    async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
+        """Return what was learned from exactly this trajectory of this task."""
+        ...
+
+    async def save_learning(self, record: LearnRecord) -> tuple[str, ...]:
+        """Write trajectory, verdict, items and events in one transaction.
+
+        Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
+        archived as superseded; their ids are returned.
+        """
+        ...
+
+    async def save_verdict(
+        self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
+    ) -> None: ...
+
+    async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
+        """Look up by trajectory id, or by task id for the newest of that task."""
+        ...
+
+
+class JobQueue(Protocol):
+    """Durable work. A queued job of the same scope, kind and key is replaced by a later one."""
+
+    async def enqueue(self, job: Job) -> str:
+        """Write it and return its id: the id of the queued job that it replaced, where there was one."""
+        ...
+
+    async def release(self, scope: Scope, key_prefix: str, run_after: datetime) -> int:
+        """Bring queued jobs whose key starts with `key_prefix` forward; return how many."""
+        ...
+
+    async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
+        """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none."""
+        ...
+
+    async def heartbeat(self, job_id: str, worker: str, now: datetime) -> bool:
+        """Renew the lease; False when the job was taken over or cancelled."""
+        ...
+
+    async def finish(
+        self, job_id: str, worker: str, status: JobStatus, result: Mapping[str, JsonValue] | None, error: str | None
+    ) -> bool:
+        """End the job (or put it back with status `queued`); False when it is no longer this worker's."""
+        ...
+
+    async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]: ...
+
+    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
+        """Return when the next queued job is due; None when nothing is queued."""
+        ...
+
+
+class Journal(Protocol):
+    """Sessions of hosts, tool calls, events, figures."""
+
+    async def get_session(self, scope: Scope, session_id: str) -> HostSession | None: ...
+
+    async def put_session(self, session: HostSession) -> None: ...
+
+    async def add_tool_calls(self, calls: Sequence[ToolCall]) -> int:
+        """Write calls; one that is there already (same session and call id) is left alone. Return how many are new."""
+        ...
+
+    async def add_event(self, scope: Scope, event: Event) -> None: ...
+
+    async def statistics(self, scope: Scope, embedder: str) -> BankStatistics: ...
+
+    async def health(self) -> StorageHealth: ...
+
+
+class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Protocol):
+    """All of it, in one database."""
+
+    async def close(self) -> None:
+        """Write what is queued (at most 2 s) and close."""
+        ...

@@ -1,0 +1,30 @@
+"""The one thing that every operation is given: the ports, the settings and the scope."""
+
+from dataclasses import dataclass, replace
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.settings import Settings
+from swarm_memory.tools.ports import Clock, Embedder, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Ports and settings; made by the server's wiring, or by a test."""
+
+    store: Store
+    embedder: Embedder
+    clock: Clock
+    settings: Settings
+    scope: Scope
+
+    def scopes(self, project: str | None = None) -> tuple[Scope, ...]:
+        """Return the project's scope (the toolbox's own when not named) and the tenant's global scope, in that order."""
+        own = Scope(tenant_id=self.scope.tenant_id, project=project or self.scope.project)
+        shared = Scope(tenant_id=self.scope.tenant_id, project=GLOBAL_PROJECT)
+        return (own,) if own == shared else (own, shared)
+
+    def in_project(self, project: str | None) -> "Toolbox":
+        """Return a toolbox whose scope is that project of the same tenant."""
+        if project is None:
+            return self
+        return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project))
