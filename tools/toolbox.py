@@ -18,7 +18,7 @@ class Toolbox:
     scope: Scope
 
     def scopes(self, project: str | None = None) -> tuple[Scope, ...]:
-        """Return the project's scope (the toolbox's own when not named) and the tenant's global scope, in that order."""
+        """Return the scope of the project (default: the toolbox's own) and the tenant's global scope, in that order."""
         own = Scope(tenant_id=self.scope.tenant_id, project=project or self.scope.project)
         shared = Scope(tenant_id=self.scope.tenant_id, project=GLOBAL_PROJECT)
         return (own,) if own == shared else (own, shared)
