@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
@@ -61,6 +62,27 @@ class Embedder(Protocol):
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts, in order. Raises as `embed_query`."""
+        ...
+
+
+class ChatModel(Protocol):
+    """A model that answers one question at a time."""
+
+    @property
+    def name(self) -> str:
+        """`provider:model`, or the names of a chain in their order."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it costs nothing and has no rate limit to be careful of."""
+        ...
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Answer within `request.timeout_s`.
+
+        Raises `ModelUnavailable` (not reached, budget spent) or `ModelAnswerInvalid` (no usable answer after one repair).
+        """
         ...
 
 
