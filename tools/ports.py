@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
@@ -18,7 +18,10 @@ from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 
-Vector: TypeAlias = "array[float]"
+if TYPE_CHECKING:
+    Vector: TypeAlias = array[float]
+else:
+    Vector = array  # takes no parameter at run time before Python 3.12
 """An `array('f')` of the embedder's dimensions, of unit length, every number finite."""
 
 
