@@ -84,7 +84,7 @@ class ChatModel(Protocol):
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Answer within `request.timeout_s`.
 
-        Raises `ModelUnavailable` (not reached, budget spent) or `ModelAnswerInvalid` (no usable answer after one repair).
+        Raises `ModelUnavailable` (not reached, budget spent) or `ModelAnswerInvalid` (unusable, even after one repair).
         """
         ...
 
