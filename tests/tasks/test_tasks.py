@@ -1,0 +1,296 @@
+"""Which prompts begin a task, continue it or comment on it."""
+
+import time
+
+import pytest
+
+from swarm_memory.tools.tasks import (
+    NOTES_CLOSE,
+    NOTES_OPEN,
+    continues,
+    feedback,
+    is_own_tool,
+    is_task_prompt,
+    noted_ids,
+    strip_notes,
+    task_text,
+)
+
+TASK = "Add a retry with back-off to the HTTP client"
+
+CONTINUING = [
+    "still failing",
+    "It still fails with the same error",
+    "the test is still red",
+    "now the tests",
+    "now add tests for it",
+    "Great, now add docs",
+    "that's wrong",
+    "That is not what I meant",
+    "this doesn't work",
+    "no, use httpx instead",
+    "No.",
+    "nope",
+    "yes",
+    "yes.",
+    "Yes, please go ahead and do that",
+    "y",
+    "ok",
+    "ok do it",
+    "okay, go ahead",
+    "continue",
+    "Continue.",
+    "go on",
+    "keep going",
+    "try again",
+    "retry",
+    "thanks",
+    "Thank you so much!",
+    "perfect, thanks",
+    "looks good to me",
+    "lgtm",
+    "commit!",
+    "commit this and push",
+    "run the tests",
+    "can you test it?",
+    "are you able to test it",
+    "can you test it by running the script yourself?",
+    "what about the error handling?",
+    "how about a shorter name?",
+    "why did you remove the cache?",
+    "you forgot the import",
+    "you broke the build",
+    "I forgot to tell you, there is already a helper for this",
+    "I meant the other client, the one in lib/",
+    "actually, keep the old name",
+    "wait, don't change the public API",
+    "also update the changelog",
+    "and the README",
+    "but only for GET requests",
+    "make it faster",
+    "rename that to fetch_all",
+    "undo that",
+    "revert your last change",
+    "think about everything you did and rank it by how useful it is",
+    "option 2",
+    "2",
+    "the first one",
+    "- name the command publish\n- write a README",
+    "Traceback (most recent call last):\n  File \"a.py\", line 3\nKeyError: 'x'",
+    "Error: cannot find module './client'",
+    "hmm, same error",
+    "this is completely stupid.",
+    "weiter",
+    "mach weiter",
+    "immer noch rot",
+    "das ist falsch",
+    "es funktioniert immer noch nicht",
+    "jetzt die Tests",
+    "ja, bitte",
+    "danke",
+    "nein, nimm httpx",
+    "继续",
+    "还是失败",
+    "不对,应该用另一个函数",
+    "谢谢",
+    "现在加上测试",
+    "好的",
+    "add a retry  with back-off to the HTTP client",
+]
+
+BEGINNING = [
+    "Add dark mode to the settings page of the web app",
+    "Fix the failing login test in tests/test_auth.py",
+    "Write a script that converts CSV files to JSON",
+    "Explain how the job queue decides which worker takes a job",
+    "Create a Dockerfile for the API service with a multi-stage build",
+    "Refactor the payment module so that it no longer depends on Stripe directly",
+    "The checkout page crashes when the cart is empty, please find out why and fix the crash",
+    "read plan.md and roadmap.md. We are going to plan the work for creating the plugin.",
+    "Thanks! Please write a migration that adds a users table with an email column",
+    "Great work. Please implement pagination for the search endpoint of the public API",
+    "New task: upgrade the project to Python 3.13",
+    "next task: the nightly build",
+    "Let's move on to the dashboard",
+    "ok, next issue: users cannot reset their password",
+    "Unrelated: what does the flag --frozen do in uv?",
+    "never mind that, look into the memory leak of the importer instead",
+    "Explain this repo",
+    "Summarise the architecture of this project",
+    "Is it possible to run the importer without a database connection?",
+    "Build a command line tool that reads a log file and prints the slowest requests",
+    "What does the function parse_header in http.py return for an empty header?",
+    "Upgrade all dependencies to their latest versions and open a pull request",
+    "Set up GitHub Actions for linting and unit tests on every push",
+    "Implement rate limiting for the REST API using a token bucket per user",
+    "Find out why the nightly backup takes four hours since Monday",
+    "Delete the unused feature flags from the configuration service",
+    "Generate a changelog entry for the release 2.4.0 from the git log",
+    "spawn a subagent to perform a websearch to determine the most popular colour of curry",
+    "can you update the ui to work with the unstaged changes",
+    "Please review pull request 412 and list possible race conditions",
+    "How do I configure the logger to write JSON lines to standard error?",
+    "Translate the German comments of the billing package into English",
+    "Profile the startup of the server and make a list of the slowest imports",
+    "Schreibe ein Skript, das alle Rechnungen eines Monats als PDF exportiert",
+    "Erstelle eine neue Seite für die Verwaltung der Benutzerkonten",
+    "neue Aufgabe: die Suche beschleunigen",
+    "请为用户登录模块编写单元测试并修复发现的所有问题",
+    "写一个把日志文件转换成表格的命令行工具,支持过滤和排序",
+]
+
+
+@pytest.mark.parametrize("prompt", CONTINUING)
+def test_a_prompt_that_leans_on_the_work_done_continues_the_task(prompt: str) -> None:
+    assert continues(prompt, TASK)
+
+
+@pytest.mark.parametrize("prompt", BEGINNING)
+def test_a_prompt_that_stands_on_its_own_begins_a_task(prompt: str) -> None:
+    assert not continues(prompt, TASK)
+
+
+@pytest.mark.parametrize("prompt", ["", "   \n", f"{NOTES_OPEN}\n1. note\n{NOTES_CLOSE}"])
+def test_a_prompt_without_words_begins_nothing(prompt: str) -> None:
+    assert continues(prompt, TASK)
+    assert not is_task_prompt(prompt)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "still failing",
+        "that's wrong, the port is 8080",
+        "No, I said Python 3.11",
+        "it doesn't work",
+        "thanks, but the build still fails",
+        "why did you delete the fixture?",
+        "you forgot to update the lock file",
+        "nope, same error",
+        "revert that",
+        "this is completely stupid.",
+        "the tests are not passing",
+        "das ist falsch",
+        "geht immer noch nicht",
+        "还是报错",
+        "不对",
+    ],
+)
+def test_a_complaint_is_a_correction(text: str) -> None:
+    assert feedback(text) == "correction"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thanks",
+        "Thank you, that's exactly what I wanted",
+        "perfect!",
+        "great, it works now",
+        "LGTM",
+        "looks good, commit it",
+        "no more errors, well done",
+        "that fixed it",
+        "all tests green, thanks",
+        "danke, passt",
+        "谢谢",
+        "太好了",
+    ],
+)
+def test_thanks_and_praise_are_approval(text: str) -> None:
+    assert feedback(text) == "approval"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yes",
+        "continue",
+        "now the tests",
+        "option 2",
+        "Add dark mode to the settings page",
+        "Write a parser for the error log of nginx",
+        "can you test it?",
+        "run the tests",
+        "weiter",
+        "继续",
+        "What does this function do when the input is wrong?",
+    ],
+)
+def test_a_request_says_nothing_of_the_work_done(text: str) -> None:
+    assert feedback(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/compact",
+        "/review 12",
+        "/plugin:command some arguments",
+        "<command-message>publish</command-message>\n<command-name>/publish</command-name>",
+        "<command-name>/plugin</command-name>",
+        "<local-command-stdout>(no content)</local-command-stdout>",
+        "<bash-input>ls</bash-input>",
+        "<task-notification>\n<status>killed</status>\n</task-notification>",
+        "[Request interrupted by user for tool use]",
+        "<system-reminder>The file changed.</system-reminder>",
+    ],
+)
+def test_commands_and_what_the_host_writes_are_no_tasks(text: str) -> None:
+    assert not is_task_prompt(text)
+
+
+@pytest.mark.parametrize("text", [TASK, "/usr/lib/x.so cannot be loaded, find out why", "<div> is not closed"])
+def test_what_a_person_asks_is_a_task(text: str) -> None:
+    assert is_task_prompt(text)
+
+
+def test_notes_that_we_injected_are_taken_out_and_their_ids_kept() -> None:
+    first, second = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rt_01JABCDEFGHJKMNPQRSTVWXYZ1"
+    text = f"before {NOTES_OPEN} [{first}] use uv ({second}, {first}) {NOTES_CLOSE} after"
+    assert strip_notes(text) == ("before  after", (first, second))
+
+
+def test_a_frame_that_is_never_closed_takes_no_more_than_a_preamble_away() -> None:
+    text, _ = strip_notes(f"a {NOTES_OPEN}" + "x" * 50_000 + " end")
+    assert text.startswith("a ")
+    assert text.endswith(" end")
+    assert 37_000 < len(text) < 39_000
+
+
+def test_ids_of_other_shapes_are_not_taken_for_ours() -> None:
+    assert noted_ids("rm_short xrm_01JABCDEFGHJKMNPQRSTVWXYZ0 rm -rf") == ()
+
+
+def test_the_task_is_what_the_person_wrote_without_the_blocks_of_the_host() -> None:
+    prompt = "<ide_opened_file>The user opened a.py</ide_opened_file>\nfix a.py <system-reminder>x</system-reminder>"
+    assert task_text(prompt) == "fix a.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("mcp__swarm-memory__retrieve_memories", True),
+        ("mcp__swarm_memory__memory_status", True),
+        ("mcp__plugin_swarm-memory_swarm-memory__distill_memories", True),
+        ("mcp__github__search", False),
+        ("Bash", False),
+    ],
+)
+def test_the_tools_of_this_server_are_known_by_their_names(name: str, own: bool) -> None:
+    assert is_own_tool(name) is own
+
+
+def test_a_prompt_of_a_megabyte_is_classified_by_its_beginning() -> None:
+    start = time.perf_counter()
+    for shape in (
+        "no " * 350_000,
+        "still " * 170_000,
+        "<system-reminder>" * 60_000,
+        " " * 1_000_000,
+        "thanks " * 150_000,
+    ):
+        continues(shape, TASK)
+        feedback(shape)
+    assert time.perf_counter() - start < 2
