@@ -51,7 +51,8 @@ APPROVAL = _words(
 )
 NEGATED_TROUBLE = _words(r"\bno (?:more )?(?:errors?|failures?|problems?|issues?|warnings?|complaints)\b")
 THANKS_LEAD = _words(
-    r"(?:(?:(?:good|great|nice) (?:job|work)|ok(?:ay)?|alright|right|sure|yes|yep|yeah|great|perfect|awesome|excellent|amazing|nice|cool"
+    r"(?:(?:(?:good|great|nice) (?:job|work)|ok(?:ay)?|alright|right|sure|yes|yep|yeah"
+    r"|great|perfect|awesome|excellent|amazing|nice|cool"
     r"|good|lovely|thanks|thank you|thx|lgtm"
     r"|looks good|looks great|well done|very much|so much|a lot"
     r"|that works|it works|works|now|danke|super|perfekt|prima|ok)"
@@ -80,7 +81,8 @@ CONTINUES_START = _words(
     r"(?:option|number|choice|step|the (?:first|second|third|last|other|former"
     r"|latter)(?: one)?)\b(?: ?\w{1,2})?[.!]?$",
     r"(?:commit|push|merge|ship|deploy|release|run|test|check|verify|show|explain|fix|format|lint) (?:it"
-    r"|that|this(?! (?:repo|project|code))|them|everything|all|again|the (?:tests?|suite|linter|build|changes?|diff|code|result))\b",
+    r"|that|this(?! (?:repo|project|code))|them|everything|all|again"
+    r"|the (?:tests?|suite|linter|build|changes?|diff|code|result))\b",
     r"(?:weiter|mach|ja|nein|nochmal|noch einmal|jetzt|und|auch|aber|dann|stattdessen|versuch|probier"
     r"|bitte weiter|genau|stimmt)\b",
     r"继续|再|是的|是|对|不|好|可以|然后|现在|接着|另外|还有|也|但|那|改成|用|试",

@@ -131,7 +131,9 @@ def _follows(rest: str, after_lead: bool) -> bool:
     """Tell whether what is left after thanks or an "ok" leans on what was done before."""
     if CONTINUES_START.match(rest) or _is_short(rest, 2, cjk=6):
         return True
-    if (NOW_LEAD.match(rest) or after_lead) and _is_short(rest, 12, cjk=20):
+    if NOW_LEAD.match(rest) and _is_short(rest, 12, cjk=20):
+        return True
+    if after_lead and _is_short(rest, 6, cjk=12):
         return True
     if YOUR_DOING.search(rest) and _is_short(rest, 40):
         return True
