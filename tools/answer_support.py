@@ -1,0 +1,89 @@
+"""Whether the answer to a question was found in what the agent read; for trajectories that look things up and answer.
+
+It compares words only: it can tell an answer that nothing supports, and cannot tell a right one from a plausible one.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swarm_memory.schema.trajectory import Step
+from swarm_memory.tools.calls import Call
+
+_STOP_WORDS = """the a an of in on at to for and or is was were are did do does what which who whom whose when
+where how that this by with from it its as be been has have had also both same between there their his her he she they"""
+_STOP = frozenset(_STOP_WORDS.split())
+_LOOKING = re.compile(r"(?i)search|look_?up|retriev|wiki|fetch|browse|query|find|read|open|get_")
+_NO_ANSWER = re.compile(r"(?i)\b(?:unknown|not (?:found|available|specified|mentioned)|no information|unable|cannot)\b")
+_MAX_ANSWER_WORDS = 30
+_MAX_READ_CHARS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSupport:
+    """What was found out about one answer: weights as log-odds with their reasons."""
+
+    findings: tuple[tuple[float, str], ...]
+    steps: tuple[str, ...]
+
+
+def answer_support(task: str, calls: Sequence[Call], steps: Sequence[Step]) -> AnswerSupport | None:
+    """Weigh the answer of a question that was looked up; None when the trajectory is not of that kind.
+
+    Of that kind is one that ends with a terminal call carrying a short text, after at least one look-up, and that
+    changed nothing.
+    """
+    ending = calls[-1]
+    looked = [call for call in calls[:-1] if _LOOKING.search(call.tool) and call.output]
+    answer = _words(_text_of(ending))
+    if not ending.ends_task or not looked or any(call.writes for call in calls[:-1]) or not answer:
+        return None
+    if len(answer) > _MAX_ANSWER_WORDS or any(call.command for call in calls[:-1]):
+        return None
+    read = [call.output for call in looked if not call.failed and not call.empty]
+    question = set(_words(task)) - _STOP
+    findings = [*_found(answer, question, read), *_form(answer, looked)]
+    return AnswerSupport(tuple(findings), tuple(dict.fromkeys([*ending.ids, *looked[-1].ids])))
+
+
+def _text_of(call: Call) -> str:
+    texts = [value for value in call.input.values() if isinstance(value, str)]
+    return " ".join(texts) if texts else call.step.text
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _found(answer: list[str], question: set[str], read: list[str]) -> list[tuple[float, str]]:
+    """Is the answer there word for word, and does the sentence that holds it speak of the question?"""
+    text = "\n".join(read)[-_MAX_READ_CHARS:]
+    known = set(_words(text))
+    covered = len(question & known) / len(question) if question else 0.0
+    findings = [(-0.6, "little of the question was found in what was read")] if covered < 0.4 else []
+    findings += [(0.4, "what was read speaks of nearly all of the question")] if covered >= 0.75 else []
+    if answer in (["yes"], ["no"]):
+        return findings
+    phrase = f" {' '.join(answer)} "
+    sentences = [f" {' '.join(_words(part))} " for part in re.split(r"(?<=[.!?])\s+|\n", text)]
+    holding = [sentence for sentence in sentences if phrase in sentence]
+    if not holding:
+        return [*findings, (-0.7, "the answer stands in nothing that was read")]
+    shared = max(len(question & set(sentence.split())) for sentence in holding) / max(len(question), 1)
+    if shared >= 0.2:
+        findings.append((0.5, "a sentence that was read holds the answer and speaks of the question"))
+    return findings
+
+
+def _form(answer: list[str], looked: list[Call]) -> list[tuple[float, str]]:
+    """A long answer hedges; many look-ups mean that the way was not found."""
+    findings: list[tuple[float, str]] = []
+    if _NO_ANSWER.search(" ".join(answer)):
+        findings.append((-1.2, "the answer says that there is none"))
+    elif len(answer) >= 4:
+        findings.append((-0.8, "the answer is long where one thing was asked for"))
+    elif len(answer) == 1:
+        findings.append((0.5, "the answer is one plain word"))
+    if len(looked) >= 4:
+        findings.append((-0.5, "it took many look-ups"))
+    return findings

@@ -1,0 +1,270 @@
+"""Each tool call of a trajectory with what came of it: what failed, what was checked; not what that proves."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.checks import CheckResult, read_check
+from swarm_memory.tools.commands import Command, parse_command
+
+_COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
+_SHELL_TOOL = re.compile(
+    r"(?i)^(bash|shell|sh|terminal|powershell|cmd|execute_bash|run_(shell_)?command|exec(ute)?(_\w+)?)$"
+)
+_TARGET_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "url", "query", "pattern", "input", "id")
+_WRITING_TOOL = re.compile(
+    r"(?i)^(multi)?edit|^write|^create|^update|^delete|^insert|^remove|^add|^set|^book|^cancel|^modify|^send|^post|^put"
+    r"|^replace|^apply|^str_replace|^return_|^exchange|^submit_form|^pay|^order|^buy|notebookedit"
+)
+_TERMINAL_TOOL = re.compile(
+    r"(?i)^(finish|submit|done|complete(_?task)?|stop|terminate|exit|answer|final_?answer|give_?answer|attempt_completion"
+    r"|task_?complete|end(_?task)?|send_msg_to_user|report_infeasible|transfer_to_human\w*)$"
+)
+_HAND_OVER_TOOL = re.compile(r"(?i)transfer_to_human|escalate|hand_?over")
+_REFUSED = re.compile(
+    r"(?i)user doesn't want to (?:proceed|take this action)|tool use was rejected|request interrupted by user"
+    r"|user chose to stay in plan mode|user (?:rejected|declined|denied)"
+)
+_EXIT_CODE = re.compile(
+    r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|returncode|return code)\W{1,3}(\d{1,3})\b"
+)
+_ERROR_START = re.compile(
+    r"^\W{0,3}(?:<tool_use_error>|(?:\w+\.)*\w*(?:Error|Exception)\b|error\b|fatal:|traceback \(most recent|invalid\b"
+    r"|failed\b|failure\b|unknown (?:command|action|tool|skill)|unrecognized|permission denied|access denied"
+    r"|unauthorized|forbidden|not allowed|no such (?:file|tool|element)|could not (?!find)|cannot\b|unable to"
+    r"|bad request|timed? ?out|nothing happens|your (?:command|edit|proposed edit)[^\n]{0,60}(?:error|not run|failed))",
+    re.I,
+)
+_ERROR_LINE = re.compile(
+    r"(?m)^(?:Traceback \(most recent call last\):|.{0,120}: (?:command not found|No such file or directory"
+    r"|Permission denied|Is a directory|Not a directory)$|(?:\w+\.)*\w+(?:Error|Exception): .*|npm ERR! .*|fatal: .*"
+    r"|error(?:\[\w+\])?: .*|E: .*|Segmentation fault.*|Killed$|panic: .*)"
+)
+_EMPTY = re.compile(
+    r"(?i)^\W{0,3}(?:no (?:results?|matches|files?|pages?|more results?|such page)\b|could not find|nothing found"
+    r"|nothing to|not found|0 results|none found|the last page searched was not found|there are no)"
+    r"|^\s*(?:\[\]|\{\}|null|none|)\s*$"
+)
+_QUIET_EXIT = frozenset({"search", "print"})
+_MAX_SIGNATURE = 200
+
+
+@dataclass(frozen=True)
+class Call:
+    """One tool call and its observation."""
+
+    position: int
+    """Index of the call's step in the trajectory."""
+    step: Step
+    observation: Step | None
+    end: int
+    """Index of the observation's step; of the call where there is none."""
+
+    @property
+    def tool(self) -> str:
+        return self.step.tool_name or ("shell" if self.command else "action")
+
+    @property
+    def input(self) -> Mapping[str, JsonValue]:
+        return self.step.tool_input or {}
+
+    @property
+    def output(self) -> str:
+        return self.observation.text if self.observation else ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the call's step and of its observation."""
+        return (self.step.id, self.observation.id) if self.observation else (self.step.id,)
+
+    @cached_property
+    def command(self) -> Command | None:
+        """The shell command that it runs; None for another kind of tool."""
+        text = next((self.input[key] for key in _COMMAND_KEYS if isinstance(self.input.get(key), str)), None)
+        if text is None and _SHELL_TOOL.match(self.step.tool_name or ""):
+            text = next((value for value in self.input.values() if isinstance(value, str)), self.step.text)
+        elif text is None and not self.step.tool_name and not self.input:
+            text = self.step.text
+        return parse_command(text) if isinstance(text, str) and text.strip() else None
+
+    @cached_property
+    def key(self) -> str:
+        """What makes two calls the same: the tool and its arguments."""
+        spoken = self.command.text.strip() if self.command else json.dumps(self.input, sort_keys=True, default=str)
+        return f"{self.tool}\n{spoken or self.step.text}"
+
+    @cached_property
+    def target(self) -> str:
+        """What it acted on: a command's name and first argument, a path, a query; empty when nothing says."""
+        if self.command is not None:
+            main = self.command.main
+            return f"{self.command.name} {main.subcommand}".strip() if main else ""
+        named = next((self.input[key] for key in _TARGET_KEYS if isinstance(self.input.get(key), str)), None)
+        return str(named) if named is not None else ""
+
+    @cached_property
+    def exit_code(self) -> int | None:
+        """The exit code, from the host or from the first or last lines of the output."""
+        if self.observation is None:
+            return None
+        if self.observation.exit_code is not None:
+            return self.observation.exit_code
+        if self.command is None:
+            return None
+        found = _EXIT_CODE.search(self.output[:200]) or _EXIT_CODE.search(self.output[-200:])
+        return int(found.group(1)) if found else None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the user, not the tool, said no."""
+        shown = self.observation is not None and self.observation.is_error is not False
+        return shown and bool(_REFUSED.search(self.output[:400]))
+
+    @cached_property
+    def check(self) -> CheckResult | None:
+        """The result of a test, build or lint run; None for any other call."""
+        if self.command is None or self.observation is None or self.refused or self.is_background:
+            return None
+        return read_check(self.command, self.output, self._reported)
+
+    @property
+    def is_background(self) -> bool:
+        """Whether the host only started it."""
+        return bool(re.match(r"(?i)command (?:is )?running in (?:the )?background", self.output))
+
+    @property
+    def _reported(self) -> bool | None:
+        """Whether the host or the exit code says it failed; None where neither says anything."""
+        if self.observation is None:
+            return None
+        if self.exit_code is not None:
+            return self.exit_code != 0
+        return self.observation.is_error
+
+    @cached_property
+    def failed(self) -> bool:
+        """Whether it did not do what it was called for, as far as the host, the exit code or the tool's own words tell.
+
+        A search that finds nothing has not failed, whatever its exit code; printed text is never an error.
+        """
+        if self.observation is None or self.refused:
+            return False
+        if self.check is not None and self.check.passed is not None:
+            return not self.check.passed
+        purpose = self.command.purpose if self.command else None
+        if self._reported is not None:
+            return self._reported and not (
+                purpose in _QUIET_EXIT and (self.exit_code or 1) == 1 and not self._complains
+            )
+        return purpose not in ("print", "search", "read") and self._complains
+
+    @property
+    def _complains(self) -> bool:
+        if _ERROR_START.match(self.output) or _says_error(self.output):
+            return True
+        return self.command is not None and bool(_ERROR_LINE.search(self.output[-3000:]))
+
+    @cached_property
+    def empty(self) -> bool:
+        """Whether it answered that there is nothing."""
+        return self.observation is not None and not self.failed and bool(_EMPTY.match(self.output))
+
+    @cached_property
+    def error(self) -> str:
+        """The line of the output that says what went wrong; empty when it did not fail."""
+        return error_line(self.output) if self.failed else ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes something: a file, a record."""
+        if self.command is not None:
+            return self.command.purpose == "edit"
+        return bool(_WRITING_TOOL.search(self.step.tool_name or ""))
+
+    @property
+    def ends_task(self) -> bool:
+        """Whether it is the agent's own word that it is done."""
+        name = self.step.tool_name or (self.step.text.split("[")[0].split("(")[0].strip() if self.step.text else "")
+        return bool(_TERMINAL_TOOL.match(name))
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether it passes the task on to a person."""
+        return bool(_HAND_OVER_TOOL.search(self.step.tool_name or ""))
+
+
+def _says_error(output: str) -> bool:
+    """Whether a JSON answer reports an error."""
+    head = output.lstrip()[:1]
+    if head != "{" or len(output) > 20_000:
+        return False
+    try:
+        answer = json.loads(output)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(answer, dict):
+        return False
+    fields = cast(dict[str, object], answer)
+    status = str(fields.get("status", "")).lower()
+    return bool(fields.get("error")) or fields.get("success") is False or status in ("error", "failed", "failure")
+
+
+_TELLING_LINES = (
+    re.compile(r"(?m)^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
+    re.compile(r"(?mi)^E\s+(.*(?:error|exception|assert).*)$"),
+    re.compile(
+        r"(?mi)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$"
+    ),
+    re.compile(r"(?mi)^\s*(?:<tool_use_error>)?\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
+    re.compile(r"(?mi)^(.*\berror\b.*)$"),
+)
+
+
+def error_line(output: str) -> str:
+    """Return the most telling line of an error output, at most 200 characters: of a traceback its last line."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output[-8000:])
+    text = re.sub(r"</?tool_use_error>", "", text)
+    for pattern in _TELLING_LINES:
+        found = pattern.findall(text)
+        if found:
+            return str(found[-1] if pattern is _TELLING_LINES[0] else found[0]).strip()[:_MAX_SIGNATURE]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _EXIT_CODE.match(line)]
+    return lines[-1][:_MAX_SIGNATURE] if lines else ""
+
+
+def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:
+    """Join each tool call to its observation: by call id, else the next observation before the following call."""
+    return tuple(_join(trajectory.steps))
+
+
+def _join(steps: tuple[Step, ...]) -> Iterator[Call]:
+    by_id: dict[str, list[int]] = {}
+    for index, step in enumerate(steps):
+        if step.kind == "observation" and step.call_id:
+            by_id.setdefault(step.call_id, []).append(index)
+    taken = set[int]()
+    for index, step in enumerate(steps):
+        if step.kind != "tool_call":
+            continue
+        found = _observation(steps, index, by_id.get(step.call_id or "", []), taken)
+        if found is not None:
+            taken.add(found)
+        yield Call(index, step, steps[found] if found is not None else None, index if found is None else found)
+
+
+def _observation(steps: tuple[Step, ...], index: int, named: list[int], taken: set[int]) -> int | None:
+    later = next((found for found in named if found > index and found not in taken), None)
+    if later is not None or steps[index].call_id:
+        return later
+    for found in range(index + 1, len(steps)):
+        if steps[found].kind == "tool_call" and not steps[found].call_id:
+            return None
+        if steps[found].kind == "observation" and not steps[found].call_id and found not in taken:
+            return found
+    return None

@@ -1,0 +1,143 @@
+"""What the output of a test, build or lint run says; it is told what ran and knows nothing of trajectories.
+
+Only the summary lines of known runners count. A line that merely contains "error" or "passed" says nothing.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from swarm_memory.tools.commands import Command, Purpose
+
+_TAIL_CHARS = 12_000
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one run of a check."""
+
+    name: str
+    """What ran: `pytest`, `npm test`."""
+    purpose: Purpose
+    passed: bool | None
+    """None: the output does not tell."""
+    summary: str = ""
+    """The line that it was read from."""
+    counted: bool = False
+    """Whether a summary line said so, and not the exit code alone."""
+
+
+def _count(match: re.Match[str], name: str) -> int:
+    return int((match.groupdict().get(name) or "0").replace(",", ""))
+
+
+def _by_failures(match: re.Match[str]) -> bool | None:
+    """False when anything failed; True when something passed; None when nothing ran."""
+    if _count(match, "bad") or _count(match, "worse"):
+        return False
+    return True if "good" not in match.groupdict() or _count(match, "good") else None
+
+
+def _always(result: bool | None) -> Callable[[re.Match[str]], bool | None]:
+    return lambda _match: result
+
+
+_Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], bool | None]]
+
+
+def _reader(pattern: str, read: Callable[[re.Match[str]], bool | None]) -> _Reader:
+    return re.compile(pattern, re.M), read
+
+
+_READERS: tuple[_Reader, ...] = (
+    # pytest: "=== 2 failed, 10 passed, 1 error in 0.12s ===", also without the rules (-q)
+    _reader(r"^[= ]*(?P<line>(?=.*\b\d+ (?:failed|errors?)\b)(?:\d+ [a-z]+(?:, )?)+ in [\d.]+ ?s.*)$", _always(False)),
+    _reader(r"^[= ]*(?P<line>(?P<good>\d+) passed(?:, \d+ [a-z]+)* in [\d.]+ ?s.*)$", _by_failures),
+    _reader(r"^[= ]*no tests (?:ran|collected).* in [\d.]+ ?s.*$", _always(None)),
+    # unittest
+    _reader(r"^FAILED \((?:failures|errors|unexpected successes)=\d+.*\)$", _always(False)),
+    _reader(r"^Ran 0 tests in .*$", _always(None)),
+    _reader(r"^Ran [1-9]\d* tests? in [^\n]*\n+OK\b.*$", _always(True)),
+    # jest, vitest, node --test
+    _reader(r"^\s*Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*(?:(?P<good>\d+) passed)?"
+            r"[^\n]*(?:total|\(\d+\)).*$", _by_failures),
+    _reader(r"^\s*Test (?:Suites|Files):?\s+(?P<bad>[1-9]\d*) failed.*$", _by_failures),
+    _reader(r"^[#\u2139] fail (?P<bad>[1-9]\d*)$", _by_failures),
+    _reader(r"^[#\u2139] pass (?P<good>\d+)$", _by_failures),
+    # mocha, rspec, phpunit
+    _reader(r"^\s*(?P<bad>[1-9]\d*) failing$", _by_failures),
+    _reader(r"^\s*(?P<good>\d+) passing \(.*\)$", _by_failures),
+    _reader(r"^(?P<good>\d+) examples?, (?P<bad>\d+) failures?.*$", _by_failures),
+    _reader(r"^(?:FAILURES|ERRORS)!$", _always(False)),
+    _reader(r"^OK(?:,)? \((?P<good>\d+) tests?, .*\)$", _by_failures),
+    # go, cargo
+    _reader(r"^(?:--- FAIL: .*|FAIL(?:\s.*)?)$", _always(False)),
+    _reader(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\)).*$", _always(True)),
+    _reader(r"^test result: FAILED\..*$", _always(False)),
+    _reader(r"^test result: ok\. (?P<good>\d+) passed; (?P<bad>\d+) failed.*$", _by_failures),
+    _reader(r"^error(?:\[E\d+\])?: .*$", _always(False)),
+    # maven, gradle, sbt, dotnet, xcodebuild
+    _reader(r"^(?:\[\w+\]\s+)?Tests run: (?P<good>\d+), Failures: (?P<bad>\d+), Errors: (?P<worse>\d+).*$",
+            _by_failures),
+    _reader(r"^(?:\[\w+\]\s+)?BUILD FAIL(?:URE|ED).*$", _always(False)),
+    _reader(r"^(?:\[\w+\]\s+)?BUILD SUCCESS(?:FUL)?.*$", _always(True)),
+    _reader(r"^\s*(?:Failed|Passed)!\s+- Failed:\s+(?P<bad>\d+), Passed:\s+(?P<good>\d+).*$", _by_failures),
+    _reader(r"^\s*Build FAILED\.$", _always(False)),
+    _reader(r"^\s*Build succeeded\.$", _always(True)),
+    # tsc, eslint, ruff, mypy, pyright, next, vite, make, gcc
+    _reader(r"^.*\berror TS\d+: .*$", _always(False)),
+    _reader(r"^Found (?P<bad>\d+) errors?\b.*$", _by_failures),
+    _reader(r"^✖ \d+ problems? \((?P<bad>\d+) errors?, .*\)$", _by_failures),
+    _reader(r"^All checks passed!$", _always(True)),
+    _reader(r"^Success: no issues found.*$", _always(True)),
+    _reader(r"^(?P<bad>\d+) errors?, \d+ warnings?.*$", _by_failures),
+    _reader(r"^(?:.*Failed to compile\.?|.*[Bb]uild failed\b.*)$", _always(False)),
+    _reader(r"^\s*(?:✓|✔) (?:Compiled successfully|built in ).*$", _always(True)),
+    _reader(r"^(?:make|gmake|ninja)(?:\[\d+\])?: (?:\*\*\*|build stopped).*$", _always(False)),
+    _reader(r"^\S+:\d+:(?:\d+:)? (?:fatal )?error: .*$", _always(False)),
+    _reader(r"^npm ERR! .*$|^npm error .*$", _always(False)),
+    _reader(r"^(?P<good>\d+)% tests passed, (?P<bad>\d+) tests failed out of \d+.*$", _by_failures),
+    _reader(r"^ERROR: (?:file or directory not found|not found): .*$", _always(False)),
+)  # fmt: skip
+_NO_RUN = re.compile(
+    r"command not found|No module named|not recognized as an internal|missing script|No such file or directory", re.I
+)
+
+
+def read_check(command: Command, output: str, failed: bool | None) -> CheckResult | None:
+    """Return what a run of `command` showed; None when the command runs no check.
+
+    `failed` is what the exit code or the host said of the whole line: None where nothing was said. A summary line that
+    reports a failure outweighs an exit code of 0 (a pipe hides it); an exit code other than 0 outweighs a summary of
+    success where the code is the check's own.
+    """
+    check = command.check
+    if check is None:
+        return None
+    text = _ANSI.sub("", output[-_TAIL_CHARS:])
+    passed, summary = _read_summary(text)
+    own = command.exit_code_is_of_check
+    if passed is None and failed:
+        passed = None if not own and not _NO_RUN.search(text) else False
+    elif passed is None and failed is False and own and not summary:
+        passed = True
+    elif passed and failed and own:
+        passed = False
+    return CheckResult(command.name, check.purpose, passed, summary, counted=bool(summary) and passed is not None)
+
+
+def _read_summary(text: str) -> tuple[bool | None, str]:
+    """Return the verdict of the summary lines (any failure makes it False) and the line that decided."""
+    passed: bool | None = None
+    line = ""
+    for pattern, read in _READERS:
+        for match in pattern.finditer(text):
+            result = read(match)
+            found = match.group(0).strip(" =\n")
+            if result is False:
+                return False, found
+            if result and not passed:
+                passed, line = True, found
+            line = line or found
+    return passed, line
