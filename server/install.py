@@ -1,0 +1,202 @@
+"""What is written into Claude Code's files and taken out again: our MCP server, our hooks, nothing else."""
+
+import json
+import os
+import site
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.json_file import FileChange, Json, planned_change
+
+SERVER_NAME = "swarm-memory"
+HOOK_TOOL = "handle_hook"
+CLI_MODULE, HOOKS_MODULE = "swarm_memory.server.cli", "swarm_memory.server.hooks"
+
+InstallScope = Literal["project", "user"]
+
+_COMMON = ("hook_event_name", "session_id", "transcript_path", "cwd", "prompt_id")
+_TOOL = (*_COMMON, "tool_name", "tool_use_id", "tool_input", "duration_ms")
+_TOLD_TO_SERVER: Mapping[str, tuple[str, ...]] = {
+    "UserPromptSubmit": (*_COMMON, "prompt"),
+    "PostToolUse": (*_TOOL, "tool_response"),
+    "PostToolUseFailure": (*_TOOL, "error", "is_interrupt"),
+    "Stop": _COMMON,
+}
+"""Events that go to the running server, with the fields of each; a template gives every field as a string."""
+
+_TIMEOUT_S = {"UserPromptSubmit": 20, "SessionStart": 5, "SessionEnd": 5}
+"""The first prompt also waits for the server to connect."""
+
+
+def plan_install(scope: InstallScope, root: Path) -> list[FileChange]:
+    """Return what installing changes: nothing when all is there already. `root` is the project's folder.
+
+    Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, or when another
+    server has our name.
+    """
+    servers, settings = _files(scope, root)
+    return _changes(servers, _with_server, settings, _with_hooks_and_approval if scope == "project" else _with_hooks)
+
+
+def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
+    """Return what uninstalling changes. A file that holds nothing afterwards is removed. Raises as `plan_install`."""
+    servers, settings = _files(scope, root)
+    return _changes(servers, _without_server, settings, _without_hooks)
+
+
+def server_entry(python: str) -> Json:
+    """Return the entry of our MCP server for a Python interpreter."""
+    return {"type": "stdio", "command": python, "args": [*_isolation(), "-m", CLI_MODULE, "serve"], "env": {}}
+
+
+def hook_entries(python: str) -> dict[str, list[Json]]:
+    """Return our hooks by event, as they stand in the settings of Claude Code."""
+    entries = {"SessionStart": _command(python, "SessionStart", "session-start")}
+    entries |= {event: _tool_call(event, fields) for event, fields in _TOLD_TO_SERVER.items()}
+    entries |= {"SessionEnd": _command(python, "SessionEnd", "session-end")}
+    return {event: [{"hooks": [entry]}] for event, entry in entries.items()}
+
+
+def _command(python: str, event: str, verb: str) -> Json:
+    args = [*_isolation(), "-m", HOOKS_MODULE, verb]
+    return {"type": "command", "command": python, "args": args, "timeout": _TIMEOUT_S[event]}
+
+
+def _tool_call(event: str, fields: Sequence[str]) -> Json:
+    told = {field: "${" + field + "}" for field in fields}
+    entry: Json = {"type": "mcp_tool", "server": SERVER_NAME, "tool": HOOK_TOOL, "input": {"event": told}}
+    return entry | {"timeout": _TIMEOUT_S.get(event, 10)}
+
+
+def _isolation() -> list[str]:
+    """Return the flags that keep a project's files from shadowing modules.
+
+    `-I` also hides the user's site-packages; where we are installed there, the same without that.
+    """
+    user_site = site.getusersitepackages()
+    return ["-E", "-P"] if Path(__file__).resolve().is_relative_to(Path(user_site).resolve()) else ["-I"]
+
+
+def _files(scope: InstallScope, root: Path) -> tuple[Path, Path]:
+    """Return the file of the MCP servers and the settings file of a scope."""
+    if scope == "project":
+        return root / ".mcp.json", root / ".claude" / "settings.json"
+    folder = os.environ.get("CLAUDE_CONFIG_DIR")
+    if folder:
+        return Path(folder) / ".claude.json", Path(folder) / "settings.json"
+    return Path.home() / ".claude.json", Path.home() / ".claude" / "settings.json"
+
+
+def _with_server(data: Json) -> Json:
+    servers = _object(data, "mcpServers")
+    if SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME]):
+        raise ConfigError(f"mcpServers has another server called {SERVER_NAME!r}; rename that one first")
+    data["mcpServers"] = {**servers, SERVER_NAME: server_entry(sys.executable)}
+    return data
+
+
+def _with_hooks(data: Json) -> Json:
+    hooks = _object(data, "hooks")
+    for event, ours in hook_entries(sys.executable).items():
+        groups = _list(hooks, event)
+        if ours[0] not in groups or _count_ours(groups) != 1:
+            hooks[event] = _without_our_hooks(groups) + ours
+    data["hooks"] = hooks
+    return data
+
+
+def _with_hooks_and_approval(data: Json) -> Json:
+    """A project's server runs only once it is approved: named in the settings of a folder that the person trusts."""
+    enabled = _list(_with_hooks(data), "enabledMcpjsonServers")
+    if SERVER_NAME not in enabled:
+        data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
+    return data
+
+
+def _without_server(data: Json) -> Json:
+    servers = _object(data, "mcpServers")
+    if _is_our_server(servers.get(SERVER_NAME)):
+        del servers[SERVER_NAME]
+        _drop_empty(data, "mcpServers")
+    return data
+
+
+def _without_hooks(data: Json) -> Json:
+    hooks = _object(data, "hooks")
+    for event in list(hooks):
+        groups = _list(hooks, event)
+        if _count_ours(groups):
+            hooks[event] = _without_our_hooks(groups)
+            _drop_empty(hooks, event)
+            _drop_empty(data, "hooks")
+    enabled = _list(data, "enabledMcpjsonServers")
+    if SERVER_NAME in enabled:
+        enabled.remove(SERVER_NAME)
+        _drop_empty(data, "enabledMcpjsonServers")
+    return data
+
+
+def _drop_empty(data: Json, key: str) -> None:
+    if not data[key]:
+        del data[key]
+
+
+def _without_our_hooks(groups: Sequence[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for group in groups:
+        entries = _entries(group)
+        others = [entry for entry in entries if not _is_our_hook(entry)]
+        if len(others) == len(entries):
+            kept.append(group)
+        elif others:
+            kept.append({**group, "hooks": others})
+    return kept
+
+
+def _count_ours(groups: Sequence[Any]) -> int:
+    return sum(_is_our_hook(entry) for group in groups for entry in _entries(group))
+
+
+def _entries(group: Any) -> list[Any]:
+    entries = cast(Json, group).get("hooks") if isinstance(group, dict) else None
+    return cast(list[Any], entries) if isinstance(entries, list) else []
+
+
+def _is_our_hook(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    hook = cast(Json, entry)
+    if hook.get("type") == "mcp_tool":
+        return hook.get("server") == SERVER_NAME and hook.get("tool") == HOOK_TOOL
+    return HOOKS_MODULE in json.dumps([hook.get("command"), hook.get("args")])
+
+
+def _is_our_server(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    server = cast(Json, entry)
+    return CLI_MODULE in json.dumps(server.get("args")) or Path(str(server.get("command"))).stem == SERVER_NAME
+
+
+def _changes(
+    servers: Path, edit_servers: Callable[[Json], Json], settings: Path, edit_settings: Callable[[Json], Json]
+) -> list[FileChange]:
+    changes = planned_change(servers, edit_servers), planned_change(settings, edit_settings)
+    return [change for change in changes if change is not None]
+
+
+def _object(data: Json, key: str) -> Json:
+    value = data.get(key, {})
+    if not isinstance(value, dict):
+        raise ConfigError(f"{key} must be an object")
+    return cast(Json, value)
+
+
+def _list(data: Json, key: str) -> list[Any]:
+    value = data.get(key, [])
+    if not isinstance(value, list):
+        raise ConfigError(f"{key} must be a list")
+    return cast(list[Any], value)

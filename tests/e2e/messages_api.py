@@ -1,0 +1,182 @@
+"""A scripted Messages API on loopback: streams the turns it was given and keeps every request. It knows no other server."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A turn of plain text: the agent is done with the prompt."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A turn that calls one tool, with a few words before it."""
+
+    tool: str
+    input: Json
+    text: str = ""
+
+
+def bash(command: str, text: str = "") -> Use:
+    """Return a turn that runs `command` with the Bash tool."""
+    return Use("Bash", {"command": command, "description": "Run a command"}, text)
+
+
+Turn = Say | Use
+
+
+@dataclass
+class MessagesApi:
+    """Answers the main agent's requests with `script`, one turn each, and any other request with a short text.
+
+    The main agent is told by its tools: only its requests offer Bash. Once the script is used up it says "Done.".
+    """
+
+    script: Sequence[Turn]
+    requests: list[Json] = field(default_factory=list[Json])
+    """Bodies of the main agent's requests, in order."""
+    side_requests: list[Json] = field(default_factory=list[Json])
+    paths: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def take(self, body: Json) -> Turn:
+        """Record the request and return the turn that answers it."""
+        with self._lock:
+            tools: list[Json] = body.get("tools") or []
+            if not any(tool.get("name") == "Bash" for tool in tools):
+                self.side_requests.append(body)
+                return Say("Small talk")
+            self.requests.append(body)
+            place = len(self.requests) - 1
+            return self.script[place] if place < len(self.script) else Say("Done.")
+
+    def text_of(self, place: int) -> str:
+        """Return all text that request number `place` carried in its messages, joined by line ends."""
+        return "\n".join(_texts(self.requests[place]["messages"]))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        for key in ("text", "content"):
+            yield from _texts(value.get(key))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _handler(api: MessagesApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the test's output quiet."""
+
+        def do_HEAD(self) -> None:
+            self._answer(200, "application/json", b"")
+
+        def do_GET(self) -> None:
+            api.paths.append(f"GET {self.path}")
+            self._answer(404, "application/json", b'{"type":"error","error":{"type":"not_found_error","message":"no"}}')
+
+        def do_POST(self) -> None:
+            api.paths.append(f"POST {self.path}")
+            raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+            path = self.path.partition("?")[0]
+            if path == "/v1/messages/count_tokens":
+                self._answer(200, "application/json", b'{"input_tokens": 1000}')
+            elif path == "/v1/messages":
+                body: Json = json.loads(raw)
+                self._message(body, api.take(body))
+            else:
+                self._answer(200, "application/json", b"{}")
+
+        def _message(self, body: Json, turn: Turn) -> None:
+            message = _message(str(body.get("model")), turn)
+            if body.get("stream"):
+                stream = b"".join(_sse(event) for event in _events(message))
+                self._answer(200, "text/event-stream", stream)
+            else:
+                self._answer(200, "application/json", json.dumps(message).encode())
+
+        def _answer(self, status: int, kind: str, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    return Handler
+
+
+_ids = iter(range(1, 1_000_000))
+
+
+def _message(model: str, turn: Turn) -> Json:
+    number = next(_ids)
+    content: list[Json] = [{"type": "text", "text": turn.text}] if turn.text else []
+    if isinstance(turn, Use):
+        content.append({"type": "tool_use", "id": f"toolu_{number:020d}", "name": turn.tool, "input": turn.input})
+    return {
+        "id": f"msg_{number:020d}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": "tool_use" if isinstance(turn, Use) else "end_turn",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 1000,
+            "output_tokens": 50,
+            "cache_read_input_tokens": 0,
+            "cache_creation_input_tokens": 0,
+        },
+    }
+
+
+def _events(message: Json) -> Iterator[Json]:
+    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    for index, block in enumerate(message["content"]):
+        start: Json
+        if block["type"] == "text":
+            start, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+        else:
+            start = {**block, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": message["usage"]["output_tokens"]}}
+    yield {"type": "message_stop"}
+
+
+def _sse(event: Json) -> bytes:
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
