@@ -1,0 +1,164 @@
+"""Text as the keyword leg and the budgets see it: tokens for index and query, and an estimate of a model's tokens.
+
+It knows nothing of storage or ranking. Whoever changes what `tokenize` gives must have the keyword index rebuilt.
+"""
+
+import importlib
+import importlib.util
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from types import ModuleType
+from typing import Protocol, cast
+
+MAX_TOKEN_CHARS = 40
+"""A longer token (a hash, base64) is cut to this length on both sides, so that it still matches itself."""
+
+_CACHED_WORDS = 1 << 16
+_CACHED_WORD_CHARS = 64
+_MAX_IDENTIFIER_CHARS = 128
+
+STOP_WORDS = frozenset(
+    """
+    a about above after again against all also am an and any are as at be because been before being below between both
+    but by can could did do does doing done down during each either few for from further get gets getting got had has
+    have having he her here hers herself him himself his how i if in into is it its itself just let like may me might
+    more most much must my myself neither no nor not now of off on once only onto or other our ours ourselves out over
+    own per please same shall she should so some such than that the their theirs them themselves then there these they
+    this those through thus to too under until up upon us very via want was we were what whatever when where whether
+    which while who whom whose why will with within without would yet you your yours yourself yourselves
+    don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn couldn mustn cannot ain
+    """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
+)
+"""Words that stand in every text. They are left out of the index and of queries."""
+
+_WORD = re.compile(r"[^\W_]+(?:['\u2019](?:s|t|d|m|ll|re|ve)\b)?", re.IGNORECASE)
+_CASE_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s\b)[a-z])")
+"""Where camelCase changes words: getV2Items, HTTPServer, but not URLs, Python3 or 3D."""
+
+# Chinese, Japanese and Korean, and the scripts of South East Asia that put no space between words.
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    r"\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_SCRIPT_RUN = re.compile(rf"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
+_VOICED = {0x3099, 0x309A}
+"""The two marks that make another kana of a kana: composed again, while all other marks are dropped."""
+
+
+_MODEL_PIECE = re.compile(
+    r"[A-Za-z]{1,7}|[0-9]{1,3}|\n[ \t\n]*|[!-/:-@\[-`{-~]{1,2}|[ \t]{2,16}|[\u00c0-\u052f\u0590-\u06ff]{1,2}|[^\s!-~]"
+)
+_ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 - the stemmer's own name
+
+
+class _WithoutMarks(dict[int, int | None]):
+    """Maps a code point to itself, or to nothing when it is a combining mark."""
+
+    def __missing__(self, code: int) -> int | None:
+        is_mark = unicodedata.category(chr(code)).startswith("M") and code not in _VOICED
+        self[code] = kept = None if is_mark else code
+        return kept
+
+
+_WITHOUT_MARKS = _WithoutMarks()
+
+
+def tokenize(text: str) -> tuple[str, ...]:
+    """Return all tokens of `text` in order, repeats included; index and query use this one function.
+
+    Compatibility forms and accents are folded, identifiers split at case and underscore, stop words left out, words
+    lowered and stemmed (Snowball English); Chinese, Japanese, Korean and other scripts without spaces become pieces of
+    two characters. A token has only letters and digits, at most 40. Linear in the length.
+    """
+    tokens: list[str] = []
+    for word in _WORD.findall(_folded(text)):
+        tokens += _cached_tokens(word) if len(word) <= _CACHED_WORD_CHARS else _word_tokens(word)
+    return tuple(tokens)
+
+
+def query_tokens(text: str) -> tuple[str, ...]:
+    """Return the distinct tokens of `text` in the order of their first use."""
+    return tuple(dict.fromkeys(tokenize(text)))
+
+
+def count_tokens(text: str) -> int:
+    """Estimate how many tokens a language model makes of `text`: rather too many than too few.
+
+    A word counts 1 for each 7 letters, digits 1 for each 3, punctuation 1 for each 2 characters, an indented line 1,
+    a character of other scripts 1, an emoji 3. Linear in the length.
+    """
+    pieces = len(_MODEL_PIECE.findall(text))
+    return pieces if text.isascii() else pieces + 2 * len(_ASTRAL.findall(text))
+
+
+def _folded(text: str) -> str:
+    """Fold as NFKC does, without marks; they go first, because sorting a long run of them is quadratic."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARKS))
+    return unicodedata.normalize("NFC", decomposed.translate(_WITHOUT_MARKS))
+
+
+def _word_tokens(word: str) -> tuple[str, ...]:
+    return tuple(_pieces(word))
+
+
+_cached_tokens = lru_cache(_CACHED_WORDS)(_word_tokens)
+
+
+def _pieces(word: str) -> Iterator[str]:
+    word = word.partition("'")[0].partition("\u2019")[0]
+    if word.isascii():
+        yield from _identifier_parts(word)
+        return
+    for run in _SCRIPT_RUN.finditer(word):
+        if (unspaced := run.group(1)) is None:
+            yield from _term(run.group())
+        else:
+            yield from (unspaced[at : at + 2] for at in range(max(1, len(unspaced) - 1)))
+
+
+def _identifier_parts(word: str) -> Iterator[str]:
+    """Give the parts of an identifier, and the whole of it too: GitHub is also written github."""
+    yield from _term(word)
+    if word.islower() or len(word) > _MAX_IDENTIFIER_CHARS:
+        return
+    parts = _CASE_BOUNDARY.split(word)
+    if len(parts) > 1:
+        for part in parts:
+            yield from _term(part)
+
+
+def _term(word: str) -> Iterator[str]:
+    lowered = word.lower()
+    if lowered not in STOP_WORDS:
+        term = _stem(lowered[:MAX_TOKEN_CHARS])
+        yield term if term.isalnum() else "".join(filter(str.isalnum, term))
+
+
+def _stem(word: str) -> str:
+    return _english_stemmer()().stemWord(word) if word.isascii() and word.isalpha() else word
+
+
+@cache
+def _english_stemmer() -> Callable[[], "_Stemmer"]:
+    """Return the class of the English stemmer; every use makes an instance, because an instance is not thread-safe.
+
+    Importing `snowballstemmer` itself costs 150 ms for 35 languages, and gives PyStemmer's stems where that happens to
+    be installed: an index must not depend on it. So its English module alone is loaded, under a package name of ours.
+    """
+    spec = importlib.util.find_spec("snowballstemmer")
+    if spec is None or spec.submodule_search_locations is None:
+        raise ModuleNotFoundError("snowballstemmer is not installed", name="snowballstemmer")
+    package = ModuleType("swarm_memory_snowball")
+    package.__path__ = list(spec.submodule_search_locations)
+    sys.modules[package.__name__] = package
+    module = importlib.import_module(f"{package.__name__}.english_stemmer")
+    return cast("Callable[[], _Stemmer]", module.EnglishStemmer)
