@@ -1,0 +1,162 @@
+"""How a transcript becomes trajectories: the format is found from the content; the formats are in `transcripts/`."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.ids import digest
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.transcripts.claude_code import is_claude_code, read_session
+from swarm_memory.server.transcripts.json_shapes import JsonObject, as_text
+from swarm_memory.server.transcripts.messages import is_message, label_of, messages_of, read_object, read_stream
+from swarm_memory.server.transcripts.records import Records, Source, open_source
+
+ACCEPTED = (
+    "accepted are a Claude Code transcript (JSONL), a list of messages with role and content (a JSON array, an object "
+    'with "messages", or one message a line), and objects {id, task, steps: [{role, content}]} (JSON or JSONL)'
+)
+
+_AGENT_FILE = "agent-"
+_HEAD_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A trajectory with what its file says of its success; learning must never look at the label."""
+
+    trajectory: Trajectory
+    label: bool | None
+
+
+def read_trajectories(
+    source: Source, *, session_id: str | None = None, limits: LearnSettings | None = None, subagents: bool = True
+) -> Iterator[Trajectory]:
+    """Yield the trajectories of a file or stream in order, one at a time in memory.
+
+    A Claude Code session gives one for each task, with the ids `<session>:1`, `<session>:2` …, and then, with
+    `subagents` and a path, one for each of its subagent files (`<session>:agent-<id>`). A message list gives one; of
+    objects with steps each gives one. `session_id` is taken before the one in the file. Lines that cannot be read are
+    counted in `skipped_lines` of the trajectory that was read when they came.
+
+    Raises `InputError`: no such file, a format that is not known, a document too large for memory.
+    """
+    for each in read_labelled(source, session_id=session_id, limits=limits, subagents=subagents):
+        yield each.trajectory
+
+
+def read_labelled(
+    source: Source, *, session_id: str | None = None, limits: LearnSettings | None = None, subagents: bool = True
+) -> Iterator[Labelled]:
+    """Yield as `read_trajectories`, each with its file's label beside it."""
+    reading = _Reading(source, session_id, limits or LearnSettings())
+    with open_source(source) as records:
+        yield from reading.read(records)
+    if subagents and isinstance(source, str | Path):
+        for path in subagent_files(Path(source)):
+            yield from read_labelled(path, session_id=session_id, limits=limits, subagents=False)
+
+
+def read_task(
+    source: Source, task_id: str | int, *, session_id: str | None = None, limits: LearnSettings | None = None
+) -> Trajectory:
+    """Return one trajectory: by the number of the task in its session, or by its task id.
+
+    Raises `NotFoundError` where the source has no such task, and as `read_trajectories`.
+    """
+    wanted = str(task_id)
+    found: list[str] = []
+    for trajectory in read_trajectories(source, session_id=session_id, limits=limits, subagents="agent-" in wanted):
+        if wanted in (trajectory.task_id, trajectory.task_id.rpartition(":")[2]):
+            return trajectory
+        found.append(trajectory.task_id)
+    known = ", ".join(found[:5]) + (f" … ({len(found)} in all)" if len(found) > 5 else "")
+    raise NotFoundError(f"the transcript has no task {wanted!r}; " + (f"it has {known}" if found else "it has none"))
+
+
+def subagent_files(transcript: Path) -> list[Path]:
+    """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript."""
+    return sorted((transcript.parent / transcript.stem / "subagents").glob(f"{_AGENT_FILE}*.jsonl"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    source: Source
+    session_id: str | None
+    limits: LearnSettings
+
+    def read(self, records: Records) -> Iterator[Labelled]:
+        """Yield what the records hold; the first one that is known decides the format."""
+        stream = iter(records)
+        for record in stream:
+            together = itertools.chain([record], stream)
+            if is_claude_code(record):
+                yield from self._session(together, records)
+                return
+            if messages_of(record) is not None:
+                yield from self._objects(together, records)
+                return
+            if is_message(record):
+                yield self._message_list(together, records)
+                return
+            records.skipped += 1
+        raise InputError(f"no transcript was found in {self._name()}: it holds {records.describe()}; {ACCEPTED}")
+
+    def _session(self, lines: Iterator[JsonObject], records: Records) -> Iterator[Labelled]:
+        """Read a session, or a subagent's part of one: its lines are marked, and it stands in a file of its own."""
+        head: list[JsonObject] = []
+        for line in lines:
+            head.append(line)
+            if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
+                break
+        agent_id = self._agent_id(head[-1])
+        session = read_session(
+            itertools.chain(head, lines), records, self.limits, session_id=self._session_id(head), agent_id=agent_id
+        )
+        for trajectory in session:
+            yield Labelled(trajectory, None)
+
+    def _agent_id(self, line: JsonObject) -> str | None:
+        stem = self._stem()
+        if stem is not None and not stem.startswith(_AGENT_FILE):
+            return None
+        named = as_text(line.get("agentId")) if line.get("isSidechain") is True else ""
+        return named or (stem.removeprefix(_AGENT_FILE) if stem is not None else None)
+
+    def _session_id(self, head: list[JsonObject]) -> str | None:
+        if self.session_id:
+            return self.session_id
+        named = next(filter(None, (as_text(line.get("sessionId")) for line in head)), None)
+        return named or self._stem()
+
+    def _objects(self, objects: Iterator[JsonObject], records: Records) -> Iterator[Labelled]:
+        counted = 0
+        for number, record in enumerate(objects, start=1):
+            if messages_of(record) is None:
+                records.skipped += 1
+                continue
+            name = self._fallback_id(record, number)
+            trajectory = read_object(record, self.limits, task_id=name, session_id=self.session_id)
+            skipped = records.skipped - counted
+            counted = records.skipped
+            yield Labelled(trajectory.model_copy(update={"skipped_lines": skipped}), label_of(record))
+
+    def _fallback_id(self, record: JsonObject, number: int) -> str:
+        """Return an id that the same record gets again: from the file and its place, else from what it holds."""
+        stem = self.session_id or self._stem()
+        return f"{stem}:{number}" if stem else f"trajectory-{digest(record)[:16]}"
+
+    def _message_list(self, messages: Iterator[JsonObject], records: Records) -> Labelled:
+        named = self.session_id or self._stem()
+        draft = read_stream(messages, self.limits, task_id=named or "messages", session_id=self.session_id)
+        if named is None:
+            draft.task_id = f"messages-{digest(draft.task)[:16]}"
+        return Labelled(draft.finished(records.skipped), None)
+
+    def _stem(self) -> str | None:
+        return Path(self.source).name.partition(".")[0] if isinstance(self.source, str | Path) else None
+
+    def _name(self) -> str:
+        return repr(str(self.source)) if isinstance(self.source, str | Path) else "the stream"

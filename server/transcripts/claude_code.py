@@ -1,0 +1,268 @@
+"""The transcript lines of Claude Code as trajectories, one for each task of the session; it opens no file."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.server.transcripts.json_shapes import (
+    JsonObject,
+    as_bool,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    as_time,
+)
+from swarm_memory.server.transcripts.records import Records
+from swarm_memory.server.transcripts.steps import Draft, exit_code_of
+from swarm_memory.tools.tasks import (
+    NOTES_OPEN,
+    continues,
+    is_own_tool,
+    is_task_prompt,
+    noted_ids,
+    strip_notes,
+    task_text,
+)
+
+_INTERRUPTED = "[Request interrupted"
+_COMMAND = re.compile(r"\s*(?:<command-(?:name|message)>|/[A-Za-z])")
+_REFUSED = "The user doesn't want to proceed with this tool use"
+_SILENT_COMMANDS = re.compile(r"<command-name>\s*/(?:compact|clear|model|cost|context|status|mcp|plugin|config|help)\b")
+_TOOL_ERROR = re.compile(r"</?tool_use_error>")
+
+
+def is_claude_code(record: JsonObject) -> bool:
+    """Tell whether a record is a line of a Claude Code transcript."""
+    return bool(as_text(record.get("type"))) and (
+        "sessionId" in record or "leafUuid" in record or "snapshot" in record or bool(as_object(record.get("message")))
+    )
+
+
+def read_session(
+    records: Iterator[JsonObject],
+    source: Records,
+    limits: LearnSettings,
+    *,
+    session_id: str | None = None,
+    agent_id: str | None = None,
+) -> Iterator[Trajectory]:
+    """Yield one trajectory for each task, as soon as the next one begins.
+
+    With `agent_id` the records are those of a subagent: one task, whatever is said in it. The number of a task in its
+    id counts the prompts that began one (`tools.tasks`), from 1.
+    """
+    session = _Session(limits, session_id, agent_id)
+    counted = 0
+    for record in records:
+        finished = session.read(record)
+        if finished is not None:
+            yield finished.finished(source.skipped - counted)
+            counted = source.skipped
+    if session.draft is not None:
+        yield session.draft.finished(source.skipped - counted)
+
+
+@dataclass(slots=True)
+class _Session:
+    """Where the reading of a session stands."""
+
+    limits: LearnSettings
+    session_id: str | None
+    agent_id: str | None
+    draft: Draft | None = None
+    number: int = 0
+    detour: bool = False
+    """A slash command is running: what the agent does for it belongs to no task."""
+    noted: dict[str, None] = field(default_factory=dict[str, None])
+    """Ids that were put into the context before a task began."""
+    tools: dict[str, str] = field(default_factory=dict[str, str])
+    """Tool names by call id, of the running task."""
+    seen: set[int] = field(default_factory=set[int])
+    """Hashes of the uuids of the lines read: a resumed session repeats lines."""
+
+    def read(self, record: JsonObject) -> Draft | None:
+        """Take one line; return the draft of the task that it ended."""
+        kind = record.get("type")
+        if kind == "attachment":
+            self._attachment(as_object(record.get("attachment")), as_time(record.get("timestamp")))
+            return None
+        if kind not in ("user", "assistant") or self._is_repeated(record):
+            return None
+        if bool(record.get("isSidechain")) is not (self.agent_id is not None):
+            return None
+        if record.get("isMeta") is True or record.get("isCompactSummary") is True:
+            self._note(_all_text(as_object(record.get("message")).get("content")))
+            return None
+        self.session_id = self.session_id or as_text(record.get("sessionId")) or None
+        if kind == "user":
+            return self._user(record)
+        self._assistant(record)
+        return None
+
+    def _is_repeated(self, record: JsonObject) -> bool:
+        uuid = as_text(record.get("uuid"))
+        if uuid and hash(uuid) in self.seen:
+            return True
+        self.seen.add(hash(uuid))
+        return False
+
+    def _attachment(self, attachment: JsonObject, at: datetime | None) -> None:
+        """Take what the host added by itself: our notes for their ids, and prompts typed while the agent worked."""
+        if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
+            text = task_text(_all_text(attachment.get("prompt")))
+            if self.draft is not None and not self.detour and is_task_prompt(text):
+                self.draft.add("message", "user", text, at=at)
+            return
+        text = _all_text(attachment.get("content"))
+        if attachment.get("hookEvent") == "SessionStart":
+            self.noted.update(dict.fromkeys(strip_notes(text)[1]))
+        else:
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        if NOTES_OPEN in text:
+            ids = self.noted if self.draft is None else self.draft.injected
+            ids.update(dict.fromkeys(strip_notes(text)[1]))
+
+    def _user(self, record: JsonObject) -> Draft | None:
+        at = as_time(record.get("timestamp"))
+        content = as_object(record.get("message")).get("content")
+        for block in map(as_object, as_list(content)):
+            if as_text(block.get("type")).endswith("tool_result"):
+                self._tool_result(block, record.get("toolUseResult"), at)
+        return self._prompt(_all_text(content), at)
+
+    def _prompt(self, raw: str, at: datetime | None) -> Draft | None:
+        text = task_text(raw)
+        if text.startswith(_INTERRUPTED):
+            if self.draft is not None and not self.detour:
+                self.draft.add("message", "user", text, interrupted=True, at=at)
+            return None
+        if not is_task_prompt(raw):
+            self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
+            return None
+        self.detour = False
+        if self.draft is not None and (self.agent_id is not None or continues(text, self.draft.task)):
+            self._note(raw)
+            self.draft.add("message", "user", text, at=at)
+            return None
+        return self._begin(text, raw, at)
+
+    def _begin(self, text: str, raw: str, at: datetime | None) -> Draft | None:
+        finished, self.number = self.draft, self.number + 1
+        session = self.session_id or "session"
+        self.draft = Draft(
+            task_id=f"{session}:agent-{self.agent_id}" if self.agent_id else f"{session}:{self.number}",
+            task=text,
+            source="claude_code",
+            limits=self.limits,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+            started_at=at,
+            ended_at=at,
+            injected=self.noted,
+        )
+        self.noted = {}
+        self.tools = {}
+        self._note(raw)
+        return finished
+
+    def _assistant(self, record: JsonObject) -> None:
+        message = as_object(record.get("message"))
+        if self.draft is None or self.detour:
+            return
+        at = as_time(record.get("timestamp"))
+        if message.get("model") == "<synthetic>":
+            if record.get("isApiErrorMessage") is True:
+                self.draft.add("message", "system", _all_text(message.get("content")), is_error=True, at=at)
+            return
+        if usage := as_object(message.get("usage")):
+            self.draft.usage[as_text(message.get("id")) or str(record.get("uuid"))] = _usage(usage)
+        content = message.get("content")
+        if isinstance(content, str):
+            self.draft.add("message", "assistant", content, at=at)
+        for block in map(as_object, as_list(content)):
+            self._block(self.draft, block, at)
+
+    def _block(self, draft: Draft, block: JsonObject, at: datetime | None) -> None:
+        kind = as_text(block.get("type"))
+        if kind == "text":
+            draft.add("message", "assistant", as_text(block.get("text")), at=at)
+        elif kind == "thinking":
+            draft.add("thought", "assistant", as_text(block.get("thinking")), at=at)
+        elif kind.endswith("tool_use"):
+            self._tool_use(draft, block, at)
+        elif kind.endswith("tool_result"):
+            self._tool_result(block, None, at)
+
+    def _tool_use(self, draft: Draft, block: JsonObject, at: datetime | None) -> None:
+        name, call_id = as_text(block.get("name")) or "tool", as_text(block.get("id"))
+        self.tools[call_id] = name
+        if not is_own_tool(name):
+            arguments = block.get("input")
+            draft.add("tool_call", "assistant", tool_name=name, tool_input=arguments, call_id=call_id, at=at)
+
+    def _tool_result(self, block: JsonObject, result: object, at: datetime | None) -> None:
+        if self.draft is None or self.detour:
+            return
+        call_id = as_text(block.get("tool_use_id"))
+        name = self.tools.get(call_id)
+        text = _all_text(block.get("content")) or _streams(as_object(result))
+        if name is not None and is_own_tool(name):
+            if name.endswith("retrieve_memories"):
+                self.draft.injected.update(dict.fromkeys(noted_ids(text)))
+            return
+        self._note(text)
+        is_error = as_bool(block.get("is_error"))
+        self.draft.add(
+            "observation",
+            "tool",
+            _TOOL_ERROR.sub("", task_text(text)),
+            tool_name=name,
+            call_id=call_id,
+            is_error=is_error,
+            exit_code=_exit_code(name, text, is_error, as_object(result)),
+            interrupted=as_object(result).get("interrupted") is True or text.startswith(_REFUSED),
+            at=at,
+        )
+
+
+def _exit_code(tool: str | None, text: str, is_error: bool | None, result: JsonObject) -> int | None:
+    """Return the exit code of a command; one that the host reports as done, and not as an error, ended with 0."""
+    if is_error:
+        return exit_code_of(text)
+    finished = "stdout" in result and result.get("interrupted") is not True
+    special = result.get("backgroundTaskId") or result.get("returnCodeInterpretation")
+    return 0 if tool == "Bash" and finished and not special else None
+
+
+def _streams(result: JsonObject) -> str:
+    return "\n".join(filter(None, (as_text(result.get("stdout")), as_text(result.get("stderr")))))
+
+
+def _all_text(content: object) -> str:
+    """Return the texts of a content, one paragraph for each block, without tool results."""
+    if isinstance(content, str):
+        return content
+    parts: list[str] = []
+    for block in as_list(content):
+        if isinstance(block, str):
+            parts.append(block)
+        elif as_object(block).get("type") == "image":
+            parts.append("[image]")
+        else:
+            parts.append(as_text(as_object(block).get("text")))
+    return "\n".join(filter(None, parts))
+
+
+def _usage(usage: JsonObject) -> Usage:
+    return Usage(
+        input_tokens=as_count(usage.get("input_tokens")),
+        output_tokens=as_count(usage.get("output_tokens")),
+        cache_read_tokens=as_count(usage.get("cache_read_input_tokens")),
+        cache_creation_tokens=as_count(usage.get("cache_creation_input_tokens")),
+    )

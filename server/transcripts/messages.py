@@ -1,0 +1,262 @@
+"""OpenAI-style message lists and {role, content} steps as trajectories; it opens no file."""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import get_args
+
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
+from swarm_memory.server.transcripts.json_shapes import (
+    JsonObject,
+    as_bool,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    as_time,
+)
+from swarm_memory.server.transcripts.react import read_react
+from swarm_memory.server.transcripts.steps import Draft, exit_code_of
+from swarm_memory.tools.tasks import is_own_tool, task_text
+
+_TOOL_CALLS_MARK = "[tool_calls]"
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "system": "system",
+    "developer": "system",
+}
+
+
+def is_message(record: JsonObject) -> bool:
+    """Tell whether a record is one message: a role with a content or with tool calls."""
+    return bool(as_text(record.get("role"))) and ("content" in record or "tool_calls" in record)
+
+
+def messages_of(record: JsonObject) -> list[object] | None:
+    """Return the steps or messages of a record that holds a whole trajectory, else None."""
+    for key in ("steps", "messages"):
+        if isinstance(record.get(key), list):
+            return as_list(record[key])
+    return None
+
+
+def read_list(
+    messages: Iterable[JsonObject],
+    limits: LearnSettings,
+    *,
+    task_id: str,
+    task: str = "",
+    source: TrajectorySource = "messages",
+    session_id: str | None = None,
+) -> Draft:
+    """Return the draft of one trajectory. Without a `task` the first message of the user is the task."""
+    reader = _Reader(Draft(task_id, task, source, limits, session_id=session_id))
+    for message in messages:
+        reader.read(message)
+    return reader.draft
+
+
+def read_object(record: JsonObject, limits: LearnSettings, *, task_id: str, session_id: str | None) -> Trajectory:
+    """Return the trajectory of an object with `steps` or `messages`; its own id and task come before `task_id`."""
+    own = record.get("task_id" if _is_ours(record) else "id")
+    named = str(own) if isinstance(own, str | int) and str(own).strip() else task_id
+    draft = read_list(
+        map(as_object, messages_of(record) or []),
+        limits,
+        task_id=named,
+        task=next(filter(None, (as_text(record.get(key)) for key in ("task", "query", "question", "prompt"))), ""),
+        source="steps" if isinstance(record.get("steps"), list) else "messages",
+        session_id=session_id or as_text(record.get("session_id")) or None,
+    )
+    draft.agent_id = as_text(record.get("agent_id")) or None
+    return draft.finished(0)
+
+
+def label_of(record: JsonObject) -> bool | None:
+    """Return whether the record says that its task was met; learning must never look at this."""
+    for key in ("success", "label", "passed", "reward"):
+        value = record.get(key)
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return value >= 1
+        if isinstance(value, str) and value.lower() in ("success", "failure"):
+            return value.lower() == "success"
+    return None
+
+
+def _is_ours(record: JsonObject) -> bool:
+    """Tell whether the record is a trajectory as this project writes it."""
+    first = as_object(next(iter(as_list(record.get("steps"))), None))
+    return first.get("kind") in get_args(StepKind)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Where the reading of a message list stands."""
+
+    draft: Draft
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """Tool names by call id."""
+    unanswered: deque[str] = field(default_factory=deque[str])
+    """Ids of calls that have no observation yet, oldest first."""
+    made: int = 0
+    """Calls that came without an id and were given one."""
+
+    def read(self, message: JsonObject) -> None:
+        if message.get("kind") in get_args(StepKind):
+            self._own_step(message)
+            return
+        name = as_text(message.get("role")).lower()
+        role = _ROLES.get(name)
+        text = _text_of(message.get("content", message.get("text")))
+        if usage := as_object(message.get("usage")):
+            self._usage(message, usage)
+        if role == "tool":
+            self._observation(message, text)
+        elif role is None:
+            read_react(self.draft, text)
+        elif role == "user":
+            self._user(message, text)
+        else:
+            self._agent(role, message, text)
+
+    def _own_step(self, step: JsonObject) -> None:
+        kinds: dict[object, StepKind] = {kind: kind for kind in get_args(StepKind)}
+        exit_code = step.get("exit_code")
+        self.draft.add(
+            kinds[step.get("kind")],
+            _ROLES.get(as_text(step.get("role")), "assistant"),
+            as_text(step.get("text")),
+            tool_name=as_text(step.get("tool_name")) or None,
+            tool_input=step.get("tool_input"),
+            call_id=as_text(step.get("call_id")) or None,
+            is_error=as_bool(step.get("is_error")),
+            exit_code=exit_code if isinstance(exit_code, int) else None,
+            interrupted=step.get("interrupted") is True,
+            at=as_time(step.get("at")),
+        )
+
+    def _user(self, message: JsonObject, text: str) -> None:
+        for block in map(as_object, as_list(message.get("content"))):
+            if as_text(block.get("type")).endswith("tool_result"):
+                self._observation(block, _text_of(block.get("content")))
+        said = task_text(text)
+        if not self.draft.task:
+            self.draft.task = text
+            self.draft.started_at = as_time(message.get("timestamp"))
+        elif said != self.draft.task.strip() or self.draft.steps.added:
+            self.draft.add("message", "user", text, at=as_time(message.get("timestamp")))
+
+    def _agent(self, role: Role, message: JsonObject, text: str) -> None:
+        at = as_time(message.get("timestamp"))
+        thought = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
+        self.draft.add("thought", role, thought, at=at)
+        said, written = _written_calls(text)
+        self.draft.add("message", role, said or as_text(message.get("refusal")), at=at)
+        for block in map(as_object, as_list(message.get("content"))):
+            if block.get("type") == "thinking":
+                self.draft.add("thought", role, as_text(block.get("thinking")), at=at)
+            elif as_text(block.get("type")).endswith("tool_use"):
+                self._call(as_text(block.get("name")), block.get("input"), as_text(block.get("id")))
+        legacy = [{"function": message["function_call"]}] if message.get("function_call") else []
+        for call in map(as_object, [*as_list(message.get("tool_calls")), *legacy, *written]):
+            function = as_object(call.get("function")) or call
+            arguments = function.get("arguments", function.get("args"))
+            self._call(as_text(function.get("name")), arguments, as_text(call.get("id")))
+
+    def _call(self, name: str, arguments: object, call_id: str) -> None:
+        if not call_id:
+            self.made += 1
+            call_id = f"call-{self.made}"
+        name = name or "tool"
+        self.names[call_id] = name
+        self.unanswered.append(call_id)
+        if not is_own_tool(name):
+            self.draft.add("tool_call", "assistant", tool_name=name, tool_input=_arguments(arguments), call_id=call_id)
+
+    def _observation(self, message: JsonObject, text: str) -> None:
+        call_id = self._answered(as_text(message.get("tool_call_id")) or as_text(message.get("tool_use_id")))
+        name = as_text(message.get("name")) or self.names.get(call_id, "")
+        if is_own_tool(name):
+            return
+        self.draft.add(
+            "observation",
+            "tool",
+            text,
+            tool_name=name or None,
+            call_id=call_id or None,
+            is_error=as_bool(message.get("is_error")),
+            exit_code=exit_code_of(text),
+            at=as_time(message.get("timestamp")),
+        )
+
+    def _answered(self, call_id: str) -> str:
+        """Return the id of the call that an observation answers: the one it names, else the oldest open one."""
+        if not call_id:
+            return self.unanswered.popleft() if self.unanswered else ""
+        if call_id in self.unanswered:
+            self.unanswered.remove(call_id)
+        return call_id
+
+    def _usage(self, message: JsonObject, usage: JsonObject) -> None:
+        key = as_text(message.get("id")) or f"message-{len(self.draft.usage)}"
+        self.draft.usage[key] = Usage(
+            input_tokens=as_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
+            output_tokens=as_count(usage.get("completion_tokens", usage.get("output_tokens"))),
+        )
+
+
+def read_stream(
+    messages: Iterator[JsonObject], limits: LearnSettings, *, task_id: str, session_id: str | None
+) -> Draft:
+    """Return the draft of a file that holds one message a line."""
+    return read_list((each for each in messages if is_message(each)), limits, task_id=task_id, session_id=session_id)
+
+
+def _text_of(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        return json.dumps(content, ensure_ascii=False, default=str)
+    parts: list[str] = []
+    for each in as_list(content):
+        block = as_object(each)
+        if isinstance(each, str):
+            parts.append(each)
+        elif "image" in as_text(block.get("type")):
+            parts.append("[image]")
+        else:
+            parts.append(as_text(block.get("text")))
+    return "\n".join(filter(None, parts))
+
+
+def _written_calls(text: str) -> tuple[str, list[object]]:
+    """Split a content that ends in `[tool_calls]` and the calls as JSON, as some benchmarks write them."""
+    said, mark, calls = text.partition(_TOOL_CALLS_MARK)
+    if not mark:
+        return text, []
+    try:
+        found = as_list(json.loads(calls))
+    except (ValueError, RecursionError):
+        found = []
+    return (said, found) if found else (text, [])
+
+
+def _arguments(arguments: object) -> object:
+    """Return the arguments of a call as an object: they come as JSON text, or as they are."""
+    if not isinstance(arguments, str):
+        return arguments if arguments is not None else {}
+    try:
+        parsed = as_object(json.loads(arguments))
+    except (ValueError, RecursionError):
+        parsed = {}
+    return parsed if parsed or not arguments.strip("{ }") else {"input": arguments}

@@ -1,0 +1,165 @@
+"""A file or stream as JSON records, read within a bound of memory; it knows nothing of what they mean."""
+
+import gzip
+import itertools
+import json
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NoReturn, TypeAlias, cast
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.transcripts.json_shapes import JsonObject, as_list
+
+Source: TypeAlias = str | Path | IO[str] | IO[bytes]
+"""A path, or an open stream of text or bytes."""
+
+MAX_LINE_CHARS = 8_000_000
+"""A longer line is skipped, and counted; it is never held in memory as a whole."""
+
+MAX_DOCUMENT_CHARS = 32_000_000
+"""What is not one record a line must fit in memory."""
+
+_SNIFFED_LINES = 50
+_CHUNK = 1 << 20
+
+
+class Records:
+    """The JSON objects of a source, in order; what could not be read is counted in `skipped`."""
+
+    def __init__(self, stream: IO[str] | IO[bytes]) -> None:
+        self.skipped = 0
+        self._stream = cast("IO[bytes]", getattr(stream, "buffer", stream))
+        self._first = ""
+        self._lines = self._read_lines()
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        head = list(itertools.islice(self._lines, _SNIFFED_LINES))
+        if _is_document(head):
+            yield from _records_of(self._document(head))
+            return
+        for line in itertools.chain(head, self._lines):
+            value = _parsed(line)
+            if value is None:
+                self.skipped += 1
+            else:
+                yield from _records_of(value)
+
+    def describe(self) -> str:
+        """Say what the source looks like, without quoting what may be secret."""
+        if not self._first:
+            return "nothing (it is empty)"
+        value = _parsed(self._first)
+        if isinstance(value, dict):
+            return "an object with the keys " + ", ".join(sorted(map(repr, cast("JsonObject", value)))[:8])
+        if value is None and _is_binary(self._first):
+            return "binary data"
+        return "text that is not JSON" if value is None else f"JSON of type {type(value).__name__}"
+
+    def _document(self, head: list[str]) -> object:
+        parts, size = list(head), sum(map(len, head))
+        for line in self._lines:
+            parts.append(line)
+            size += len(line)
+            if size > MAX_DOCUMENT_CHARS:
+                message = (
+                    f"one JSON document of more than {MAX_DOCUMENT_CHARS // 1_000_000} MB: write one record a line"
+                )
+                raise InputError(message)
+        value = _parsed("\n".join(parts))
+        if value is None:
+            self.skipped += len(parts)
+        return value
+
+    def _read_lines(self) -> Iterator[str]:
+        """Yield the lines that are not blank and not too long."""
+        while piece := self._read_line(MAX_LINE_CHARS):
+            line = _decoded(piece)
+            if not _ended(piece) and len(piece) >= MAX_LINE_CHARS:
+                is_array = not self._first and line.lstrip("\ufeff \t").startswith("[")
+                line = line + self._rest_of_document() if is_array else self._skip_rest()
+            line = line.strip("\ufeff \t\r\n\0")
+            if line:
+                self._first = self._first or line[:MAX_LINE_CHARS]
+                yield line
+
+    def _skip_rest(self) -> str:
+        self.skipped += 1
+        while (piece := self._read_line(_CHUNK)) and not _ended(piece):
+            pass
+        return ""
+
+    def _read_line(self, limit: int) -> str | bytes:
+        try:
+            return self._stream.readline(limit)
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+            raise InputError(f"the transcript cannot be read to its end: {error}") from error
+
+    def _rest_of_document(self) -> str:
+        rest = self._stream.read(MAX_DOCUMENT_CHARS)
+        if len(rest) >= MAX_DOCUMENT_CHARS:
+            raise InputError(f"a JSON array of more than {MAX_DOCUMENT_CHARS // 1_000_000} MB: write one record a line")
+        return _decoded(rest)
+
+
+@contextmanager
+def open_source(source: Source) -> Generator[Records]:
+    """Open a source (a path that ends in .gz is unpacked) and give its records. Raises `InputError`."""
+    if isinstance(source, str | Path):
+        with _opened(Path(source)) as stream:
+            yield Records(stream)
+    else:
+        yield Records(source)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {str(path)!r}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be opened: {error}") from None
+
+
+def _is_document(head: list[str]) -> bool:
+    """Tell whether the lines are pieces of one document: none of them is a record of its own."""
+    if not head or head[0][0] not in "[{":
+        return False
+    return head[0] in ("[", "{") or not any(isinstance(_parsed(line), dict | list) for line in head)
+
+
+def _records_of(value: object) -> Iterator[JsonObject]:
+    """Yield an object itself, an array of messages as one object, any other array's objects one by one."""
+    if isinstance(value, dict):
+        yield cast("JsonObject", value)
+        return
+    objects = [cast("JsonObject", each) for each in as_list(value) if isinstance(each, dict)]
+    if objects and "role" in objects[0]:
+        yield {"messages": objects}
+        return
+    yield from objects
+
+
+def _parsed(text: str) -> object | None:
+    """Return the JSON value, or None for text that is not strict JSON or is nested too deeply."""
+    try:
+        return cast("object", json.loads(text, strict=False, parse_constant=_refuse))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _decoded(piece: str | bytes) -> str:
+    return piece if isinstance(piece, str) else piece.decode("utf-8", "replace")
+
+
+def _ended(piece: str | bytes) -> bool:
+    return piece.endswith("\n") if isinstance(piece, str) else piece.endswith(b"\n")
+
+
+def _is_binary(text: str) -> bool:
+    return "\0" in text[:1000] or text[:1000].count("\ufffd") > 10

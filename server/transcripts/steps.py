@@ -1,0 +1,165 @@
+"""Collecting the steps of one task within the limits of what is kept; it knows no transcript format."""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource, Usage
+from swarm_memory.server.transcripts.json_shapes import bounded_json, json_size
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.tasks import strip_notes
+
+MAX_KEPT_CHARS = 12_000_000
+"""Of all steps of one trajectory together, beside the limits of the settings."""
+
+MAX_TASK_CHARS = 20_000
+
+_EXIT_CODE = re.compile(r"\s*(?:Error: )?Exit code (-?\d{1,10})\b")
+
+
+def exit_code_of(text: str) -> int | None:
+    """Return the code of a tool's answer that begins with `Exit code N`."""
+    match = _EXIT_CODE.match(text)
+    return int(match[1]) if match else None
+
+
+@dataclass(slots=True)
+class StepList:
+    """The beginning and the end of a run of steps: what does not fit falls out of the middle, and is counted."""
+
+    limits: LearnSettings
+    added: int = 0
+    dropped: int = 0
+    _head: list[Step] = field(default_factory=list[Step])
+    _tail: deque[Step] = field(default_factory=deque[Step])
+    _head_chars: int = 0
+    _tail_chars: int = 0
+
+    def add(self, step: Step) -> None:
+        """Append a step, its id aside."""
+        self.added += 1
+        size = _size(step)
+        if not self._tail and len(self._head) < self._half and self._head_chars + size <= MAX_KEPT_CHARS // 2:
+            self._head.append(step)
+            self._head_chars += size
+            return
+        self._tail.append(step)
+        self._tail_chars += size
+        while len(self._tail) > self.limits.max_steps - self._half or self._tail_chars > MAX_KEPT_CHARS // 2:
+            self._tail_chars -= _size(self._tail.popleft())
+            self.dropped += 1
+
+    @property
+    def _half(self) -> int:
+        return self.limits.max_steps // 2
+
+    def all(self) -> tuple[Step, ...]:
+        """Return what was kept, in order."""
+        return (*self._head, *self._tail)
+
+
+@dataclass(slots=True)
+class Draft:
+    """A trajectory in the making. Texts are cleaned, shortened and freed of our own notes as they come in."""
+
+    task_id: str
+    task: str
+    source: TrajectorySource
+    limits: LearnSettings
+    session_id: str | None = None
+    agent_id: str | None = None
+    usage: dict[str, Usage] = field(default_factory=dict[str, Usage])
+    """By message id: the counts of its last line."""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    injected: dict[str, None] = field(default_factory=dict[str, None])
+    steps: StepList = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = StepList(self.limits)
+
+    def add(
+        self,
+        kind: StepKind,
+        role: Role,
+        text: str = "",
+        *,
+        tool_name: str | None = None,
+        tool_input: object = None,
+        call_id: str | None = None,
+        is_error: bool | None = None,
+        exit_code: int | None = None,
+        interrupted: bool = False,
+        at: datetime | None = None,
+    ) -> None:
+        """Append a step; one that would say nothing is left out."""
+        text = self._own_words_out(text)
+        if not text.strip() and kind in ("message", "thought"):
+            return
+        step = Step(
+            id=f"s{self.steps.added + 1}",
+            kind=kind,
+            role=role,
+            text=clean(text, self.limits.max_step_chars),
+            tool_name=clean(tool_name, 300) if tool_name else None,
+            tool_input=self._tool_input(tool_input),
+            call_id=clean(call_id, 200) if call_id else None,
+            is_error=is_error,
+            exit_code=exit_code,
+            interrupted=interrupted,
+            at=at,
+        )
+        self.steps.add(step)
+        self.ended_at = at or self.ended_at
+
+    def finished(self, skipped_lines: int) -> Trajectory:
+        """Return the trajectory."""
+        return Trajectory(
+            task_id=clean(self.task_id, 500) or "task",
+            task=clean(self._own_words_out(self.task), MAX_TASK_CHARS).strip(),
+            steps=self.steps.all(),
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+            source=self.source,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            usage=_total(self.usage),
+            injected_memory_ids=tuple(self.injected),
+            skipped_lines=skipped_lines,
+            dropped_steps=self.steps.dropped,
+        )
+
+    def _own_words_out(self, text: str) -> str:
+        text, ids = strip_notes(text)
+        self.injected.update(dict.fromkeys(ids))
+        return text
+
+    def _tool_input(self, value: object) -> dict[str, JsonValue] | None:
+        if value is None:
+            return None
+        kept = bounded_json(value, self._argument(self.limits.max_step_chars))
+        if json_size(kept) > 2 * self.limits.max_step_chars:
+            kept = bounded_json(kept, self._argument(self.limits.max_step_chars // 20))
+        return kept if isinstance(kept, dict) else {"input": kept}
+
+    def _argument(self, max_chars: int) -> Callable[[str], str]:
+        return lambda text: clean(self._own_words_out(text), max_chars)
+
+
+def _size(step: Step) -> int:
+    return len(step.text) + json_size(step.tool_input) + 500
+
+
+def _total(usage: dict[str, Usage]) -> Usage:
+    counts = usage.values()
+    return Usage(
+        input_tokens=sum(each.input_tokens for each in counts),
+        output_tokens=sum(each.output_tokens for each in counts),
+        cache_read_tokens=sum(each.cache_read_tokens for each in counts),
+        cache_creation_tokens=sum(each.cache_creation_tokens for each in counts),
+    )
