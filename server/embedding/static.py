@@ -5,7 +5,7 @@ Both ways of summing, with long integers and with numpy, are exact in integers, 
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import math
 import struct
 from array import array
@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-
-import anyio.to_thread
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.embedding.table import BIAS, Table
@@ -62,22 +60,21 @@ class StaticEmbedder:
         """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text."""
         if len(texts) < _THREAD_FROM_TEXTS:
             return self.embed_many(texts)
+        import anyio.to_thread
+
         return await anyio.to_thread.run_sync(self.embed_many, texts)
 
     def embed(self, text: str) -> Vector:
         """Return the vector of one text, without an event loop; raises as `embed_query`."""
-        return self._exact(_counts(self._tokenizer.rows(text), "The text"))
+        return self._alone(_counts(self._tokenizer.rows(text), "The text"))
 
     def embed_many(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts``; long lists go through numpy where it is installed."""
         counts = [_counts(self._tokenizer.rows(text), f"Text {at}") for at, text in enumerate(texts)]
-        if len(texts) < _NUMPY_FROM_TEXTS or importlib.util.find_spec("numpy") is None:
-            return [self._exact(count) for count in counts]
-        return [
-            vector
-            for start in range(0, len(counts), _TEXTS_AT_ONCE)
-            for vector in self._exact_with_numpy(counts[start : start + _TEXTS_AT_ONCE])
-        ]
+        if len(texts) >= _NUMPY_FROM_TEXTS:
+            with contextlib.suppress(ImportError):
+                return self._with_numpy(counts)
+        return [self._alone(count) for count in counts]
 
     def verify(self) -> None:
         """Check the whole table against its checksum. Raises `ConfigError` when it is damaged."""
@@ -91,7 +88,7 @@ class StaticEmbedder:
     def _tokenizer(self) -> WordPiece:
         return WordPiece(self._table.vocabulary, self._table.buckets)
 
-    def _exact(self, counts: Mapping[int, int]) -> Vector:
+    def _alone(self, counts: Mapping[int, int]) -> Vector:
         """Sum weighted rows as one long integer whose 32-bit lanes are the dimensions: no loop over them."""
         table = self._table
         dimensions = table.dimensions
@@ -107,18 +104,23 @@ class StaticEmbedder:
         bias = BIAS * weight_sum
         return _unit([value - bias for value in sums])
 
-    def _exact_with_numpy(self, counts: Sequence[Mapping[int, int]]) -> list[Vector]:
+    def _with_numpy(self, counts: Sequence[Mapping[int, int]]) -> list[Vector]:
+        """Sum the texts' rows in 64-bit integers, some texts at once. Raises `ImportError` without numpy."""
         import numpy as np
 
         table = self._table
         rows = np.frombuffer(table.data, np.uint8, table.rows * table.dimensions, table.rows_at)
-        used = np.array([row for count in counts for row in count])
-        times = np.array([n for count in counts for n in count.values()])
-        weights = (np.array(table.weights)[used] * times).astype(np.int64)
-        starts = np.cumsum([0, *map(len, counts[:-1])])
-        values = rows.reshape(table.rows, table.dimensions)[used].astype(np.int64) - BIAS
-        sums = np.add.reduceat(values * weights[:, None], starts)
-        return [_unit(row) for row in sums.tolist()]
+        values = rows.reshape(table.rows, table.dimensions)
+        weights = np.array(table.weights, np.int64)
+        vectors: list[Vector] = []
+        for start in range(0, len(counts), _TEXTS_AT_ONCE):
+            batch = counts[start : start + _TEXTS_AT_ONCE]
+            used = np.array([row for count in batch for row in count])
+            times = np.array([n for count in batch for n in count.values()])
+            starts = np.cumsum([0, *map(len, batch[:-1])])
+            weighted = (values[used].astype(np.int64) - BIAS) * (weights[used] * times)[:, None]
+            vectors += map(_unit, np.add.reduceat(weighted, starts).tolist())
+        return vectors
 
 
 def _counts(rows: Sequence[int], what: str) -> Mapping[int, int]:

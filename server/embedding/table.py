@@ -5,7 +5,6 @@ for each row, the rows (a value v is kept as the byte v + 128), the vocabulary's
 Rows past the vocabulary are buckets for unknown words. A row's vector is its weight times its values.
 """
 
-import hashlib
 import mmap
 import struct
 from collections.abc import Sequence
@@ -53,6 +52,8 @@ class Table:
 
     def verify(self) -> None:
         """Compare the whole file with the SHA-256 beside it (about 10 ms). Raises `ConfigError` when they differ."""
+        import hashlib
+
         checksum = self.path.with_suffix(".sha256")
         try:
             expected = checksum.read_text("ascii").split()[0]
@@ -92,6 +93,8 @@ def write_table(path: Path, weights: Sequence[int], rows: bytes, vocabulary: Seq
 
     ``weights`` are 0…`MAX_WEIGHT`, one for each row; ``rows`` are the biased bytes, row after row.
     """
+    import hashlib
+
     words = "\n".join(vocabulary).encode("utf-8")
     header = _HEADER.pack(MAGIC, len(rows) // len(weights), len(weights), len(words))
     content = header + struct.pack(f"<{len(weights)}H", *weights) + rows + words

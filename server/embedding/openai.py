@@ -1,0 +1,202 @@
+"""Embeddings from any endpoint that speaks OpenAI's ``/embeddings``; it knows no store and reads no environment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+from zlib import crc32
+
+from swarm_memory.schema.errors import ConfigError, ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.server.embedding.vectors import model_text, unit_vector
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+    from openai.types import CreateEmbeddingResponse
+
+    from swarm_memory.tools.ports import Vector
+
+NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+MAX_BATCH_TEXTS = 256
+MAX_BATCH_CHARS = 200_000
+MAX_ATTEMPTS = 3
+MAX_RETRY_AFTER_S = 10.0
+_FIRST_PAUSE_S = 0.25
+_RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIEmbeddingOptions:
+    """Which model of which endpoint, and how long one request with all its tries may take."""
+
+    model: str
+    base_url: str | None = None
+    dimensions: int | None = None
+    query_prefix: str = ""
+    document_prefix: str = ""
+    timeout_s: float = 20.0
+    fusion_weight: float = 0.5
+    min_cosine: float = 0.25
+
+
+class OpenAIEmbedder:
+    """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
+
+    A request is tried three times within ``timeout_s``; an answer is used only when it has one finite vector that is
+    not zero, of the right dimensions, for each text. The key never stands in an error.
+    """
+
+    quantization: Literal["float32"] = "float32"
+
+    def __init__(self, options: OpenAIEmbeddingOptions, api_key: str | None) -> None:
+        """Connect to nothing yet. Raises `ConfigError` when the dimensions are neither set nor known for the model."""
+        self._options = options
+        self._api_key = api_key
+        dimensions = options.dimensions or NATIVE_DIMENSIONS.get(options.model)
+        if dimensions is None:
+            raise ConfigError(f"Set embedding.dimensions to the length of {options.model}'s vectors.")
+        self.dimensions = dimensions
+        self.fusion_weight = options.fusion_weight
+        self.min_cosine = options.min_cosine
+
+    @property
+    def name(self) -> str:
+        """The model, its dimensions and, where prefixes are set, a checksum of them."""
+        prefixes = f"{self._options.query_prefix}\0{self._options.document_prefix}"
+        suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
+        return f"openai-{self._options.model}-{self.dimensions}{suffix}"
+
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector of ``text``. Raises `InputError` for a blank text, else `ModelError` or a kind of it."""
+        vectors = await self._embed([model_text(self._options.query_prefix, text, "The text")])
+        return vectors[0]
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`, and then none is returned."""
+        prefix = self._options.document_prefix
+        prepared = [model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
+        return [vector for batch in _batches(prepared) for vector in await self._embed(batch)]
+
+    async def aclose(self) -> None:
+        """Close the connections, if any was made."""
+        if "_client" in self.__dict__:
+            await self._client.close()
+
+    @cached_property
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(
+            api_key=self._api_key or "none",
+            base_url=self._options.base_url,
+            max_retries=0,
+            timeout=self._options.timeout_s,
+        )
+
+    async def _embed(self, texts: list[str]) -> list[Vector]:
+        try:
+            async with asyncio.timeout(self._options.timeout_s):
+                answer = await self._tried(texts)
+        except TimeoutError:
+            raise ModelUnavailable(
+                f"{self._options.model} gave no embeddings within {self._options.timeout_s:g} s: "
+                "try later or raise embedding.timeout_s."
+            ) from None
+        return self._vectors(answer, len(texts))
+
+    async def _tried(self, texts: list[str]) -> CreateEmbeddingResponse:
+        for attempt in range(1, MAX_ATTEMPTS):
+            try:
+                return await self._request(texts)
+            except _Retry as retry:
+                await asyncio.sleep(retry.after_s or _FIRST_PAUSE_S * 2 ** (attempt - 1))
+        try:
+            return await self._request(texts)
+        except _Retry as retry:
+            raise ModelUnavailable(f"{self._options.model} failed {MAX_ATTEMPTS} times ({retry}): try later.") from None
+
+    async def _request(self, texts: list[str]) -> CreateEmbeddingResponse:
+        """Send one request. What it raises never carries the endpoint's words: they can echo the key."""
+        import openai
+
+        try:
+            return await self._client.embeddings.create(
+                input=texts,
+                model=self._options.model,
+                encoding_format="float",
+                dimensions=self._asked_dimensions or openai.omit,
+            )
+        except openai.APIStatusError as error:
+            raise self._refusal(error) from None
+        except openai.APIConnectionError as error:
+            raise _Retry(type(error).__name__) from None
+        except (openai.APIError, json.JSONDecodeError, UnicodeDecodeError, ValueError) as error:
+            raise ModelAnswerInvalid(
+                f"{self._options.model} answered with something that is not embeddings "
+                f"({type(error).__name__}): check embedding.base_url."
+            ) from None
+
+    @property
+    def _asked_dimensions(self) -> int | None:
+        """Only OpenAI's third generation is known to shorten its vectors; others refuse the field."""
+        shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._options.model)
+        return self.dimensions if shortened and self._options.model.startswith("text-embedding-3") else None
+
+    def _refusal(self, error: APIStatusError) -> ModelError | _Retry:
+        status = error.status_code
+        if status in _RETRIED_STATUSES:
+            after_s = _retry_after_s(error.response.headers.get("retry-after"))
+            if after_s is not None and after_s > MAX_RETRY_AFTER_S:
+                return ModelUnavailable(f"{self._options.model} asks to wait {after_s:g} s (HTTP {status}): try later.")
+            return _Retry(f"HTTP {status}", after_s)
+        advice = {
+            401: "set embedding.api_key",
+            403: "check what embedding.api_key may do",
+            404: "check embedding.base_url and embedding.model",
+        }.get(status, "check embedding.model, and that the texts fit it")
+        return ModelError(f"{self._options.model} refused the request (HTTP {status}): {advice}.")
+
+    def _vectors(self, answer: CreateEmbeddingResponse, count: int) -> list[Vector]:
+        model = self._options.model
+        try:
+            by_index = {item.index: list(item.embedding) for item in answer.data}
+        except (AttributeError, TypeError):
+            raise ModelAnswerInvalid(f"{model} answered without vectors: check embedding.base_url.") from None
+        if len(answer.data) != count or set(by_index) != set(range(count)):
+            raise ModelAnswerInvalid(
+                f"{model} answered with {len(answer.data)} vectors for {count} texts, or numbered them wrongly; "
+                "none was used."
+            )
+        return [unit_vector(by_index[at], self.dimensions, model) for at in range(count)]
+
+
+class _Retry(Exception):
+    """The request may be tried again, after ``after_s`` seconds where the endpoint said so."""
+
+    def __init__(self, reason: str, after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.after_s = after_s
+
+
+def _retry_after_s(header: str | None) -> float | None:
+    """Return the seconds of a Retry-After header; a date or nonsense counts as none."""
+    try:
+        return max(0.0, float(header or ""))
+    except ValueError:
+        return None
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        if batch and (len(batch) == MAX_BATCH_TEXTS or chars + len(text) > MAX_BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(text)
+        chars += len(text)
+    if batch:
+        yield batch

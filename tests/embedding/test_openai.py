@@ -1,0 +1,250 @@
+"""The OpenAI-compatible embedder, against a real HTTP server on the loopback."""
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
+from swarm_memory.tools.ports import Embedder
+
+pytestmark = pytest.mark.enable_socket
+KEY = "sk-very-secret-0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    body: str
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+Answer = Callable[[dict[str, Any]], Reply]
+
+
+def vectors(request: dict[str, Any]) -> Reply:
+    """Answer text i with (length of the text, 1, 2), in reversed order."""
+    data = [{"index": at, "embedding": [len(text), 1, 2]} for at, text in enumerate(request["input"])]
+    return Reply(json.dumps({"object": "list", "model": "m", "data": data[::-1]}))
+
+
+def one(embedding: str) -> Answer:
+    return lambda _: Reply(f'{{"data": [{{"index": 0, "embedding": {embedding}}}]}}')
+
+
+def failing(status: int, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda _: Reply(json.dumps({"error": {"message": f"bad key {KEY}"}}), status, named)
+
+
+class Endpoint:
+    """Answers each request with the next of its answers, the last one again and again; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = [vectors]
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.release = threading.Event()
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                content = self.rfile.read(int(self.headers["content-length"]))
+                endpoint.requests.append(json.loads(content))
+                endpoint.keys.append(self.headers["authorization"])
+                answer = endpoint.answers[min(len(endpoint.requests), len(endpoint.answers)) - 1]
+                reply = answer(endpoint.requests[-1])
+                body = reply.body.encode()
+                self.send_response(reply.status)
+                for name, value in {"content-type": "application/json", **reply.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """A client that hung up is part of some tests."""
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+
+    def hang(self, _: dict[str, Any]) -> Reply:
+        self.release.wait(4)
+        return Reply("{}", 500)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    served = Endpoint()
+    thread = threading.Thread(target=served.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield served
+    served.release.set()
+    served.server.shutdown()
+    served.server.server_close()
+    thread.join()
+
+
+def embedder(endpoint: Endpoint, **options: Any) -> OpenAIEmbedder:
+    given: dict[str, Any] = {"model": "small", "base_url": endpoint.url, "dimensions": 3, **options}
+    return OpenAIEmbedder(OpenAIEmbeddingOptions(**given), KEY)
+
+
+async def error_of(embedder: OpenAIEmbedder, kind: type[Exception]) -> str:
+    with pytest.raises(kind) as raised:
+        await embedder.embed_query("text")
+    await embedder.aclose()
+    assert KEY not in str(raised.value)
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+    return str(raised.value)
+
+
+async def test_vectors_come_back_in_the_order_of_the_texts_with_length_one(endpoint: Endpoint) -> None:
+    client = embedder(endpoint)
+    first, second = await client.embed_documents(["a", "bbbb"])
+    await client.aclose()
+    assert list(first) == pytest.approx([1 / math.sqrt(6), 1 / math.sqrt(6), 2 / math.sqrt(6)], abs=1e-6)
+    assert list(second) == pytest.approx([4 / math.sqrt(21), 1 / math.sqrt(21), 2 / math.sqrt(21)], abs=1e-6)
+    assert endpoint.keys == [f"Bearer {KEY}"]
+
+
+async def test_prefixes_are_put_before_queries_and_documents(endpoint: Endpoint) -> None:
+    client = embedder(endpoint, query_prefix="query: ", document_prefix="passage: ")
+    await client.embed_query("x")
+    await client.embed_documents(["y"])
+    await client.aclose()
+    assert [request["input"] for request in endpoint.requests] == [["query: x"], ["passage: y"]]
+
+
+async def test_long_lists_go_in_batches_by_count_and_by_characters(endpoint: Endpoint) -> None:
+    client = embedder(endpoint)
+    many = await client.embed_documents(["a"] * 300)
+    await client.embed_documents(["b" * 20_000] * 12)
+    await client.aclose()
+    assert len(many) == 300
+    assert [len(request["input"]) for request in endpoint.requests] == [256, 44, 10, 2]
+
+
+async def test_a_text_is_cut_to_what_a_model_reads_and_lone_surrogates_are_replaced(endpoint: Endpoint) -> None:
+    client = embedder(endpoint)
+    await client.embed_query("x\ud800" + "y" * 100_000)
+    await client.aclose()
+    assert endpoint.requests[0]["input"][0][:3] == "x?y"
+    assert len(endpoint.requests[0]["input"][0]) == 24_000
+
+
+async def test_a_blank_text_is_refused_before_anything_is_sent(endpoint: Endpoint) -> None:
+    with pytest.raises(InputError, match="at least one word"):
+        await embedder(endpoint).embed_documents([" "])
+    assert endpoint.requests == []
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, status: int) -> None:
+    endpoint.answers = [failing(status, retry_after="0.01"), vectors]
+    client = embedder(endpoint)
+    assert len(await client.embed_query("text")) == 3
+    await client.aclose()
+    assert len(endpoint.requests) == 2
+
+
+async def test_a_lasting_fault_ends_after_three_tries(endpoint: Endpoint) -> None:
+    endpoint.answers = [failing(503, retry_after="0")]
+    assert "3 times (HTTP 503)" in await error_of(embedder(endpoint), ModelUnavailable)
+    assert len(endpoint.requests) == 3
+
+
+async def test_a_long_wait_asked_for_is_told_and_not_waited(endpoint: Endpoint) -> None:
+    endpoint.answers = [failing(429, retry_after="3600")]
+    assert "wait 3600 s" in await error_of(embedder(endpoint), ModelUnavailable)
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"), [(401, "embedding.api_key"), (404, "embedding.base_url"), (400, "embedding.model")]
+)
+async def test_a_refusal_is_not_tried_again_and_names_the_setting(endpoint: Endpoint, status: int, advice: str) -> None:
+    endpoint.answers = [failing(status)]
+    assert advice in await error_of(embedder(endpoint), ModelError)
+    assert len(endpoint.requests) == 1
+
+
+async def test_all_tries_together_keep_the_time_limit(endpoint: Endpoint) -> None:
+    endpoint.answers = [endpoint.hang]
+    assert "within 0.2 s" in await error_of(embedder(endpoint, timeout_s=0.2), ModelUnavailable)
+
+
+@pytest.mark.parametrize(
+    "embedding",
+    ["[NaN, 1, 2]", "[Infinity, 1, 2]", "[1e999, 1, 2]", "[0, 0, 0]", "[1, 2]", "[1, 2, 3, 4]", '["1", 2, 3]', "null"],
+)
+async def test_an_unusable_vector_is_refused(endpoint: Endpoint, embedding: str) -> None:
+    endpoint.answers = [one(embedding)]
+    await error_of(embedder(endpoint), ModelAnswerInvalid)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"data": []}',
+        '{"data": null}',
+        "{}",
+        "[]",
+        '{"data": [{"index": 1, "embedding": [1, 2, 3]}]}',
+        '{"data": [{"index": 0, "embedding": [1, 2, 3]}, {"index": 0, "embedding": [1, 2, 3]}]}',
+        '{"data": [{"embedding": [1, 2, 3]}]}',
+        '{"data": ["x"]}',
+        "<html>hello</html>",
+        "",
+    ],
+)
+async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, body: str) -> None:
+    endpoint.answers = [lambda _: Reply(body)]
+    await error_of(embedder(endpoint), ModelAnswerInvalid)
+
+
+async def test_a_page_of_html_is_refused(endpoint: Endpoint) -> None:
+    endpoint.answers = [lambda _: Reply("<html>login</html>", headers={"content-type": "text/html"})]
+    await error_of(embedder(endpoint), ModelAnswerInvalid)
+
+
+async def test_nobody_listening_is_unavailable(endpoint: Endpoint) -> None:
+    assert "3 times" in await error_of(embedder(endpoint, base_url="http://127.0.0.1:9/v1"), ModelUnavailable)
+
+
+async def test_shorter_vectors_are_asked_for_only_where_they_are_known(endpoint: Endpoint) -> None:
+    for model in ("small", "text-embedding-3-small"):
+        client = embedder(endpoint, model=model)
+        await client.embed_query("x")
+        await client.aclose()
+    assert [request.get("dimensions") for request in endpoint.requests] == [None, 3]
+
+
+def test_dimensions_are_known_for_the_models_of_openai_and_asked_for_otherwise() -> None:
+    known: Embedder = OpenAIEmbedder(OpenAIEmbeddingOptions("text-embedding-3-small"), None)
+    assert (known.dimensions, known.quantization) == (1536, "float32")
+    with pytest.raises(ConfigError, match=r"embedding\.dimensions"):
+        OpenAIEmbedder(OpenAIEmbeddingOptions("unknown"), None)
+
+
+def test_the_name_changes_whenever_the_vectors_would() -> None:
+    options = [
+        OpenAIEmbeddingOptions("a", dimensions=3),
+        OpenAIEmbeddingOptions("b", dimensions=3),
+        OpenAIEmbeddingOptions("a", dimensions=4),
+        OpenAIEmbeddingOptions("a", dimensions=3, query_prefix="q"),
+        OpenAIEmbeddingOptions("a", dimensions=3, document_prefix="q"),
+    ]
+    names = [OpenAIEmbedder(option, None).name for option in options]
+    assert len(set(names)) == len(names)
+    assert names[0] == "openai-a-3"

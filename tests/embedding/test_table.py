@@ -1,0 +1,100 @@
+"""A table is mapped, checked, and refused with advice when it is damaged."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.embedding.static import SHIPPED_TABLE, StaticEmbedder
+from swarm_memory.server.embedding.table import MAGIC, Table, write_table
+
+MAX_SHIPPED_BYTES = 8_000_000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "small.bin"
+    write_table(path, weights=[10, 20, 30], rows=bytes([129, 127, 130, 128, 128, 140]), vocabulary=["fix", "test"])
+    return path
+
+
+def test_what_is_written_is_read_back(table: Path) -> None:
+    opened = Table(table)
+    assert (opened.dimensions, opened.rows, opened.buckets) == (2, 3, 1)
+    assert opened.vocabulary == {"fix": 0, "test": 1}
+    assert list(opened.weights) == [10, 20, 30]
+    assert opened.data[opened.rows_at : opened.rows_at + 2] == bytes([129, 127])
+    opened.verify()
+
+
+@pytest.mark.parametrize("kept", [0, 3, 19, 22, 30])
+def test_a_table_cut_short_is_refused_with_its_path(table: Path, kept: int) -> None:
+    table.write_bytes(table.read_bytes()[:kept])
+    with pytest.raises(ConfigError, match=r"small\.bin.*reinstall"):
+        Table(table)
+
+
+def test_a_missing_table_is_refused_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.bin.*reinstall"):
+        Table(tmp_path / "none.bin")
+
+
+def test_a_file_that_is_no_table_is_refused(table: Path) -> None:
+    table.write_bytes(table.read_bytes().replace(MAGIC, b"SQLite f"))
+    with pytest.raises(ConfigError, match="does not begin"):
+        Table(table)
+
+
+def test_a_vocabulary_that_is_not_text_is_refused(table: Path) -> None:
+    table.write_bytes(table.read_bytes().replace(b"fix", b"\xff\xff\xff"))
+    with pytest.raises(ConfigError, match="UTF-8"):
+        _ = Table(table).vocabulary
+
+
+def test_a_vocabulary_without_room_for_unknown_words_is_refused(table: Path) -> None:
+    table.write_bytes(table.read_bytes().replace(b"fix", b"\nx\n"))
+    with pytest.raises(ConfigError, match="4 words for 3 rows"):
+        _ = Table(table).vocabulary
+
+
+def test_one_changed_byte_is_found_by_verify(table: Path) -> None:
+    content = bytearray(table.read_bytes())
+    content[28] ^= 1
+    table.write_bytes(content)
+    with pytest.raises(ConfigError, match="SHA-256"):
+        Table(table).verify()
+
+
+def test_a_missing_checksum_is_named(table: Path) -> None:
+    table.with_suffix(".sha256").unlink()
+    with pytest.raises(ConfigError, match=r"small\.sha256"):
+        Table(table).verify()
+
+
+def test_the_shipped_table_is_whole_and_small_and_licensed() -> None:
+    StaticEmbedder().verify()
+    assert SHIPPED_TABLE.stat().st_size <= MAX_SHIPPED_BYTES
+    assert "Apache License" in (SHIPPED_TABLE.parent / "LICENSE-all-MiniLM-L6-v2").read_text("utf-8")
+
+
+def test_the_checksum_file_is_what_sha256sum_reads() -> None:
+    digest, name = SHIPPED_TABLE.with_suffix(".sha256").read_text("ascii").rstrip("\n").split("  ")
+    assert name == SHIPPED_TABLE.name
+    assert digest == hashlib.sha256(SHIPPED_TABLE.read_bytes()).hexdigest()
+
+
+def test_a_prompt_is_embedded_without_importing_heavy_libraries() -> None:
+    script = (
+        "import sys\n"
+        "from swarm_memory.server.embedding.static import StaticEmbedder\n"
+        "StaticEmbedder().embed('fix the failing test')\n"
+        "print([m for m in ('numpy', 'mcp', 'openai', 'pydantic', 'anyio') if m in sys.modules])\n"
+    )
+    source = Path(__file__).parents[2] / "src"
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(source)}
+    )
+    assert run.stdout.strip() == "[]"
