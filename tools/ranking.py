@@ -1,0 +1,129 @@
+"""How candidates are put in order: fusion, the bank's score, diversity, the relevance floor. Pure functions of numbers.
+
+It knows nothing of storage, embedders or memory items.
+"""
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
+
+_DAY_S = 86_400.0
+_BACKGROUND_DOCUMENTS = 1000
+_BACKGROUND_FREQUENCY = 5
+
+
+def normalized(values: Sequence[float | None]) -> list[float]:
+    """Map the least value to 0 and the greatest to 1 (all equal: to 1); what is missing becomes 0."""
+    present = [value for value in values if value is not None]
+    if not present:
+        return [0.0] * len(values)
+    low = min(present)
+    span = max(present) - low
+    if span <= 0.0:
+        return [0.0 if value is None else 1.0 for value in values]
+    return [0.0 if value is None else (value - low) / span for value in values]
+
+
+def convex_fusion(
+    cosines: Sequence[float | None], keywords: Sequence[float | None], vector_weight: float
+) -> list[float]:
+    """Return the relevance 0…1 of each candidate: the weighted mean of both legs after min-max normalization.
+
+    Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval (2023), TM2C2: BM25 is measured from its
+    own least value 0, the cosine from the least in the pool. A leg that gave nothing at all has no weight.
+    """
+    if all(cosine is None for cosine in cosines):
+        vector_weight = 0.0
+    best_keyword = max((keyword for keyword in keywords if keyword is not None), default=0.0)
+    if best_keyword <= 0.0:
+        vector_weight, best_keyword = 1.0, 1.0
+    keyword_share = (1.0 - vector_weight) / best_keyword
+    return [
+        vector_weight * cosine + keyword_share * max(0.0, keyword or 0.0)
+        for cosine, keyword in zip(normalized(cosines), keywords, strict=True)
+    ]
+
+
+def reciprocal_rank_fusion(
+    cosines: Sequence[float | None], keywords: Sequence[float | None], rank_constant: int
+) -> list[float]:
+    """Return Σ 1 / (rank_constant + rank) over both legs, scaled so that first in both is 1.
+
+    Cormack, Clarke, Büttcher (2009). What a leg did not find has no rank in it.
+    """
+    best = 2.0 / (rank_constant + 1)
+    sums = [0.0] * len(cosines)
+    for leg in (cosines, keywords):
+        found = [(value, index) for index, value in enumerate(leg) if value is not None]
+        for rank, (_, index) in enumerate(sorted(found, key=lambda pair: -pair[0]), start=1):
+            sums[index] += 1.0 / (rank_constant + rank) / best
+    return sums
+
+
+def recency(age_s: float, half_life_days: float) -> float:
+    """Return 0.5 ** (age / half-life): 1 when new, ½ after one half-life. An age below 0 counts as 0."""
+    return 0.5 ** (max(0.0, age_s) / (half_life_days * _DAY_S))
+
+
+def unit(value: float) -> float:
+    """Return `value` held between 0 and 1; what is not a number becomes 0."""
+    return min(1.0, max(0.0, value)) if value == value else 0.0
+
+
+def cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the inner product of two vectors of unit length."""
+    return sum(map(mul, first, second))
+
+
+def diversify(
+    scores: Sequence[float], vectors: Sequence[Sequence[float] | None], k: int, penalty: float
+) -> list[tuple[int, float]]:
+    """Choose k candidates: each time the one with the greatest score minus penalty · (greatest cosine to a chosen one).
+
+    Returns (index, subtracted penalty) in the order of choice. Maximal marginal relevance (Carbonell, Goldstein 1998),
+    with `penalty` as the weight of the diversity term alone, so that relevance dominates. A cosine below 0 counts as 0,
+    and so does one of a candidate without vector. The result is exact although few cosines are computed: a penalty can
+    only grow, so a candidate whose known bound is not the greatest need not be looked at.
+    """
+    chosen: list[tuple[int, float]] = []
+    bounds = [(-score, index, 0, 0.0) for index, score in enumerate(scores)]
+    heapq.heapify(bounds)
+    while bounds and len(chosen) < k:
+        _, index, compared, subtracted = heapq.heappop(bounds)
+        if compared == len(chosen):
+            chosen.append((index, subtracted))
+            continue
+        own = vectors[index]
+        newer = [vectors[other] for other, _ in chosen[compared:]]
+        if own is not None:
+            nearest = max((cosine(own, other) for other in newer if other is not None), default=0.0)
+            subtracted = max(subtracted, penalty * unit(nearest))
+        heapq.heappush(bounds, (subtracted - scores[index], index, len(chosen), subtracted))
+    return chosen
+
+
+def may_be_chosen(scores_descending: Sequence[float], k: int, penalty: float) -> int:
+    """Return how many of the best scores `diversify` could choose from: not below the k-th best less the penalty."""
+    if len(scores_descending) <= k:
+        return len(scores_descending)
+    least = scores_descending[k - 1] - penalty
+    return sum(1 for score in scores_descending if score >= least)
+
+
+def token_weights(tokens: Iterable[str], documents: int, document_frequency: Mapping[str, int]) -> dict[str, float]:
+    """Return the share 0…1 of each query token in what the query says, by inverse document frequency; they sum to 1.
+
+    The bank's counts are added to a background of 1,000 documents with 5 uses of each token, so that in a bank of a few
+    items a token is not thought common because one of three holds it.
+    """
+    total = documents + _BACKGROUND_DOCUMENTS
+    idf = {token: math.log(total / (document_frequency.get(token, 0) + _BACKGROUND_FREQUENCY)) for token in tokens}
+    whole = sum(idf.values())
+    return {token: value / whole for token, value in idf.items()} if whole > 0 else dict.fromkeys(idf, 0.0)
+
+
+def coverage(weights: Mapping[str, float], item_tokens: str) -> float:
+    """Return the weighted share 0…1 of the query's tokens among `item_tokens` (joined by spaces)."""
+    padded = f" {item_tokens} "
+    return sum(weight for token, weight in weights.items() if f" {token} " in padded)
