@@ -11,7 +11,8 @@ from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.calls import Call
 
 _STOP_WORDS = """the a an of in on at to for and or is was were are did do does what which who whom whose when
-where how that this by with from it its as be been has have had also both same between there their his her he she they"""
+where how that this by with from it its as be been has have had also both same between there their
+his her he she they"""
 _STOP = frozenset(_STOP_WORDS.split())
 _LOOKING = re.compile(r"(?i)search|look_?up|retriev|wiki|fetch|browse|query|find|read|open|get_")
 _NO_ANSWER = re.compile(r"(?i)\b(?:unknown|not (?:found|available|specified|mentioned)|no information|unable|cannot)\b")

@@ -105,6 +105,7 @@ _MODULES: dict[str, Purpose] = {
 _GRADLE = re.compile(r"(^|:)(test|check|.*Test)$")
 _INTERPRETERS = re.compile(r"^(python[\d.]*|pypy\d*|node|ruby|php|bash|sh|zsh|tsx|ts-node|Rscript|julia|java|lua)$")
 _TEST_FILE = re.compile(r"(^|/)(run_?tests?|tests?|test_[\w-]+|[\w-]+_test|runtests|[\w-]+[._](test|spec))(\.\w+)?$")
+_SCRIPT_FILE = re.compile(r"\.\w{1,5}$")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _SEPARATOR = re.compile(r"^(&&|\|\||;;?|&|\||\|&)$")
 _REDIRECTION = re.compile(r"\d?>&\d|&>>?\s*[\w./-]+")
@@ -165,8 +166,12 @@ class Command:
         """A short name of what it runs, such as `npm test` or `pytest`; empty for an empty line."""
         if self.main is None:
             return ""
-        known = self.main.program in _TASK_RUNNERS or self.main.program in _SUBCOMMANDS or self.main.purpose == "vcs"
-        return f"{self.main.program} {self.main.subcommand}".strip() if known else self.main.program
+        main = self.main
+        if main.program in _TASK_RUNNERS or main.program in _SUBCOMMANDS or main.purpose == "vcs":
+            return f"{main.program} {main.subcommand}".strip()
+        if _INTERPRETERS.match(main.program) and _SCRIPT_FILE.search(main.subcommand):
+            return f"{main.program} {PurePosixPath(main.subcommand).name}"
+        return main.program
 
 
 @lru_cache(maxsize=512)

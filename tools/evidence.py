@@ -28,6 +28,11 @@ when files were changed after the run."""
 
 _MAX_STEPS_NAMED = 6
 
+HOUSEKEEPING = frozenset(
+    {"TodoWrite", "KillShell", "BashOutput", "ExitPlanMode", "EnterPlanMode", "Skill", "think", "AskUserQuestion"}
+)
+"""Tools by which an agent keeps its own house: an error of theirs says nothing of the task."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -99,7 +104,7 @@ def _checks(run: Run) -> Iterator[Signal]:
 
 def _errors(run: Run) -> Iterator[Signal]:
     """Calls that failed: resolved by a later call of the same kind, or open at the end."""
-    failed = [call for call in run.calls if call.failed and call.check is None]
+    failed = [call for call in run.calls if call.failed and call.check is None and call.tool not in HOUSEKEEPING]
     if not failed:
         if len(run.calls) >= 2:
             yield Signal("no_errors", 0.15, "no call failed", (), "tool")
@@ -174,14 +179,18 @@ def _loops(run: Run) -> Iterator[Signal]:
 
 
 def _changes(run: Run) -> Iterator[Signal]:
-    """Changes that nothing looked at afterwards: each is a chance to be wrong, none proves it."""
+    """Changes that nothing looked at afterwards: each is a chance to be wrong, none proves it.
+
+    A file can be edited again; a booked record stands.
+    """
     changes = [call for call in run.calls if call.writes and not call.failed and not call.ends_task]
     if len(changes) < 2:
         return
     last = changes[-1]
     verified = any(call.position > last.position and call.check is not None for call in run.calls)
     if not verified:
-        weight = -min(0.15 * len(changes), 0.35)
+        records = any(call.command is None and not call.input.get("file_path") for call in changes)
+        weight = -min(0.15 * len(changes), 0.35 if records else 0.15)
         yield Signal("unverified", weight, f"{len(changes)} changes were not checked afterwards", _ids(changes), "tool")
 
 
@@ -199,7 +208,10 @@ _INABILITY = re.compile(
 
 
 def _ending(run: Run) -> Iterator[Signal]:
-    """How it ended: by the agent's own act, by its last words, or in the middle."""
+    """How it ended: by the agent's own act, by its last words, or in the middle.
+
+    A coding agent's host writes its transcript as it goes: there a missing last word may still come.
+    """
     last_step = run.steps[-1]
     last_call = run.calls[-1]
     tail = [step for step in run.steps[-3:] if step.role in ("system", "tool", "user") or step.kind == "observation"]
@@ -209,7 +221,8 @@ def _ending(run: Run) -> Iterator[Signal]:
     if last_call.ends_task and not last_call.failed:
         yield Signal("own_end", 0.2, f"the agent ended the task itself: {last_call.tool}", _ids([last_call]), "tool")
     elif any(call.ends_task for call in run.calls) is False and last_step.kind in ("observation", "tool_call"):
-        yield Signal("cut_off", -1.0, "it stops after a tool call, with no conclusion", (last_step.id,), "tool")
+        weight = -0.3 if run.trajectory.source == "claude_code" else -1.0
+        yield Signal("cut_off", weight, "it stops after a tool call, with no conclusion", (last_step.id,), "tool")
     said = [step for step in run.steps if step.kind == "message" and step.role == "assistant" and step.text.strip()]
     if not said or said[-1] not in run.steps[last_call.position :]:
         return

@@ -34,8 +34,8 @@ def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
     """Judge without any model.
 
     The weights of the signals (log-odds at even prior odds) are added up; the confidence is the logistic function of
-    the sum, at most 0.97. Undecided when that is below `settings.judge.min_confidence`, when hard evidence stands on both
-    sides, or when nothing but the agent's own words speaks for it.
+    the sum, at most 0.97. Undecided when that is below `settings.judge.min_confidence`, when hard evidence stands on
+    both sides, or when nothing but the agent's own words speaks for it.
     """
     calls = calls_of(trajectory)
     return weigh(signals_of(trajectory, calls), calls, settings.judge.min_confidence)

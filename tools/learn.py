@@ -1,0 +1,199 @@
+"""The loop, written down once: keep the trajectory, judge, distill, store what is new; how each is done is not here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swarm_memory.schema.errors import ModelError
+from swarm_memory.schema.ids import MEMORY, RUN, TRAJECTORY, new_id
+from swarm_memory.schema.learning import Distillation, LearnResult
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.distill import check_drafts, distill_by_extraction
+from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
+from swarm_memory.tools.judge import judge
+from swarm_memory.tools.ports import LearnedBefore, LearnRecord, MemoryFilter, StoredMemory
+from swarm_memory.tools.toolbox import Toolbox
+
+REINFORCEMENT = 0.05
+"""Added to the confidence of a memory that another task's trajectory gave again."""
+
+ASSUMED_CONFIDENCE = 0.6
+"""Stands for the judge's confidence in what an undecided trajectory proves within itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """What is new, and what the bank already says."""
+
+    new: tuple[StoredMemory, ...]
+    known: tuple[str, ...]
+    reinforcement: float
+
+
+async def learn(
+    toolbox: Toolbox,
+    trajectory: Trajectory,
+    *,
+    agent_verdict: Verdict | None = None,
+    agent_drafts: Sequence[MemoryDraft] | None = None,
+) -> LearnResult:
+    """Learn from one trajectory; a second time from the same one changes nothing.
+
+    The agent that acted may bring its own verdict and its own drafts: both are checked. Whatever is stored was redacted
+    first. Raises `InputError` for a verdict of the agent that does not fit the trajectory, `StorageError` from the
+    store; a failing embedder costs the vectors only, and the answer says so.
+    """
+    kept = archivable(trajectory, toolbox.settings)
+    before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
+    if before is not None:
+        return _already(kept, before)
+    verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
+    distilled = _distill(kept, verdict, agent_drafts, toolbox.settings)
+    trajectory_id, run_id = new_id(TRAJECTORY), new_id(RUN)
+    items = [_item(toolbox, kept, verdict, distilled, draft, trajectory_id, run_id) for draft in distilled.drafts]
+    prepared, fault = await _prepare(toolbox, items)
+    found = await _sort_out(toolbox, kept, prepared)
+    record = LearnRecord(
+        scope=toolbox.scope,
+        run_id=run_id,
+        trajectory_id=trajectory_id,
+        trajectory=kept,
+        verdict=verdict,
+        embedder=toolbox.embedder.name,
+        memories=found.new,
+        reinforced=found.known,
+        reinforcement=found.reinforcement,
+        at=toolbox.clock.now(),
+    )
+    superseded = await toolbox.store.save_learning(record)
+    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+    known = f"the bank already says {len(found.known)} of them" if found.known else None
+    return LearnResult(
+        status="learned" if found.new else "nothing_new",
+        task_id=kept.task_id,
+        trajectory_id=trajectory_id,
+        run_id=run_id,
+        verdict=verdict,
+        distiller=distilled.distiller,
+        stored=tuple(memory.item for memory in found.new),
+        reinforced=found.known,
+        superseded=superseded,
+        reason="; ".join(part for part in (distilled.reason, known, fault) if part) or None,
+        consolidation_due=statistics.consolidation_due,
+    )
+
+
+def _already(trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
+    return LearnResult(
+        status="already_learned",
+        task_id=trajectory.task_id,
+        trajectory_id=before.trajectory_id,
+        run_id=before.run_id,
+        verdict=before.verdict,
+        reason=f"this trajectory was learned from before; {len(before.memory_ids)} memories came from it",
+    )
+
+
+def _distill(
+    trajectory: Trajectory, verdict: Verdict, drafts: Sequence[MemoryDraft] | None, settings: Settings
+) -> Distillation:
+    if drafts is None:
+        return distill_by_extraction(trajectory, verdict, settings)
+    accepted, rejections = check_drafts(drafts, trajectory, settings)
+    return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
+
+
+def _item(
+    toolbox: Toolbox,
+    trajectory: Trajectory,
+    verdict: Verdict,
+    distilled: Distillation,
+    draft: MemoryDraft,
+    trajectory_id: str,
+    run_id: str,
+) -> MemoryItem:
+    provenance = Provenance(
+        task_id=trajectory.task_id,
+        trajectory_id=trajectory_id,
+        agent_id=trajectory.agent_id,
+        evidence=draft.evidence,
+        judge=verdict.judge,
+        distiller=distilled.distiller,
+        prompt_hash=distilled.prompt_hash,
+        model=distilled.model,
+        run_id=run_id,
+    )
+    return MemoryItem(
+        id=new_id(MEMORY),
+        scope=toolbox.scope,
+        title=draft.title,
+        description=draft.description,
+        content=draft.content,
+        tags=draft.tags,
+        domain=draft.domain,
+        outcome="Failure" if verdict.label == "Failure" else "Success",
+        confidence=confidence_of(verdict, toolbox.settings),
+        created_at=toolbox.clock.now(),
+        provenance=provenance,
+    )
+
+
+def confidence_of(verdict: Verdict, settings: Settings) -> float:
+    """Return the first confidence of an item: that of the judge times the prior of its outcome."""
+    if verdict.label == "Failure":
+        return round(verdict.confidence * settings.distill.failure_prior, 4)
+    sure = ASSUMED_CONFIDENCE if verdict.label == "Undecided" else verdict.confidence
+    return round(sure * settings.distill.success_prior, 4)
+
+
+async def _prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
+    try:
+        return await prepare(toolbox, items), None
+    except ModelError as error:
+        fault = f"stored without vectors, found by keywords until `reembed`: {error}"
+        return prepare_without_vectors(items), fault
+
+
+async def _sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[StoredMemory]) -> _Sorted:
+    """Divide into new items and ids of items in the bank that say the same.
+
+    An earlier version of the same task may have given one of those: it stays, but trust never rises by repetition
+    within one task, so that then nothing is reinforced.
+    """
+    new: list[StoredMemory] = []
+    known: dict[str, MemoryItem] = {}
+    threshold = toolbox.settings.retrieve.duplicate_threshold
+    for memory in prepared:
+        same = await _same_in_bank(toolbox, memory, threshold)
+        if same is not None:
+            known[same.id] = same
+        elif not any(_alike(memory, other, threshold) for other in new):
+            new.append(memory)
+    repeated = any(item.provenance.task_id == trajectory.task_id for item in known.values())
+    return _Sorted(tuple(new), tuple(known), 0.0 if repeated else REINFORCEMENT)
+
+
+async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory, threshold: float) -> MemoryItem | None:
+    scopes = (toolbox.scope,)
+    titled = await toolbox.store.list_memories(scopes, MemoryFilter(text=memory.item.title, limit=20))
+    found = [item for item in titled if _normal(item) == _normal(memory.item)]
+    if not found and memory.vector is not None:
+        near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, 5)
+        ids = [memory_id for memory_id, similarity in near if similarity >= threshold]
+        found = await toolbox.store.get_memories(scopes, ids) if ids else []
+    return next((item for item in found if item.status == "active" and item.outcome == memory.item.outcome), None)
+
+
+def _alike(left: StoredMemory, right: StoredMemory, threshold: float) -> bool:
+    if _normal(left.item) == _normal(right.item):
+        return True
+    if left.vector is None or right.vector is None:
+        return False
+    return cosine(left.vector, right.vector) >= threshold
+
+
+def _normal(item: MemoryItem) -> tuple[str, str]:
+    return " ".join(item.title.lower().split()), " ".join(item.content.lower().split())

@@ -1,0 +1,96 @@
+"""A lesson: a draft with what it is worth, and the material it is drawn from. How lessons are found is not here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.calls import Call
+from swarm_memory.tools.wording import one_line, show_task
+
+MAX_TITLE, MAX_LINE, MAX_LINES = 80, 240, 8
+
+_LANGUAGE = {
+    "pytest": "python", "unittest": "python", "python": "python", "python3": "python", "pip": "python", "uv": "python",
+    "ruff": "python", "mypy": "python", "pyright": "python", "poetry": "python", "tox": "python", "nox": "python",
+    "npm": "node", "pnpm": "node", "yarn": "node", "bun": "node", "node": "node", "jest": "node", "vitest": "node",
+    "tsc": "node", "eslint": "node", "npx": "node", "vite": "node", "next": "node", "mocha": "node", "tsx": "node",
+    "cargo": "rust", "rustc": "rust", "go": "go", "mvn": "java", "gradle": "java", "gradlew": "java", "javac": "java",
+    "dotnet": "dotnet", "rspec": "ruby", "bundle": "ruby", "ruby": "ruby", "phpunit": "php", "composer": "php",
+    "make": "make", "cmake": "cpp", "gcc": "cpp", "g++": "cpp", "ctest": "cpp", "swift": "swift", "git": "git",
+    "gh": "git", "docker": "docker", "kubectl": "kubernetes", "terraform": "terraform",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A draft, what it is worth (0…1 and a little more), and whether the trajectory itself proves it."""
+
+    value: float
+    draft: MemoryDraft
+    proven: bool
+    """It rests on a run that was seen to succeed, or on the user's own word: it holds whatever the verdict."""
+    topic: str
+    """Two lessons of one topic say the same; the better one is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What lessons are drawn from."""
+
+    trajectory: Trajectory
+    verdict: Verdict
+    calls: tuple[Call, ...]
+    particulars: tuple[str, ...]
+    """Names and ids of this task, to be replaced."""
+
+    @property
+    def task(self) -> str:
+        """The task's words as they may be kept."""
+        return show_task(self.trajectory.task, self.particulars)
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict.label == "Failure"
+
+
+def lesson(
+    material: Material,
+    *,
+    title: str,
+    when: str,
+    lines: Sequence[str],
+    calls: Sequence[Call],
+    value: float,
+    topic: str,
+    tags: Sequence[str] = (),
+    proven: bool = False,
+    steps: Sequence[str] = (),
+) -> Lesson:
+    """Put a lesson together. `when` continues "Of use when …"; `lines` become the numbered steps."""
+    numbered = [f"{number}. {one_line(line, MAX_LINE)}" for number, line in enumerate(lines[:MAX_LINES], 1)]
+    task = f' Met in a task such as: "{material.task}".' if material.task else ""
+    program = next((call.command.main.program for call in reversed(calls) if call.command and call.command.main), None)
+    draft = MemoryDraft(
+        title=title[:1].upper() + one_line(title, MAX_TITLE)[1:],
+        description=one_line(f"Of use when {when}.", 300) + task,
+        content="\n".join(numbered),
+        tags=_tags(tags, calls, program),
+        domain=_domain(calls, program),
+        evidence=tuple(dict.fromkeys([*steps, *(step for call in calls for step in call.ids)]))[:20],
+    )
+    return Lesson(value, draft, proven, topic)
+
+
+def _tags(tags: Sequence[str], calls: Sequence[Call], program: str | None) -> tuple[str, ...]:
+    language = _LANGUAGE.get(program or "")
+    named = [*tags, *(call.tool for call in calls if call.command is None), program or "", language or ""]
+    return tuple(dict.fromkeys(one_line(tag.lower(), 40) for tag in named if tag))[:8]
+
+
+def _domain(calls: Sequence[Call], program: str | None) -> str | None:
+    if program:
+        return f"{_LANGUAGE.get(program, 'shell')}.{program}"[:100]
+    tool = next((call.tool for call in calls), None)
+    return f"tool.{tool.lower()}"[:100] if tool else None

@@ -1,0 +1,343 @@
+"""Lessons from errors: what resolved one, and which were never resolved; it looks at calls only, not at words."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from swarm_memory.tools.calls import Call
+from swarm_memory.tools.commands import CHECKS, Command
+from swarm_memory.tools.failures import Failure, classify
+from swarm_memory.tools.lessons import Lesson, Material, lesson
+from swarm_memory.tools.wording import one_line, show_call, show_command, show_file, show_symptom
+
+_FAR = 40
+"""A success so many calls later is of something else."""
+
+_HOST_TOOLS = frozenset(
+    {"Read", "Edit", "MultiEdit", "Write", "Glob", "Grep", "LS", "TodoWrite", "KillShell", "BashOutput", "Task",
+     "Skill", "WebFetch", "WebSearch", "ExitPlanMode", "NotebookEdit", "AskUserQuestion", "TaskOutput"}
+)  # fmt: skip
+"""What a coding agent's host brings along: a slip with them teaches little."""
+
+_CODE_KINDS = frozenset({"assertion", "types", "syntax", "error"})
+_RUN_AGAIN = frozenset({"missing-module", "missing-command", "missing-script", "wrong-folder", "bad-arguments"})
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """An error, the attempts that did not help, what was done, and the call that then succeeded."""
+
+    failed: Call
+    attempts: tuple[Call, ...]
+    """Later calls of the same intent that failed too."""
+    deeds: tuple[Call, ...]
+    """What was changed between the last failure and the success."""
+    success: Call
+    failure: Failure
+
+    @property
+    def same_call(self) -> bool:
+        """Whether the very same call succeeded in the end, so that the deeds between are what helped."""
+        return _shape(self.failed) == _shape(self.success)
+
+
+def repairs(material: Material) -> Iterator[Lesson]:
+    """Lessons from errors that were resolved."""
+    for repair in find_repairs(material.calls):
+        yield _repair_lesson(material, repair)
+
+
+def find_repairs(calls: Sequence[Call]) -> list[Repair]:
+    """Return each error that a later call resolved, with what lies between; each call is part of one repair at most."""
+    found: list[Repair] = []
+    taken = set[int]()
+    for index, call in enumerate(calls):
+        if not call.failed or index in taken:
+            continue
+        later = range(index + 1, min(len(calls), index + _FAR))
+        end = next((other for other in later if _succeeds(call, calls[other])), None)
+        if end is None:
+            continue
+        attempts = [
+            other for other in range(index + 1, end) if calls[other].failed and _same_intent(call, calls[other])
+        ]
+        taken.update(attempts)
+        start = attempts[-1] if attempts else index
+        deeds = [calls[other] for other in range(start + 1, end) if _changes_something(calls[other])]
+        failure = classify(call.error)
+        found.append(Repair(call, tuple(calls[at] for at in attempts), tuple(deeds), calls[end], failure))
+    return found
+
+
+def _succeeds(failed: Call, other: Call) -> bool:
+    if other.failed or other.empty or other.observation is None or other.refused or other.is_background:
+        return False
+    if failed.check is not None and (other.check is None or not other.check.passed):
+        return False
+    return _same_intent(failed, other)
+
+
+def _same_intent(left: Call, right: Call) -> bool:
+    if left.command is None or right.command is None:
+        return left.command is right.command and left.tool == right.tool and _overlap(left, right)
+    if left.command.name and left.command.name == right.command.name:
+        return left.command.purpose in CHECKS or _words_shared(left.command, right.command) >= 0.5
+    if left.command.purpose in CHECKS and left.command.purpose == right.command.purpose:
+        return classify(left.error or right.error).kind in _RUN_AGAIN
+    return _words_shared(left.command, right.command) >= 0.6
+
+
+def _overlap(left: Call, right: Call) -> bool:
+    if left.target and right.target:
+        return left.target == right.target or set(left.input) == set(right.input)
+    return bool(set(left.input) & set(right.input)) or not left.input
+
+
+def _words_shared(left: Command, right: Command) -> float:
+    mine = {word for part in left.parts for word in part.words}
+    others = {word for part in right.parts for word in part.words}
+    return len(mine & others) / max(1, min(len(mine), len(others)))
+
+
+def _changes_something(call: Call) -> bool:
+    if call.failed or call.observation is None or call.refused:
+        return False
+    if call.command is not None:
+        return (
+            call.command.purpose in ("install", "edit", "run", "build", "other") or call.command.name in _CHANGING_GIT
+        )
+    return call.writes
+
+
+_CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge", "git rebase", "git init", "git fetch",
+                           "git stash", "git reset", "git config", "git rm", "gh auth"})  # fmt: skip
+
+
+def _shape(call: Call) -> str:
+    return show_command(call.command.text) if call.command else call.key
+
+
+def _repair_lesson(material: Material, repair: Repair) -> Lesson:
+    names = material.particulars
+    symptom = show_symptom(repair.failed.error, names)
+    told = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
+    of_shell = repair.failed.command is not None and repair.success.command is not None
+    lines = _command_lines(repair, told, names) if of_shell else _tool_lines(material, repair, told, names)
+    what = repair.failed.command.name if repair.failed.command else repair.failed.tool
+    return lesson(
+        material,
+        title=_title(repair, names),
+        when=f"`{what}` {told}",
+        lines=lines,
+        calls=[repair.failed, *repair.attempts[-2:], *repair.deeds[-3:], repair.success],
+        value=_value(repair),
+        topic=f"{repair.failure.kind}:{repair.failure.subject}:{what}",
+        tags=(repair.failure.kind, "error"),
+        proven=repair.success.check is not None or repair.success.exit_code == 0 or _trusted(repair.success),
+    )
+
+
+def _command_lines(repair: Repair, told: str, names: Sequence[str]) -> list[str]:
+    lines = [f"When {show_call(repair.failed, names)} {told}, do not run it again unchanged."]
+    if repair.failure.first:
+        lines.append(f"{repair.failure.first[:1].upper()}{repair.failure.first[1:]} first.")
+    tried = [show_call(call, names) for call in repair.attempts if _shape(call) != _shape(repair.failed)]
+    if tried:
+        lines.append(f"What did not help: {', '.join(dict.fromkeys(tried[:3]))}.")
+    return [*lines, *(_deed(call, names) for call in repair.deeds[-3:]), _ending(repair, names)]
+
+
+def _tool_lines(material: Material, repair: Repair, told: str, names: Sequence[str]) -> list[str]:
+    """Of a tool with arguments: which of them differ in the call that went through, and what was looked up for it."""
+    tool = repair.failed.tool
+    lines = [f"`{tool}` {told}."]
+    changed = list(dict.fromkeys(_changed_paths(repair.failed.input, repair.success.input)))[:4]
+    if changed:
+        lines.append(
+            f"Check {', '.join(f'`{path}`' for path in changed)} first: the call went through with other values there."
+        )
+    elif repair.attempts or not repair.deeds:
+        lines.append("The same call went through later: what it needs was made in between.")
+    if repair.attempts:
+        lines.append(
+            f"{len(repair.attempts)} more call(s) failed before: after one refusal look it up, do not guess again."
+        )
+    between = [c for c in material.calls if repair.failed.end < c.position < repair.success.position and not c.failed]
+    looked = dict.fromkeys(f"`{call.tool}`" for call in between if call.tool != tool and call.command is None)
+    if looked:
+        lines.append(f"What was called in between: {', '.join(list(looked)[-4:])}.")
+    return [*lines, *(_deed(call, names) for call in repair.deeds[-2:] if call.tool != tool)]
+
+
+def _changed_paths(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue], prefix: str = "") -> Iterator[str]:
+    """Yield the paths of the arguments that differ, such as `payment_methods[].amount`; never their values."""
+    for key in after:
+        old, new = before.get(key), after[key]
+        path = f"{prefix}{key}"
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changed_paths(old, new, f"{path}.")
+        elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+            pairs = [(left, right) for left, right in zip(old, new, strict=True) if left != right]
+            inner = [
+                inside
+                for left, right in pairs
+                if isinstance(left, dict) and isinstance(right, dict)
+                for inside in _changed_paths(left, right, f"{path}[].")
+            ]
+            yield from inner or [path]
+        else:
+            yield path
+    yield from (f"{prefix}{key} (leave it out)" for key in before if key not in after)
+
+
+def _trusted(call: Call) -> bool:
+    return call.observation is not None and call.observation.is_error is False
+
+
+def _ending(repair: Repair, names: Sequence[str]) -> str:
+    summary = repair.success.check.summary if repair.success.check else ""
+    shown = f' ("{show_symptom(summary, names, 80)}")' if summary else ""
+    if repair.same_call:
+        return f"Run {show_call(repair.success, names)} again: it succeeded after that{shown}."
+    return f"Use {show_call(repair.success, names)}: it succeeded{shown}."
+
+
+def _deed(call: Call, names: Sequence[str]) -> str:
+    """What was done, as an imperative: an edit with its one changed line, a command as it was run."""
+    if call.command is not None:
+        return f"Run {show_call(call, names)}."
+    path = str(call.input.get("file_path") or call.input.get("path") or "")
+    if not path:
+        return f"Call {show_call(call, names)}."
+    changed = _changed_line(call)
+    if changed is None:
+        return f"Change `{show_file(path, names)}`."
+    old, new = (one_line(show_symptom(line, names, 80) or "…", 80) for line in changed)
+    return (
+        f"In `{show_file(path, names)}` replace `{old}` by `{new}`."
+        if old
+        else f"In `{show_file(path, names)}` add `{new}`."
+    )
+
+
+def _changed_line(call: Call) -> tuple[str, str] | None:
+    """Return the old and the new line of an edit that changed or added just one."""
+    old, new = call.input.get("old_string"), call.input.get("new_string")
+    if not isinstance(old, str) or not isinstance(new, str) or max(len(old), len(new)) > 4000:
+        return None
+    difference = list(difflib.ndiff(old.splitlines(), new.splitlines()))
+    gone = [line[2:].strip() for line in difference if line.startswith("- ") and line[2:].strip()]
+    come = [line[2:].strip() for line in difference if line.startswith("+ ") and line[2:].strip()]
+    return (gone[0] if gone else "", come[0]) if len(gone) <= 1 and len(come) == 1 else None
+
+
+def _title(repair: Repair, names: Sequence[str]) -> str:
+    failed, success, failure = repair.failed, repair.success, repair.failure
+    if failed.command is None or success.command is None:
+        return _tool_title(repair, names)
+    name, better = failed.command.name, success.command.name
+    if better != name:
+        return f"Use `{better}` instead of `{name}`{_because(failure)}"
+    installs = [call for call in repair.deeds if call.command and call.command.purpose == "install"]
+    if failure.kind in ("missing-module", "missing-command") and installs and failure.subject:
+        return f"Install `{failure.subject}` before running `{name}`"
+    if not repair.same_call and not repair.deeds:
+        shown = show_command(success.command.text, names, 60)
+        return f"Run `{shown}`{_because(failure)}" if shown else f"Change how `{name}` is called{_because(failure)}"
+    if failure.first:
+        return f"{failure.first} before running `{name}`"
+    files = [
+        show_file(str(call.input.get("file_path", "")), names) for call in repair.deeds if call.input.get("file_path")
+    ]
+    error = _error_name(failed.error, failure)
+    return (
+        f"When `{name}` fails with {error}, mend `{files[-1]}`" if files else f"Mend {error} before trusting `{name}`"
+    )
+
+
+def _tool_title(repair: Repair, names: Sequence[str]) -> str:
+    symptom = _bare(show_symptom(repair.failed.error, names))
+    changed = list(_changed_paths(repair.failed.input, repair.success.input))
+    if repair.failure.first and repair.failure.kind != "error":
+        return f"{repair.failure.first} before calling `{repair.failed.tool}`"
+    if changed and symptom:
+        return f"Check `{changed[-1].rsplit('.', 1)[-1]}` before `{repair.failed.tool}`: {symptom}"
+    return f"Expect `{repair.failed.tool}` to refuse{': ' + symptom if symptom else ''}"
+
+
+def _bare(symptom: str) -> str:
+    """A symptom without the word that only says that it is one."""
+    return re.sub(r"(?i)^(?:error|fatal|err)\b[:!]?\s*", "", symptom)
+
+
+def _because(failure: Failure) -> str:
+    return f" ({failure.kind.replace('-', ' ')})" if failure.kind not in ("error", "assertion") else ""
+
+
+def _error_name(error: str, failure: Failure) -> str:
+    head = error.split(":")[0].strip()
+    name = head.rsplit(".", 1)[-1] if " " not in head else ""
+    return (
+        name if name.endswith(("Error", "Exception")) else failure.kind.replace("-", " ").replace("error", "an error")
+    )
+
+
+def _value(repair: Repair) -> float:
+    worth = repair.failure.value + 0.1 * min(len(repair.attempts), 3)
+    if repair.failed.command is None and repair.failed.tool in _HOST_TOOLS:
+        worth *= 0.5
+    if repair.same_call and not repair.deeds:
+        worth -= 0.3
+    if (
+        repair.failed.command
+        and repair.failure.kind in _CODE_KINDS
+        and not any(_changed_line(call) for call in repair.deeds)
+    ):
+        worth -= 0.15
+    return worth
+
+
+def open_errors(material: Material) -> Iterator[Lesson]:
+    """Guardrails from what failed again and again, or last, and was never resolved; only of a failed task."""
+    if not material.failed:
+        return
+    names = material.particulars
+    resolved = {call.position for repair in find_repairs(material.calls) for call in (repair.failed, *repair.attempts)}
+    left = [call for call in material.calls if call.failed and call.position not in resolved]
+    groups: dict[str, list[Call]] = {}
+    for call in left:
+        groups.setdefault(call.command.name if call.command else call.tool, []).append(call)
+    for name, calls in groups.items():
+        symptom = show_symptom(calls[-1].error, names)
+        failure = classify(calls[-1].error)
+        once = len(calls) == 1 and failure.kind in ("error", "missing-file")
+        if not symptom or not name or once or (name in _HOST_TOOLS and len(calls) < 3):
+            continue
+        lines = [f'`{name}` failed {len(calls)} time(s) with "{symptom}" and never succeeded.']
+        if failure.first:
+            lines.append(f"{failure.first[:1].upper()}{failure.first[1:]} before the first call.")
+        tried = list(dict.fromkeys(show_call(call, names, 80) for call in calls if call.command))
+        lines += [f"What did not help: {', '.join(tried[-3:])}."] if tried else _varied(calls)
+        lines.append("After the second such failure take another way, or report it as open instead of done.")
+        yield lesson(
+            material,
+            title=f"Change course after two refusals of `{name}`: {_bare(symptom)}",
+            when=f'`{name}` fails with "{symptom}"',
+            lines=lines,
+            calls=calls[-3:],
+            value=0.35 + 0.1 * min(len(calls), 4) + (0.1 if failure.kind != "error" else 0.0),
+            topic=f"open:{name}",
+            tags=(failure.kind, "guardrail"),
+        )
+
+
+def _varied(calls: Sequence[Call]) -> list[str]:
+    keys = [key for key in calls[-1].input if len({str(call.input.get(key)) for call in calls}) > 1]
+    if keys:
+        return [f"Other values of {', '.join(f'`{key}`' for key in keys[:4])} did not help."]
+    return ["The same arguments were tried again, which changed nothing."] if len(calls) > 1 else []

@@ -1,0 +1,138 @@
+"""How commands, errors and tasks are put into words that may be kept: generalised, short, on one line, in quotes.
+
+What a tool wrote is untrusted: of it only a symptom is quoted, and none that reads like an instruction.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from typing import cast
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.calls import Call
+from swarm_memory.tools.redact import generalize, redact
+from swarm_memory.tools.sanitize import clean
+
+MAX_SYMPTOM, MAX_COMMAND, MAX_TASK = 120, 110, 150
+
+_PARTICULAR_KEY = re.compile(
+    r"(?i)(^|_)(first_?name|last_?name|user_?name|full_?name|customer|name|e?mail|phone|address\d?|street|zip|dob"
+    r"|birth\w*|id|ids|token|password|account|card|iban|ssn|passengers?|reservations?)$"
+)
+_MAX_PARTICULARS, _MAX_JSON_CHARS = 400, 20_000
+_INSTRUCTING = re.compile(
+    r"(?i)\b(?:ignore|disregard|forget|override|instructions?|system prompt|you (?:must|should|are|need|have)|please"
+    r"|assistant|curl|wget|execute|always|never|make sure|important|http)\b"
+)
+_MARKUP = re.compile(r"[`<>{}\[\]|*#]{2,}|[\x00-\x1f]+")
+_LONG_NUMBER = re.compile(r"(?<![\w.])\d[\d,.:/-]{3,}(?![\w.])|\b(?=\w*\d)(?=\w*[A-Za-z_])[\w-]*\d{3,}\w*\b")
+_NAMED_ID = re.compile(r"(?i)\b((?:id|number|code|ref(?:erence)?|ticket|order)(?: is|:|#)? )#?(?-i:[A-Z0-9]{5,12})\b")
+_LEADING_CD = re.compile(r"^\s*(?:(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*)+")
+_TRAILING_PIPE = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|less|cat|tee)\b[^|&;]*|2>\s*/dev/null)\s*$")
+_STANDARD_FOLDERS = frozenset({"src", "tests", "test", "lib", "docs", "app", "bin", "scripts"})
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return `text` on one line of at most `limit` characters, cut at a word."""
+    flat = " ".join(text.split())
+    if len(flat) <= limit:
+        return flat
+    cut = flat[: limit - 1]
+    return (cut[: cut.rfind(" ")] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:.-") + "…"
+
+
+def general(text: str, particulars: Sequence[str] = ()) -> str:
+    """Return `text` cleaned, redacted, and with what belongs to this one task replaced: paths, ids, hosts, names."""
+    return generalize(redact(_NAMED_ID.sub(r"\1…", without(clean(text), particulars))).text)
+
+
+def without(text: str, particulars: Sequence[str]) -> str:
+    """Replace the particulars of the task, the longest first."""
+    if not particulars:
+        return text
+    pattern = "|".join(re.escape(value) for value in sorted(set(particulars), key=len, reverse=True))
+    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", "…", text)
+
+
+def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
+    """Return a command line as it may be told: without change of folder, cut of its output and here-document."""
+    shown = _LEADING_CD.sub("", text.split("<<")[0] if "<<" in text else text).strip()
+    while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
+        shown = shorter
+    return one_line(general(shown, particulars), limit).replace("`", "'")
+
+
+def show_call(call: Call, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
+    """Return a call in words: the command line, or the tool with its telling argument."""
+    if call.command is not None:
+        return f"`{show_command(call.command.text, particulars, limit)}`"
+    name = call.tool
+    if call.writes and _file_of(call):
+        return f"`{name}` on `{show_file(_file_of(call), particulars)}`"
+    return f"`{name}`"
+
+
+def _file_of(call: Call) -> str:
+    value = next((call.input.get(key) for key in ("file_path", "path", "notebook_path", "filename")), None)
+    return value if isinstance(value, str) else ""
+
+
+def show_file(path: str, particulars: Sequence[str] = ()) -> str:
+    """Return the last part of a path, with the folder where that is a customary one."""
+    pure = PurePosixPath(path.replace("\\", "/"))
+    parent = pure.parent.name
+    shown = f"{parent}/{pure.name}" if parent in _STANDARD_FOLDERS else pure.name
+    return one_line(redact(without(shown, particulars)).text, 60).replace("`", "'")
+
+
+def show_symptom(error: str, particulars: Sequence[str] = (), limit: int = MAX_SYMPTOM) -> str:
+    """Return an error line as a quotation: at most `limit` characters, or empty when it reads like an instruction."""
+    if _INSTRUCTING.search(error):
+        return ""
+    text = _MARKUP.sub(" ", re.sub(r"</?[a-z_]+>", " ", error))
+    text = _LONG_NUMBER.sub("…", general(text, particulars)).replace("`", "'").replace('"', "'")
+    return one_line(text.lstrip(" =>-:").rstrip(" =-:"), limit)
+
+
+def show_task(task: str, particulars: Sequence[str] = (), limit: int = MAX_TASK) -> str:
+    """Return the task's words, generalised, on one line: what a later, similar task will have in common with it."""
+    text = re.sub(r"(?s)```.*?```|<[^>]{1,80}>", " ", clean(task[:4000]))
+    text = _LONG_NUMBER.sub("…", general(text, particulars)).replace("`", "'").replace('"', "'")
+    return one_line(text, limit)
+
+
+def particulars_of(trajectory: Trajectory, calls: Iterable[Call]) -> tuple[str, ...]:
+    """Return names, addresses and ids that calls and JSON answers of this task carry: a memory must not hold them."""
+    found: dict[str, None] = {}
+    for call in calls:
+        _collect(dict(call.input), "", found, 0)
+        output = call.output.strip()
+        if output[:1] in ("{", "[") and len(output) <= _MAX_JSON_CHARS:
+            _collect(_parsed(output), "", found, 0)
+        if len(found) >= _MAX_PARTICULARS:
+            break
+    return tuple(found)[:_MAX_PARTICULARS]
+
+
+def _parsed(text: str) -> JsonValue:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _collect(value: object, key: str, found: dict[str, None], depth: int) -> None:
+    if isinstance(value, str):
+        plain = value.strip()
+        telling = not plain.islower() or (len(plain) >= 5 and any(char in "_@.-0123456789" for char in plain))
+        if telling and 3 <= len(plain) <= 80 and _PARTICULAR_KEY.search(key):
+            found[plain] = None
+    elif isinstance(value, dict) and depth < 8:
+        for name, field in cast(dict[str, object], value).items():
+            _collect(field, str(name), found, depth + 1)
+    elif isinstance(value, list) and depth < 8:
+        for part in cast(list[object], value):
+            _collect(part, key, found, depth + 1)
