@@ -1,6 +1,7 @@
 """What a hook of the coding agent tells: one event, read tolerantly because its host may change it at any time."""
 
 import json
+import math
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
@@ -13,9 +14,10 @@ def _given(value: Any) -> Any:
 
 def _number(value: Any) -> float | None:
     try:
-        return max(0.0, float(value))
+        number = float(value)
     except (TypeError, ValueError):
         return None
+    return number if 0 <= number < math.inf else None
 
 
 def _flag(value: Any) -> bool:

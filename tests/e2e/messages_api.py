@@ -1,4 +1,4 @@
-"""A scripted Messages API on loopback: streams the turns it was given and keeps every request. It knows no other server."""
+"""A scripted Messages API on loopback: streams the turns it was given and keeps every request it got."""
 
 import json
 import threading

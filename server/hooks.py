@@ -1,0 +1,147 @@
+"""The commands that Claude Code runs when a session starts and ends: `python -I -m swarm_memory.server.hooks VERB`.
+
+A person waits for them, in a project that is not ours: they import the standard library and little else, print nothing
+but hook JSON, and end with code 0 whatever happens.
+"""
+
+import _thread
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from swarm_memory.schema.errors import InputError, StorageError
+from swarm_memory.server.host_transcript import checked_transcript
+from swarm_memory.server.spool import FOLDER as SPOOL
+from swarm_memory.server.spool import spool_event
+from swarm_memory.server.storage.lean import open_lean
+from swarm_memory.server.storage.location import Location, locate
+
+LOCK_WAIT_S = 0.3
+TIME_LIMIT_S = 1.3
+"""Claude Code gives all SessionEnd hooks together 1.5 s."""
+
+MAX_EVENT_BYTES = 1_000_000
+MAX_LOG_BYTES = 1_000_000
+DEFAULT_BRIEFING_ITEMS = 5
+WORKER = ("-I", "-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
+
+
+def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
+    """Return hook JSON with a briefing of the project's best strategies; nothing when there are none."""
+    from swarm_memory.tools.preamble import briefing
+
+    items = int(os.environ.get("SWARM_MEMORY_HOOKS__BRIEFING_ITEMS") or DEFAULT_BRIEFING_ITEMS)
+    with open_lean(place, LOCK_WAIT_S) as bank:
+        rows = bank.briefing_rows(items)
+    text = briefing(rows) if rows else ""
+    if not text:
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+
+
+def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
+    """Queue what the session left to learn, start a worker that outlives it, and leave.
+
+    When the database is busy the event goes into a file that the worker takes in.
+    """
+    transcript = checked_transcript(str(event.get("transcript_path") or ""), place.root)
+    session_id = str(event.get("session_id") or "")
+    if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
+        raise InputError(f"not a session's id: {session_id[:40]!r}")
+    told = {"hook_event_name": "SessionEnd", "session_id": session_id, "transcript_path": str(transcript)}
+    try:
+        with open_lean(place, LOCK_WAIT_S) as bank:
+            bank.end_session(session_id, str(transcript))
+    except StorageError as error:
+        spool_event(place.folder / SPOOL, told)
+        log_line(place, f"SessionEnd waits for the next worker: {error}")
+    start_worker(place.root)
+    return {}
+
+
+def start_worker(root: Path) -> None:
+    """Start a worker in a process session of its own, so that the end of the host's does not end it."""
+    command = [sys.executable, *WORKER]
+    if sys.platform == "win32":
+        import subprocess
+
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        subprocess.Popen(command, cwd=root, creationflags=flags, close_fds=True)  # noqa: S603 - our own interpreter
+        return
+    os.chdir(root)
+    quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    try:
+        os.posix_spawn(command[0], command, os.environ, file_actions=quiet, setsid=True)
+    except NotImplementedError:
+        import subprocess
+
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603
+
+
+def log_line(place: Location, text: str) -> None:
+    """Add one line to the log beside the database; a log that has grown large is put aside once."""
+    path = place.folder / "log"
+    if path.is_symlink() or not place.folder.is_dir():
+        return
+    if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+        path.replace(path.with_name("log.1"))
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    with open(path, "a", encoding="utf-8", errors="replace", opener=_private) as file:
+        file.write(f"{stamp} hooks {' '.join(text.split())[:1000]}\n")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+
+
+def _read_event() -> dict[str, Any]:
+    event = json.loads(sys.stdin.buffer.read(MAX_EVENT_BYTES))
+    if not isinstance(event, dict):
+        raise InputError("the event is not a JSON object")
+    return event
+
+
+def _leave_in_time() -> NoReturn:
+    """End the process when the time is up, whatever it waits for."""
+    time.sleep(TIME_LIMIT_S)
+    os._exit(0)
+
+
+_VERBS: dict[str, Callable[[dict[str, Any], Location], dict[str, Any]]] = {
+    "session-start": session_start,
+    "session-end": session_end,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run one verb. Always returns 0: a fault of ours is logged and never reaches the host."""
+    _thread.start_new_thread(_leave_in_time, ())
+    place = None
+    try:
+        place = locate()
+        if place.database.is_file():
+            answer = _VERBS[arguments[0]](_read_event(), place)
+            if answer:
+                sys.stdout.write(json.dumps(answer))
+                sys.stdout.flush()
+    except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
+        _complain(place, arguments, error)
+    return 0
+
+
+def _complain(place: Location | None, arguments: list[str], error: Exception) -> None:
+    text = f"{' '.join(arguments[:1])}: {type(error).__name__}: {error}"
+    try:
+        if place is not None:
+            log_line(place, text)
+    except OSError:
+        sys.stderr.write(f"swarm-memory: {text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,77 @@
+"""Runs the real Claude Code binary, headless and cut off from the world, with a home of its own against a given API."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
+CLAUDE = NODE / "claude"
+INSPECTOR = NODE / "mcp-inspector"
+INSTALL_HINT = "needs Node.js programs: npm ci --prefix tests/node"
+
+RUN_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How one headless run ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+    debug_log: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCode:
+    """One person's Claude Code: a home folder, a project and the API's address."""
+
+    home: Path
+    project: Path
+    api_url: str
+    binary: Path = CLAUDE
+
+    @property
+    def config(self) -> Path:
+        return self.home / ".claude"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Nothing of the developer's environment but PATH; no telemetry, no update, no login."""
+        return {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "HOME": str(self.home),
+            "CLAUDE_CONFIG_DIR": str(self.config),
+            "ANTHROPIC_BASE_URL": self.api_url,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "IS_SANDBOX": "1",
+            "LANG": "C.UTF-8",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+
+    def run(self, prompt: str, *options: str) -> Run:
+        """Give one prompt to a headless session and wait for its end."""
+        debug = self.home / "debug.log"
+        debug.unlink(missing_ok=True)
+        arguments = ["-p", prompt, "--permission-mode", "bypassPermissions", "--debug-file", str(debug), *options]
+        done = subprocess.run(
+            [str(self.binary), *arguments],
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RUN_LIMIT_S,
+        )
+        log = debug.read_text(encoding="utf-8", errors="replace") if debug.exists() else ""
+        return Run(done.returncode, done.stdout, done.stderr, log)
+
+    def transcripts(self) -> list[Path]:
+        """Return the transcripts of this home, oldest first."""
+        return sorted(self.config.glob("projects/*/*.jsonl"), key=lambda path: path.stat().st_mtime)

@@ -1,0 +1,220 @@
+"""What each event of the host does: notes for a prompt, a row for a tool call, a job for a task that ended.
+
+It knows the events and not how they arrive. It never returns context for an event but a prompt: from Stop it would make
+the host go on.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import anyio
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.hook import HookEvent
+from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.tool_memory import ToolCall
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.tasks import continues, is_own_tool, is_task_prompt, task_text
+from swarm_memory.tools.toolbox import Toolbox
+
+LEARN = "learn"
+"""The kind of the jobs that are queued here: learn from one task of a transcript, or, without `task_id`, from all."""
+
+MAX_CALL_CHARS = 2000
+"""Of the input and of the output of a tool call that is kept."""
+
+_MAX_TASK_CHARS = 2000
+_WRITE_LIMIT_S = 2.0
+"""How long an event may wait for a busy database; the write itself goes on behind."""
+
+_CONTINUED_HOLD = timedelta(hours=1)
+"""A task that is being continued is not learned from before its next Stop; this is for the case that none comes."""
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+log = logging.getLogger("swarm_memory.hooks")
+
+
+async def handle_hook(toolbox: Toolbox, event: HookEvent) -> dict[str, JsonValue]:
+    """Do what the event asks for and return hook JSON: `additionalContext` for a prompt that strategies fit, else `{}`.
+
+    Raises `StorageError`; a fault in retrieval, or of noting a prompt's task, costs only that and is logged.
+    """
+    handler = _HANDLERS.get(event.hook_event_name)
+    if handler is None or not _SESSION_ID.fullmatch(event.session_id or ""):
+        log.info("ignored: event %.40r of session %.40r", event.hook_event_name, event.session_id)
+        return {}
+    context = await handler(toolbox, event)
+    if not context:
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": event.hook_event_name, "additionalContext": context}}
+
+
+async def _on_prompt(toolbox: Toolbox, event: HookEvent) -> str | None:
+    """Begin or continue a task; return the notes that fit it, once for each task."""
+    prompt = event.prompt or ""
+    if not is_task_prompt(prompt):
+        return None
+    prompt = task_text(prompt)
+    former = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
+    continued = former is not None and former.task_id is not None and continues(prompt, former.task)
+    session = _session(toolbox, event, prompt, former, continued)
+    wanted = _is_long_enough(toolbox, prompt) and not (continued and _is_long_enough(toolbox, session.task))
+    notes = ""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_note_task, toolbox, session, former, continued)
+        if wanted and toolbox.settings.hooks.inject:
+            notes = await _notes(toolbox, session, prompt)
+    return notes
+
+
+async def _notes(toolbox: Toolbox, session: HostSession, prompt: str) -> str:
+    try:
+        found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id)
+    except SwarmMemoryError as error:
+        log.warning("nothing was retrieved for a prompt: %s", error)
+        return ""
+    return found.preamble
+
+
+def _session(
+    toolbox: Toolbox, event: HookEvent, prompt: str, former: HostSession | None, continued: bool
+) -> HostSession:
+    """Return the session as this prompt leaves it."""
+    now, path = toolbox.clock.now(), event.transcript_path
+    if continued and former is not None:
+        return former.model_copy(update={"updated_at": now, "transcript_path": path or former.transcript_path})
+    session_id, number = event.session_id or "", (former.task_number if former else 0) + 1
+    return HostSession(
+        session_id=session_id,
+        scope=toolbox.scope,
+        transcript_path=path,
+        task_id=f"{session_id}:{number}",
+        task=_kept(toolbox, prompt, _MAX_TASK_CHARS),
+        task_number=number,
+        updated_at=now,
+    )
+
+
+async def _note_task(toolbox: Toolbox, session: HostSession, former: HostSession | None, continued: bool) -> None:
+    """Write the session down. A new task sets the former one's job free; a continued one holds its own back."""
+    now = toolbox.clock.now()
+    with anyio.move_on_after(_WRITE_LIMIT_S) as limit:
+        try:
+            if continued:
+                await _enqueue(toolbox, session, now + _CONTINUED_HOLD)
+            elif former is not None and former.task_id is not None:
+                await toolbox.store.release(toolbox.scope, former.task_id, now)
+            await toolbox.store.put_session(session)
+        except SwarmMemoryError as error:
+            log.warning("a prompt's task was not noted: %s", error)
+    if limit.cancelled_caught:
+        log.warning("the database is busy; a prompt's task is noted late")
+
+
+async def _on_tool_call(toolbox: Toolbox, event: HookEvent) -> None:
+    """Keep one call of a tool. One that a person interrupted says nothing of the tool and is left out."""
+    name = event.tool_name
+    if not name or is_own_tool(name) or event.is_interrupt:
+        return
+    session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
+    failed = event.hook_event_name == "PostToolUseFailure"
+    call = ToolCall(
+        scope=toolbox.scope,
+        tool_name=clean(name)[:300],
+        input=_kept(toolbox, _json(event.tool_input), MAX_CALL_CHARS),
+        output=_kept(toolbox, (event.error or "") if failed else _output(event.tool_response), MAX_CALL_CHARS),
+        success=not failed,
+        time_cost_s=None if event.duration_ms is None else event.duration_ms / 1000,
+        created_at=toolbox.clock.now(),
+        session_id=event.session_id,
+        task_id=session.task_id if session else None,
+        call_id=event.tool_use_id,
+    )
+    with anyio.move_on_after(_WRITE_LIMIT_S):
+        await toolbox.store.add_tool_calls([call])
+
+
+async def _on_stop(toolbox: Toolbox, event: HookEvent) -> None:
+    """Queue the learning from the task whose turn ended; it may still be continued before it is due."""
+    session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
+    if session is None or session.task_id is None:
+        return
+    if event.transcript_path:
+        session = session.model_copy(update={"transcript_path": event.transcript_path})
+    settle = timedelta(seconds=toolbox.settings.hooks.settle_s)
+    with anyio.move_on_after(_WRITE_LIMIT_S):
+        await _enqueue(toolbox, session, toolbox.clock.now() + settle)
+
+
+async def _on_session_end(toolbox: Toolbox, event: HookEvent) -> None:
+    """Make all that the session left due: its tasks' jobs, and one for the whole transcript, for what they missed."""
+    now, session_id = toolbox.clock.now(), event.session_id or ""
+    await toolbox.store.release(toolbox.scope, f"{session_id}:", now)
+    if event.transcript_path:
+        payload: dict[str, JsonValue] = {"transcript_path": event.transcript_path, "session_id": session_id}
+        await toolbox.store.enqueue(_job(toolbox, f"{session_id}:all", payload, now))
+
+
+async def _enqueue(toolbox: Toolbox, session: HostSession, run_after: datetime) -> None:
+    if session.transcript_path is None or session.task_id is None:
+        return
+    payload: dict[str, JsonValue] = {
+        "transcript_path": session.transcript_path,
+        "session_id": session.session_id,
+        "task_id": session.task_id,
+    }
+    await toolbox.store.enqueue(_job(toolbox, session.task_id, payload, run_after))
+
+
+def _job(toolbox: Toolbox, key: str, payload: dict[str, JsonValue], run_after: datetime) -> Job:
+    return Job(
+        id=new_id(JOB),
+        scope=toolbox.scope,
+        kind=LEARN,
+        key=key,
+        payload=payload,
+        run_after=run_after,
+        created_at=toolbox.clock.now(),
+    )
+
+
+def _is_long_enough(toolbox: Toolbox, prompt: str) -> bool:
+    return len(prompt.split()) >= toolbox.settings.hooks.min_prompt_words
+
+
+def _output(response: JsonValue) -> str:
+    """Return what a tool answered as text: of a command what it printed, of anything else the JSON."""
+    if isinstance(response, dict) and isinstance(response.get("stdout"), str):
+        printed = [str(response[name]) for name in ("stdout", "stderr") if response.get(name)]
+        return "\n".join(printed)
+    return response if isinstance(response, str) else _json(response)
+
+
+def _json(value: JsonValue) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _kept(toolbox: Toolbox, text: str, max_chars: int) -> str:
+    """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
+    bounded = clean(text, 4 * max_chars)
+    return clean(redact(bounded, pii=toolbox.settings.distill.redact_pii).text, max_chars)
+
+
+_Handler: TypeAlias = Callable[[Toolbox, HookEvent], Awaitable[str | None]]
+_HANDLERS: Mapping[str, _Handler] = {
+    "UserPromptSubmit": _on_prompt,
+    "PostToolUse": _on_tool_call,
+    "PostToolUseFailure": _on_tool_call,
+    "Stop": _on_stop,
+    "SessionEnd": _on_session_end,
+}
