@@ -1,0 +1,38 @@
+# All set-up is done by the targets themselves. Needed: Python 3.11 or newer with venv; uv is used where it exists.
+
+BIN := .venv/bin
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
+
+.PHONY: demo test check bench clean
+
+demo: .venv/ready ## the main job on the shipped transcript
+	$(BIN)/swarm-memory demo
+
+test: .venv/ready ## all tests
+	$(BIN)/pytest -n auto --dist worksteal -q
+
+check: .venv/ready ## linters, types, import rules, size limits
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_sizes.py
+
+bench: .venv/ready ## speed, as ratios measured in one run
+	for each in benchmarks/speed_*.py; do $(BIN)/python $$each || exit 1; done
+
+clean:
+	rm -rf .venv
+
+.venv/ready: pyproject.toml uv.lock
+	@if uv --version >/dev/null 2>&1; then \
+		uv sync --frozen --quiet; \
+	elif [ -n "$(PYTHON)" ]; then \
+		$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' && \
+		$(BIN)/python -m pip install --quiet --editable . --group dev; \
+	else \
+		echo "Python 3.11 or newer with venv is needed (or uv); none was found. Name one: make PYTHON=/path/to/python3" >&2; \
+		exit 1; \
+	fi
+	@touch $@

@@ -1,0 +1,104 @@
+"""Holds the size limits of the code: modules, functions, and where a broad `except` may stand.
+
+python scripts/check_sizes.py          exits with 1 and names each breach
+python scripts/check_sizes.py --stats  prints the figures too
+"""
+
+import ast
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("schema", "tools", "server")
+MAX_MODULE, MAX_TEST_MODULE, MAX_FUNCTION = 600, 800, 80
+MAX_P90, MAX_MEDIAN = 40, 12
+
+BROAD_EXCEPTS = {
+    "server/cli.py": 1,
+    "server/hooks.py": 1,
+    "server/hook_answers.py": 1,
+    "server/jobs.py": 1,
+}
+"""The mains: where an unforeseen fault becomes an exit code, a log line or a failed job."""
+
+
+class Function(NamedTuple):
+    """One function and its length in lines, decorators and docstring included."""
+
+    where: str
+    lines: int
+
+
+def functions_of(path: Path, tree: ast.AST) -> Iterator[Function]:
+    """Yield every function of a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            yield Function(f"{path}:{node.lineno} {node.name}", (node.end_lineno or node.lineno) - first + 1)
+
+
+def broad_excepts_of(tree: ast.AST) -> int:
+    """Count the handlers that catch everything."""
+    return sum(isinstance(node, ast.ExceptHandler) and _is_broad(node.type) for node in ast.walk(tree))
+
+
+def _is_broad(caught: ast.expr | None) -> bool:
+    names = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(
+        name is None or (isinstance(name, ast.Name) and name.id in {"Exception", "BaseException"}) for name in names
+    )
+
+
+def modules(folders: tuple[str, ...]) -> Iterator[tuple[Path, str, ast.AST]]:
+    """Yield (path from the root, text, tree) of every Python file in the folders."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            yield path.relative_to(ROOT), text, ast.parse(text)
+
+
+def breaches() -> Iterator[str]:
+    """Yield each breach of a limit."""
+    lengths: list[Function] = []
+    for path, text, tree in modules(CODE):
+        if (count := text.count("\n")) > MAX_MODULE:
+            yield f"{path}: {count} lines, at most {MAX_MODULE}"
+        if (broad := broad_excepts_of(tree)) > BROAD_EXCEPTS.get(path.as_posix(), 0):
+            yield f"{path}: {broad} broad excepts, at most {BROAD_EXCEPTS.get(path.as_posix(), 0)}"
+        lengths.extend(functions_of(path, tree))
+    yield from (
+        f"{long.where}: {long.lines} lines, at most {MAX_FUNCTION}" for long in lengths if long.lines > MAX_FUNCTION
+    )
+    median, p90 = figures(lengths)
+    if median > MAX_MEDIAN:
+        yield f"functions: median of {median:.0f} lines, at most {MAX_MEDIAN}"
+    if p90 > MAX_P90:
+        yield f"functions: 90th percentile of {p90:.0f} lines, at most {MAX_P90}"
+    for path, text, _ in modules(("tests",)):
+        if (count := text.count("\n")) > MAX_TEST_MODULE:
+            yield f"{path}: {count} lines, at most {MAX_TEST_MODULE}"
+
+
+def figures(functions: list[Function]) -> tuple[float, float]:
+    """Return the median and the 90th percentile of the lengths."""
+    lengths = [function.lines for function in functions]
+    return statistics.median(lengths), statistics.quantiles(lengths, n=10)[-1]
+
+
+def main() -> int:
+    """Print the breaches and return the exit code."""
+    if "--stats" in sys.argv:
+        every = [function for path, _, tree in modules(CODE) for function in functions_of(path, tree)]
+        median, p90 = figures(every)
+        print(f"{len(every)} functions: median {median:.0f} lines, 90th percentile {p90:.0f}")
+    found = list(breaches())
+    for breach in found:
+        print(breach)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

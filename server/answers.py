@@ -1,0 +1,302 @@
+"""What the MCP tools answer: small shapes, because an agent pays for every token of them."""
+
+from typing import Literal
+
+from pydantic import BaseModel, JsonValue
+
+from swarm_memory.schema.learning import Distillation, LearnResult
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Retrieval, ScoredMemory
+from swarm_memory.schema.status import MemoryStatus
+from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.tools.ports import Event
+
+
+class FoundMemory(BaseModel):
+    """One memory of an answer; its steps stand in the preamble."""
+
+    id: str
+    title: str
+    score: float
+    relevance: float
+    recency: float
+    confidence: float
+    outcome: str
+    scope: Literal["project", "global"]
+    task_id: str | None = None
+    judge: str | None = None
+
+    @classmethod
+    def of(cls, found: ScoredMemory, project: str) -> "FoundMemory":
+        item, parts = found.item, found.parts
+        return cls(
+            id=item.id,
+            title=item.title,
+            score=round(found.score, 4),
+            relevance=round(parts.relevance, 4),
+            recency=round(parts.recency, 4),
+            confidence=round(parts.confidence, 4),
+            outcome=item.outcome,
+            scope="project" if item.scope.project == project else "global",
+            task_id=item.provenance.task_id,
+            judge=item.provenance.judge,
+        )
+
+
+class RetrieveAnswer(BaseModel):
+    """The preamble for the agent, and what stands behind it."""
+
+    preamble: str
+    memories: list[FoundMemory]
+    reason: str | None = None
+    nearest: str | None = None
+    notices: list[str] | None = None
+    legs: list[str]
+    embedder: str
+    retrieval_id: str
+
+    @classmethod
+    def of(cls, found: Retrieval, project: str) -> "RetrieveAnswer":
+        near = found.nearest
+        cosine = "" if near is None or near.cosine is None else f", cosine {near.cosine:.2f}"
+        return cls(
+            preamble=found.preamble,
+            memories=[FoundMemory.of(memory, project) for memory in found.memories],
+            reason=found.reason,
+            nearest=f"{near.id} {near.title} (keyword coverage {near.keyword_coverage:.2f}{cosine})" if near else None,
+            notices=list(found.notices) or None,
+            legs=list(found.legs),
+            embedder=found.embedder,
+            retrieval_id=found.retrieval_id,
+        )
+
+
+class VerdictAnswer(BaseModel):
+    """A verdict and the steps it rests on."""
+
+    task_id: str
+    verdict: Label
+    confidence: float
+    reasons: list[str]
+    evidence: list[str]
+    judge: str
+
+    @classmethod
+    def of(cls, task_id: str, verdict: Verdict) -> "VerdictAnswer":
+        return cls(
+            task_id=task_id,
+            verdict=verdict.label,
+            confidence=round(verdict.confidence, 3),
+            reasons=list(verdict.reasons),
+            evidence=list(verdict.evidence),
+            judge=verdict.judge,
+        )
+
+
+class Draft(BaseModel):
+    """One proposed memory item."""
+
+    title: str
+    description: str
+    content: str
+    tags: list[str]
+    evidence: list[str]
+
+    @classmethod
+    def of(cls, draft: MemoryDraft) -> "Draft":
+        return cls(
+            title=draft.title,
+            description=draft.description,
+            content=draft.content,
+            tags=list(draft.tags),
+            evidence=list(draft.evidence),
+        )
+
+
+class DistillAnswer(BaseModel):
+    """What was drawn from a trajectory."""
+
+    task_id: str
+    verdict: Label
+    confidence: float
+    items: list[Draft]
+    stored: list[str] | None = None
+    distiller: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def proposed(cls, task_id: str, verdict: Verdict, drawn: Distillation) -> "DistillAnswer":
+        return cls(
+            task_id=task_id,
+            verdict=verdict.label,
+            confidence=round(verdict.confidence, 3),
+            items=[Draft.of(draft) for draft in drawn.drafts],
+            distiller=drawn.distiller,
+            reason=drawn.reason,
+        )
+
+    @classmethod
+    def kept(cls, result: LearnResult) -> "DistillAnswer":
+        return cls(
+            task_id=result.task_id,
+            verdict=result.verdict.label,
+            confidence=round(result.verdict.confidence, 3),
+            items=[_draft_of(item) for item in result.stored],
+            stored=[item.id for item in result.stored],
+            distiller=result.distiller,
+            reason=result.reason,
+        )
+
+
+def _draft_of(item: MemoryItem) -> Draft:
+    return Draft(
+        title=item.title,
+        description=item.description,
+        content=item.content,
+        tags=list(item.tags),
+        evidence=list(item.provenance.evidence),
+    )
+
+
+class Learned(BaseModel):
+    """What one task taught."""
+
+    task_id: str
+    trajectory_id: str
+    status: str
+    verdict: Label
+    confidence: float
+    judge: str
+    reasons: list[str]
+    stored: list[str]
+    titles: list[str]
+    reinforced: list[str]
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, result: LearnResult) -> "Learned":
+        return cls(
+            task_id=result.task_id,
+            trajectory_id=result.trajectory_id,
+            status=result.status,
+            verdict=result.verdict.label,
+            confidence=round(result.verdict.confidence, 3),
+            judge=result.verdict.judge,
+            reasons=list(result.verdict.reasons),
+            stored=[item.id for item in result.stored],
+            titles=[item.title for item in result.stored],
+            reinforced=list(result.reinforced),
+            reason=result.reason,
+        )
+
+
+class LearnAnswer(BaseModel):
+    """What each task of the trajectory or transcript taught."""
+
+    tasks: list[Learned]
+    consolidation_due: bool = False
+
+
+class MemoryView(BaseModel):
+    """One memory; a list leaves out the long texts."""
+
+    id: str
+    title: str
+    status: str
+    outcome: str
+    confidence: float
+    usage_count: int
+    created_at: str
+    project: str
+    status_reason: str | None = None
+    description: str | None = None
+    content: str | None = None
+    tags: list[str] | None = None
+    domain: str | None = None
+    provenance: dict[str, JsonValue] | None = None
+
+    @classmethod
+    def of(cls, item: MemoryItem, *, full: bool) -> "MemoryView":
+        brief = cls(
+            id=item.id,
+            title=item.title,
+            status=item.status,
+            outcome=item.outcome,
+            confidence=round(item.confidence, 3),
+            usage_count=item.usage_count,
+            created_at=item.created_at.isoformat(timespec="seconds"),
+            project=item.scope.project,
+            status_reason=item.status_reason,
+        )
+        if not full:
+            return brief
+        return brief.model_copy(
+            update={
+                "description": item.description,
+                "content": item.content,
+                "tags": list(item.tags),
+                "domain": item.domain,
+                "provenance": item.provenance.model_dump(mode="json", exclude_none=True),
+            }
+        )
+
+
+class EventView(BaseModel):
+    """One change of a memory."""
+
+    at: str
+    kind: str
+    data: dict[str, JsonValue]
+
+    @classmethod
+    def of(cls, event: Event) -> "EventView":
+        return cls(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
+
+
+class ManageAnswer(BaseModel):
+    """What `manage_memories` found or changed."""
+
+    action: str
+    memories: list[MemoryView] | None = None
+    changed: int | None = None
+    events: list[EventView] | None = None
+
+
+class StatusAnswer(BaseModel):
+    """How the bank stands, without the settings that are at their defaults."""
+
+    version: str
+    database: str
+    schema_version: int
+    sqlite: str
+    vector_search: str
+    embedder: str
+    judge: str
+    project: str
+    memories: dict[str, int]
+    verdicts: dict[str, int]
+    jobs: dict[str, int]
+    trajectories: int
+    retrievals: int
+    consolidation_due: bool
+    notices: list[str]
+
+    @classmethod
+    def of(cls, status: MemoryStatus) -> "StatusAnswer":
+        storage, counts = status.storage, status.statistics
+        return cls(
+            version=status.version,
+            database=storage.path,
+            schema_version=storage.schema_version,
+            sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
+            vector_search=storage.vector_search,
+            embedder=status.embedder,
+            judge=status.judge,
+            project=counts.scope.project,
+            memories=counts.memories,
+            verdicts=counts.verdicts,
+            jobs=counts.jobs,
+            trajectories=counts.trajectories,
+            retrievals=counts.retrievals,
+            consolidation_due=counts.consolidation_due,
+            notices=list(status.notices),
+        )

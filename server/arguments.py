@@ -1,0 +1,90 @@
+"""Turns what a caller hands in as a trajectory (a transcript's path, or a task with steps) into trajectories."""
+
+import io
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import anyio.to_thread
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.ids import digest
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Trajectory
+
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+
+Source: TypeAlias = Path | io.StringIO
+
+
+class Given(NamedTuple):
+    """The arguments of the tools that take a trajectory."""
+
+    transcript_path: str | None = None
+    task: str | None = None
+    steps: list[dict[str, JsonValue]] | None = None
+    task_id: str | None = None
+
+    def source(self) -> Source:
+        """Return what is to be read. Raises `InputError` that names the argument to change."""
+        if (self.transcript_path is None) == (self.steps is None):
+            raise InputError("give either transcript_path, or task together with steps")
+        if self.transcript_path is not None:
+            return checked_path(self.transcript_path)
+        if not self.task or not self.task.strip():
+            raise InputError("task is missing: what was asked, in the words of who asked it")
+        if not self.steps:
+            raise InputError("steps is empty: give what was done, as {role, content} in order")
+        record = {"id": self.task_id or f"task-{digest(self.task)[:16]}", "task": self.task, "steps": self.steps}
+        return io.StringIO(json.dumps(record))
+
+
+def checked_path(text: str) -> Path:
+    """Return the path of a transcript or trajectory file. Raises `InputError` for anything that is no such file."""
+    if "\0" in text:
+        raise InputError("transcript_path must not hold NUL characters")
+    path = Path(text).expanduser()
+    if not path.name.endswith(SUFFIXES):
+        raise InputError(f"transcript_path must end in one of {', '.join(SUFFIXES)}: {path}")
+    if not path.is_file():
+        raise InputError(f"transcript_path is not a file: {path}")
+    return path
+
+
+async def read_one(given: Given, limits: LearnSettings) -> Trajectory:
+    """Return the one trajectory that is meant: of a transcript without `task_id`, its last task.
+
+    Reading is done in a thread. Raises `InputError`, `NotFoundError`.
+    """
+    return await anyio.to_thread.run_sync(_read_one, given.source(), given.task_id, limits)
+
+
+async def read_all(given: Given, limits: LearnSettings) -> AsyncGenerator[Trajectory]:
+    """Yield the trajectories that are meant, one at a time in memory: of a transcript all, or that of `task_id`."""
+    source = given.source()
+    if given.task_id is not None:
+        yield await anyio.to_thread.run_sync(_read_one, source, given.task_id, limits)
+        return
+    stream = await anyio.to_thread.run_sync(_open, source, limits)
+    while (trajectory := await anyio.to_thread.run_sync(next, stream, None)) is not None:
+        yield trajectory
+
+
+def _open(source: Source, limits: LearnSettings) -> Iterator[Trajectory]:
+    from swarm_memory.server.transcript import read_trajectories
+
+    return read_trajectories(source, limits=limits)
+
+
+def _read_one(source: Source, task_id: str | None, limits: LearnSettings) -> Trajectory:
+    from swarm_memory.server.transcript import read_task, read_trajectories
+
+    if task_id is not None and isinstance(source, Path):
+        return read_task(source, task_id, limits=limits)
+    last = deque(read_trajectories(source, limits=limits, subagents=False), maxlen=1)
+    if not last:
+        raise InputError("the transcript holds no task: no prompt with anything done after it")
+    return last[0]

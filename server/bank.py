@@ -1,0 +1,86 @@
+"""The bank as the running server holds it: opened at first use, with the worker beside it; it knows no protocol."""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import anyio
+
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.server.jobs import RECHECK_S, Worker
+from swarm_memory.tools.toolbox import Toolbox
+
+OpenToolbox: TypeAlias = Callable[[], Awaitable[Toolbox]]
+MakeWorker: TypeAlias = Callable[[Toolbox], Worker]
+
+FIRST_LOOK_S = 1.0
+"""The database is not opened before the client's first questions are answered, unless one of them needs it."""
+
+log = logging.getLogger(__name__)
+
+
+class Bank:
+    """A toolbox that is opened at first use. Where that fails, each use tells why, and the next one tries again."""
+
+    def __init__(self, open_toolbox: OpenToolbox, make_worker: MakeWorker | None = None) -> None:
+        self._open = open_toolbox
+        self._make_worker = make_worker
+        self._toolbox: Toolbox | None = None
+        self._worker: Worker | None = None
+        self._opening = anyio.Lock()
+
+    async def toolbox(self) -> Toolbox:
+        """Return the toolbox. Raises the `SwarmMemoryError` that opening it gave."""
+        if self._toolbox is None:
+            async with self._opening:
+                if self._toolbox is None:
+                    self._toolbox = await self._open()
+        return self._toolbox
+
+    def wake_worker(self) -> None:
+        """Tell the worker that a job was queued."""
+        if self._worker is not None:
+            self._worker.wake()
+
+    async def work(self) -> None:
+        """Work off queued jobs until cancelled."""
+        if self._make_worker is None:
+            return
+        await anyio.sleep(FIRST_LOOK_S)
+        toolbox = await self._opened()
+        self._worker = self._make_worker(toolbox)
+        await self._worker.run()
+
+    async def _opened(self) -> Toolbox:
+        told: str | None = None
+        while True:
+            try:
+                return await self.toolbox()
+            except SwarmMemoryError as error:
+                if str(error) != told:
+                    log.warning("the bank is not open: %s", error)
+                told = str(error)
+            await anyio.sleep(RECHECK_S)
+
+    async def close(self) -> None:
+        """Write what is queued and close the database."""
+        if self._toolbox is not None:
+            await self._toolbox.store.close()
+
+
+@asynccontextmanager
+async def running(bank: Bank, on_closed: Callable[[], None] | None = None) -> AsyncGenerator[Bank]:
+    """Hold the bank and its worker for as long as the block runs; `on_closed` is called when all is written."""
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(bank.work)
+            try:
+                yield bank
+            finally:
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await bank.close()
+        if on_closed is not None:
+            on_closed()

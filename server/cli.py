@@ -1,0 +1,140 @@
+"""The command line: which commands there are, the options they share, and how their errors become exit codes.
+
+A command's code is imported when it is called, so that `serve` starts as fast as it can.
+"""
+
+import logging
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from swarm_memory.schema.errors import ConfigError, InputError, ModelError, StorageError, SwarmMemoryError
+from swarm_memory.server.invocation import Invocation
+
+EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
+    (InputError, 2),
+    (ConfigError, 3),
+    (StorageError, 4),
+    (ModelError, 5),
+    (SwarmMemoryError, 1),
+)
+"""First match wins. 1 also stands for an operation that failed in part, and 2 for wrong usage."""
+
+COMMANDS = {
+    "serve": ("serving", "Run the MCP server over stdin and stdout"),
+    "retrieve": ("retrieving", "Find the memories that fit a task"),
+    "judge": ("learning", "Say whether tasks were met, and why"),
+    "distill": ("learning", "Show what trajectories would teach"),
+    "learn": ("learning", "Judge, distill and store"),
+    "memories": ("memories", "List, show, edit, quarantine, restore or forget memories"),
+    "status": ("upkeep", "How the bank stands"),
+    "doctor": ("upkeep", "Check the installation and say what to do"),
+    "config": ("upkeep", "Each setting, its value and where it came from"),
+    "reembed": ("upkeep", "Give every memory a vector of the current embedder"),
+    "reindex": ("upkeep", "Build the search indexes anew"),
+    "adopt": ("upkeep", "Take over a claude-flow database"),
+    "export": ("transfer", "Write all memories as JSONL"),
+    "import": ("transfer", "Learn from a project's transcripts, or read an export"),
+    "install": ("installing", "Write the MCP server and the hooks into Claude Code's files"),
+    "uninstall": ("installing", "Take them out again"),
+    "demo": ("demo", "Show the whole loop on a shipped transcript"),
+    "pre-task": ("retrieving", "For other agents: print what to put into the prompt"),
+    "post-task": ("learning", "For other agents: record a task's trajectory and learn from it"),
+    "jobs": ("serving", "Show queued work, or do it"),
+}
+
+EPILOG = """\b
+Examples:
+  swarm-memory install --project
+  swarm-memory retrieve "fix the flaky date test" --json
+  swarm-memory learn ~/.claude/projects/-home-me-shop/*.jsonl
+  swarm-memory --set retrieve.k=5 retrieve "add a column to the users table"
+
+\b
+Exit codes: 0 done, 1 failed (at least in part), 2 wrong usage or input, 3 a setting, a file or the
+installation is wrong, 4 the database refused or could not be reached, 5 a model endpoint failed.
+"""
+
+
+class Commands(click.Group):
+    """Imports a command when it is asked for; the help of all needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"swarm_memory.server.commands.{COMMANDS[cmd_name][0]}")
+        return module.COMMANDS[cmd_name]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("swarm-memory"), prog_name="swarm-memory")
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of the project. Default: CLAUDE_PROJECT_DIR, the git root, or where you are.",
+)
+@click.option("--db", type=click.Path(dir_okay=False), help="Database file. Default: .swarm/memory.db in the project.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting, such as retrieve.k=5.")
+@click.option("-v", "--verbose", count=True, help="Say more on stderr; -vv with tracebacks.")
+@click.pass_context
+def cli(ctx: click.Context, project: Path | None, db: str | None, assignments: tuple[str, ...], verbose: int) -> None:
+    """Let coding agents learn from what they did.
+
+    Strategies come back when a similar task starts; what a task teaches is kept when it ends. Everything is in one
+    SQLite file, .swarm/memory.db, and works without a key, a download or a daemon.
+    """
+    _log_to_stderr(verbose)
+    overrides = dict(_assignment(text) for text in assignments)
+    if db is not None:
+        overrides["storage.db"] = str(Path(db).absolute())
+    ctx.obj = Invocation(project, overrides)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.UsageError(f"--set takes KEY=VALUE, not {text!r}")
+    return key.strip(), value
+
+
+def _log_to_stderr(verbose: int) -> None:
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.basicConfig(level=level, format="swarm-memory: %(message)s", stream=sys.stderr)
+
+
+def main() -> None:
+    """Run the command of `sys.argv` and end the process with its exit code."""
+    try:
+        code = cli.main(prog_name="swarm-memory", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except SwarmMemoryError as error:
+        click.echo(f"swarm-memory: {' '.join(str(error).split())}", err=True)
+        sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+    except Exception as error:  # a main: one line for people, the traceback for those who ask
+        if logging.getLogger().isEnabledFor(logging.DEBUG):
+            raise
+        click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""`judge`, `distill`, `learn` and `post-task`: trajectories from files or standard input, one answer for each."""
+
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.console import json_option, print_json, say
+from swarm_memory.server.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.settings import LearnSettings
+    from swarm_memory.schema.trajectory import Trajectory
+    from swarm_memory.tools.toolbox import Toolbox
+
+Row: TypeAlias = dict[str, Any]
+"""One answer as JSON; it has `id`, the task's."""
+
+FORMATS = (
+    "Claude Code transcripts, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is standard input."
+)
+
+files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
+task_option = click.option("--task-id", help="Only this task of the transcript.")
+
+
+@click.command(epilog=FORMATS)
+@files_argument
+@task_option
+@json_option
+@click.pass_obj
+def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
+    """Say for each task in FILE... whether it was met, how sure that is, and why. Nothing is stored.
+
+    \b
+    Examples:
+      swarm-memory judge session.jsonl
+      zcat runs.jsonl.gz | swarm-memory judge - --json
+    """
+    from swarm_memory.tools.archive import archivable
+    from swarm_memory.tools.judge import judge_by_evidence
+
+    settings = invocation.settings().settings
+
+    async def operate(trajectory: "Trajectory") -> Row:
+        verdict = judge_by_evidence(archivable(trajectory, settings), settings)
+        return {"id": trajectory.task_id, **verdict.model_dump(mode="json", exclude_none=True)}
+
+    _end(_run(lambda: _answer_files(files, task_id, settings.learn, operate, as_json, _show_verdict)), files)
+
+
+@click.command(epilog=FORMATS)
+@files_argument
+@task_option
+@json_option
+@click.pass_obj
+def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
+    """Show what each task in FILE... would teach. Nothing is stored.
+
+    \b
+    Example:
+      swarm-memory distill session.jsonl --task-id 3f6c9b:2
+    """
+    from swarm_memory.tools.archive import archivable
+    from swarm_memory.tools.distill import distill_by_extraction
+    from swarm_memory.tools.judge import judge_by_evidence
+
+    settings = invocation.settings().settings
+
+    async def operate(trajectory: "Trajectory") -> Row:
+        kept = archivable(trajectory, settings)
+        verdict = judge_by_evidence(kept, settings)
+        drawn = distill_by_extraction(kept, verdict, settings)
+        verdict_row = verdict.model_dump(mode="json", exclude_none=True)
+        return {"id": kept.task_id, "verdict": verdict_row, **drawn.model_dump(mode="json", exclude_none=True)}
+
+    _end(_run(lambda: _answer_files(files, task_id, settings.learn, operate, as_json, _show_drafts)), files)
+
+
+@click.command(epilog=FORMATS)
+@files_argument
+@task_option
+@json_option
+@click.pass_obj
+def learn(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
+    """Judge each task in FILE..., distill what it teaches, and store that.
+
+    Learning twice from the same task changes nothing.
+
+    \b
+    Examples:
+      swarm-memory learn session.jsonl
+      swarm-memory learn runs/*.jsonl.gz --json > learned.jsonl
+    """
+
+    async def operate(toolbox: "Toolbox") -> int:
+        limits = toolbox.settings.learn
+        return await _answer_files(files, task_id, limits, lambda each: _learn(toolbox, each), as_json, _show_learned)
+
+    _end(invocation.run(operate), files)
+
+
+@click.command("post-task", epilog=FORMATS)
+@click.option("--task-id", required=True, help="The id that pre-task was given.")
+@click.option("--trajectory", "file", required=True, metavar="FILE|-", help="What was done; - is standard input.")
+@json_option
+@click.pass_obj
+def post_task(invocation: Invocation, task_id: str, file: str, as_json: bool) -> None:
+    """For agents without hooks: record what was done on a task and learn from it.
+
+    \b
+    Example:
+      swarm-memory post-task --task-id T-17 --trajectory run.json
+    """
+
+    async def operate(toolbox: "Toolbox") -> Row:
+        found: list[Trajectory] = []
+        async with aclosing(_read(file, None, toolbox.settings.learn)) as stream:
+            async for trajectory in stream:
+                found.append(trajectory)
+                if len(found) > 1:
+                    raise InputError(f"{file} holds more than one task: give the trajectory of {task_id} alone")
+        if not found:
+            raise InputError(f"{file} holds no task")
+        return await _learn(toolbox, found[0].model_copy(update={"task_id": task_id}))
+
+    row = invocation.run(operate)
+    print_json(row) if as_json else _show_learned(row)
+
+
+async def _learn(toolbox: "Toolbox", trajectory: "Trajectory") -> Row:
+    from swarm_memory.tools.learn import learn as operation
+
+    result = await operation(toolbox, trajectory)
+    return {"id": result.task_id, **result.model_dump(mode="json", exclude_none=True)}
+
+
+async def _answer_files(
+    files: tuple[str, ...],
+    task_id: str | None,
+    limits: "LearnSettings",
+    operation: "Callable[[Trajectory], Awaitable[Row]]",
+    as_json: bool,
+    show: Callable[[Row], None],
+) -> int:
+    """Print the answer of every trajectory as it comes; return how many files failed. One does not stop the others."""
+    failed = 0
+    for file in files:
+        try:
+            async with aclosing(_read(file, task_id, limits)) as found:
+                async for trajectory in found:
+                    row = await operation(trajectory)
+                    print_json(row) if as_json else show(row)
+        except InputError as error:
+            failed += 1
+            if as_json:
+                print_json({"file": file, "error": str(error)})
+            click.echo(f"swarm-memory: {file}: {error}", err=True)
+    return failed
+
+
+def _run(operation: Callable[[], Awaitable[int]]) -> int:
+    import anyio
+
+    return anyio.run(operation)
+
+
+def _end(failed: int, files: tuple[str, ...]) -> None:
+    if failed:
+        sys.exit(2 if failed == len(files) else 1)
+
+
+async def _read(file: str, task_id: str | None, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
+    """Yield the trajectories of a file, read in a thread, one at a time in memory."""
+    import anyio.to_thread
+
+    stream = await anyio.to_thread.run_sync(_open, file, task_id, limits)
+    while (trajectory := await anyio.to_thread.run_sync(next, stream, None)) is not None:
+        yield trajectory
+
+
+def _open(file: str, task_id: str | None, limits: "LearnSettings") -> "Iterator[Trajectory]":
+    from swarm_memory.server.transcript import read_task, read_trajectories
+
+    source = sys.stdin.buffer if file == "-" else file
+    if task_id is not None:
+        return iter((read_task(source, task_id, limits=limits),))
+    return read_trajectories(source, limits=limits)
+
+
+def _show_verdict(row: Row) -> None:
+    colour = {"Success": "green", "Failure": "red"}.get(row["label"], "yellow")
+    say(f"{row['label']:9} {row['confidence']:.2f}  {row['id']}", fg=colour)
+    for reason in row.get("reasons", ()):
+        say(f"    {reason}")
+
+
+def _show_drafts(row: Row) -> None:
+    _show_verdict({"id": row["id"], **row["verdict"]})
+    for draft in row["drafts"]:
+        say(f"  + {draft['title']}", bold=True)
+        for line in draft["content"].splitlines():
+            say(f"    {line}")
+    if row.get("reason"):
+        say(f"  {row['reason']}", dim=True)
+
+
+def _show_learned(row: Row) -> None:
+    _show_verdict({"id": row["id"], **row["verdict"]})
+    for item in row["stored"]:
+        say(f"  + {item['title']} ({item['id']}, confidence {item['confidence']:.2f})", bold=True)
+    if row["reinforced"]:
+        say(f"  ~ known already: {', '.join(row['reinforced'])}")
+    if row.get("reason"):
+        say(f"  {row['reason']}", dim=True)
+    if not row["stored"]:
+        say(f"  {row['status'].replace('_', ' ')}", dim=True)
+
+
+COMMANDS = {"judge": judge, "distill": distill, "learn": learn, "post-task": post_task}

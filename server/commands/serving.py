@@ -1,0 +1,107 @@
+"""`serve` and `jobs`: the running server, and the work it would do by itself."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from swarm_memory.server.console import json_option, print_json, print_table, say
+from swarm_memory.server.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.toolbox import Toolbox
+
+
+@click.command()
+@click.pass_obj
+def serve(invocation: Invocation) -> None:
+    """Run the MCP server over stdin and stdout.
+
+    Claude Code starts it by itself after `swarm-memory install`. It says what goes wrong on stderr and in
+    `.swarm/log`, and ends when its input ends, on SIGINT or SIGTERM, or when its parent dies.
+    """
+    from swarm_memory.server.app import build_server
+    from swarm_memory.server.stdio import run_stdio
+
+    root = invocation.root
+    _log_to_file(root / ".swarm" / "log")
+
+    def worker(toolbox: "Toolbox") -> Any:
+        from swarm_memory.server.wiring import make_worker
+
+        return make_worker(toolbox, root)
+
+    def build(on_closed: Callable[[], None]) -> Any:
+        return build_server(invocation.open_toolbox, worker, on_closed)
+
+    run_stdio(build)
+
+
+def _log_to_file(path: Any) -> None:
+    """Keep warnings where the hooks keep theirs, once the folder is there."""
+    if not path.parent.is_dir() or path.is_symlink():
+        return
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(asctime)s serve %(levelname)s %(message)s"))
+    logging.getLogger("swarm_memory").addHandler(handler)
+
+
+@click.group()
+def jobs() -> None:
+    """Show queued work, or do it.
+
+    A running server does this by itself. `jobs work` is for machines on which none runs.
+    """
+
+
+@jobs.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also jobs that ended.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
+@json_option
+@click.pass_obj
+def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: bool) -> None:
+    """Show the jobs of this project, those that wait or run first."""
+    from swarm_memory.schema.job import JobStatus
+
+    wanted: tuple[JobStatus, ...] = ("queued", "running")
+    if everything:
+        wanted = (*wanted, "completed", "failed", "cancelled")
+    found = invocation.run(lambda toolbox: toolbox.store.list_jobs(toolbox.scope, wanted, limit))
+    if as_json:
+        print_json([job.model_dump(mode="json", exclude_none=True) for job in found])
+    elif not found:
+        say("No jobs.")
+    else:
+        rows = (
+            (job.status, job.kind, job.key, job.attempts, f"{job.run_after:%F %T}", job.error or "") for job in found
+        )
+        print_table(("status", "kind", "key", "tries", "due (UTC)", "error"), rows)
+
+
+@jobs.command()
+@click.option("--until-idle", is_flag=True, help="Do all that is queued, due or not, and end.")
+@json_option
+@click.pass_obj
+def work(invocation: Invocation, until_idle: bool, as_json: bool) -> None:
+    """Work off queued jobs: for ever, or with --until-idle until there are none.
+
+    \b
+    Example:
+      swarm-memory jobs work --until-idle
+    """
+    from swarm_memory.server.wiring import make_worker
+
+    async def operate(toolbox: "Toolbox") -> int:
+        worker = make_worker(toolbox, invocation.root)
+        if until_idle:
+            return await worker.work_off_all()
+        await worker.run()
+        return 0
+
+    done = invocation.run(operate)
+    print_json({"jobs": done}) if as_json else say(f"{done} jobs done.")
+
+
+COMMANDS = {"serve": serve, "jobs": jobs}

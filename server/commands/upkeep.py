@@ -1,0 +1,100 @@
+"""`status`, `config`, `doctor`, `reembed`, `reindex` and `adopt`: how everything stands, and putting it in order."""
+
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import click
+
+from swarm_memory.server.console import json_option, print_json, print_table, say
+from swarm_memory.server.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.status import MemoryStatus
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def status(invocation: Invocation, as_json: bool) -> None:
+    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs."""
+    from swarm_memory.tools.status import memory_status
+
+    found = invocation.run(lambda toolbox: memory_status(toolbox, version=version("swarm-memory")))
+    if as_json:
+        print_json(found)
+    else:
+        _show_status(found)
+
+
+def _show_status(found: "MemoryStatus") -> None:
+    storage, counts = found.storage, found.statistics
+    rows: list[tuple[str, object]] = [
+        ("version", found.version),
+        ("database", f"{storage.path} (schema {storage.schema_version}, {storage.size_bytes / 1e6:.1f} MB)"),
+        ("SQLite", f"{storage.sqlite_version}, {storage.driver}: {storage.driver_reason}"),
+        ("vector search", storage.vector_search),
+        ("embedder", found.embedder),
+        ("judge", found.judge),
+        ("project", counts.scope.project),
+        ("memories", _counts(counts.memories)),
+        ("outcomes", _counts(counts.by_outcome)),
+        ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})"),
+        ("retrievals", counts.retrievals),
+        ("jobs", _counts(counts.jobs)),
+    ]
+    print_table(("", ""), rows)
+    for notice in found.notices:
+        say(f"Note: {notice}", fg="yellow")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
+
+
+@click.command("config")
+@click.option("--changed", is_flag=True, help="Only those that are not at their default.")
+@json_option
+@click.pass_obj
+def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
+    """Show each setting, its value and where it came from.
+
+    \b
+    Sources, the later over the earlier: defaults, .swarm/config.yaml of the project,
+    ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
+    (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
+
+    The project's file may come with a cloned repository: it is the weakest, and may not say which database is
+    used or where texts are sent.
+    """
+    rows = [row for row in invocation.settings().rows() if not changed or row[2] != "default"]
+    if as_json:
+        print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
+    else:
+        print_table(
+            ("setting", "value", "from"), ((key, "" if value is None else value, origin) for key, value, origin in rows)
+        )
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def doctor(invocation: Invocation, as_json: bool) -> None:
+    """Check the installation and the bank, and say what to do. Exits with 1 when something fails."""
+    from swarm_memory.server.doctor import examine
+
+    findings = examine(invocation)
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        for finding in findings:
+            mark, colour = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[finding.state]
+            click.secho(mark, fg=colour, nl=False)
+            say(f"  {finding.what}: {finding.found}")
+            if finding.advice:
+                say(f"      → {finding.advice}")
+    if any(finding.state == "fail" for finding in findings):
+        sys.exit(1)
+
+
+COMMANDS = {"status": status, "config": show_config, "doctor": doctor}

@@ -1,0 +1,223 @@
+"""Where each setting's value comes from: files, environment, command line; it knows no adapter."""
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.settings import Settings
+
+ENV_PREFIX = "SWARM_MEMORY_"
+ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
+
+ROOT_KEY = "reasoningbank"
+MAX_FILE_BYTES = 1_000_000
+
+NOT_FROM_PROJECT = frozenset(
+    {
+        "storage.db",
+        "storage.tenant_id",
+        "storage.project",
+        "embedding.provider",
+        "embedding.base_url",
+        "embedding.api_key",
+        "embedding.model_dir",
+    }
+)
+"""A project's file may come with a cloned repository: it must not say whose memories are read or where texts go."""
+
+Values: TypeAlias = dict[str, tuple[Any, str]]
+"""By key `section.name`: the raw value and where it stands."""
+
+
+def _sections() -> dict[str, type[BaseModel]]:
+    return {name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items()}
+
+
+SECTIONS = _sections()
+KEYS = tuple(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSettings:
+    """The settings in force, and where each value that is not a default was given."""
+
+    settings: Settings
+    origin: Mapping[str, str]
+    """By key `section.name`; a key that is absent has its default."""
+    files: tuple[Path, ...]
+    """The files that were read, weakest first."""
+
+    def rows(self) -> list[tuple[str, JsonValue, str]]:
+        """Return (key, value, origin) of every setting; secrets are masked."""
+        return [(key, _shown(value_of(self.settings, key)), self.origin.get(key, "default")) for key in KEYS]
+
+
+def value_of(settings: Settings, key: str) -> Any:
+    """Return the value of a known key `section.name`."""
+    section, _, name = key.partition(".")
+    return getattr(getattr(settings, section), name)
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's own settings file, whether or not it exists."""
+    base = environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
+    return folder / "swarm-memory" / "config.yaml"
+
+
+def project_file(root: Path) -> Path:
+    """Return the path of a project's settings file, whether or not it exists."""
+    return root / ".swarm" / "config.yaml"
+
+
+def resolve_settings(
+    root: Path, overrides: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
+) -> ResolvedSettings:
+    """Merge all sources, the later over the earlier: defaults, project file, user file, environment, `overrides`.
+
+    `overrides` come from the command line, by key `section.name`. The project's file is the weakest, and some keys
+    are refused in it, because it may have come with a cloned repository.
+    Raises `ConfigError` that names the key, the place and what it may be.
+    """
+    environ = os.environ if environ is None else environ
+    files = [path for path in (project_file(root), user_file(environ)) if path.is_file()]
+    merged: Values = {}
+    for path in files:
+        values = _from_file(path)
+        if path == project_file(root):
+            _refuse_dangerous(values)
+        merged.update(values)
+    merged.update(_from_environment(environ))
+    merged.update(_from_command_line(overrides or {}))
+    settings = _validated(merged)
+    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, tuple(files))
+
+
+def _from_file(path: Path) -> Values:
+    import yaml
+
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: that is no settings file")
+        document: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {_one_line(error)}") from error
+    return _flatten(document, str(path))
+
+
+def _flatten(document: object, origin: str) -> Values:
+    """Turn `{section: {name: value}}`, bare or under the root key, into values by key."""
+    top = _mapping(document, "the file", origin)
+    if set(top) == {ROOT_KEY}:
+        top = _mapping(top[ROOT_KEY], ROOT_KEY, origin)
+    values: Values = {}
+    for section, content in top.items():
+        if section not in SECTIONS:
+            raise _unknown(section, (*SECTIONS, ROOT_KEY), origin)
+        for name, value in _mapping(content, section, origin).items():
+            key = f"{section}.{name}"
+            if key not in KEYS:
+                raise _unknown(key, KEYS, origin)
+            values[key] = (value, origin)
+    return values
+
+
+def _mapping(value: object, what: str, origin: str) -> dict[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(f"{what} in {origin} must be a mapping of settings, not {type(value).__name__}")
+    return {str(key): content for key, content in cast(dict[object, object], value).items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> Values:
+    """Read `SWARM_MEMORY_<SECTION>__<NAME>` and the short names; an empty variable counts as not set."""
+    values: Values = {}
+    for name in sorted(environ):
+        if not name.upper().startswith(ENV_PREFIX) or not environ[name]:
+            continue
+        key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
+        if key not in KEYS:
+            raise _unknown(name, (*ENV_SHORT, *map(variable, KEYS)), "the environment")
+        values[key] = (_unquoted(environ[name]), f"environment {name}")
+    return values
+
+
+def variable(key: str) -> str:
+    """Return the environment variable of a key: `retrieve.k` → `SWARM_MEMORY_RETRIEVE__K`."""
+    return ENV_PREFIX + key.upper().replace(".", "__", 1)
+
+
+def _from_command_line(overrides: Mapping[str, str]) -> Values:
+    values: Values = {}
+    for key, value in overrides.items():
+        if key not in KEYS:
+            raise _unknown(key, KEYS, "the command line")
+        values[key] = (_unquoted(value), "command line")
+    return values
+
+
+def _unquoted(text: str) -> str | None:
+    return None if text.lower() in {"null", "none"} else text
+
+
+def _refuse_dangerous(values: Values) -> None:
+    for key, (value, origin) in values.items():
+        if key in NOT_FROM_PROJECT or (key == "distill.redact_pii" and value is not True):
+            what = f"{key}: false" if key == "distill.redact_pii" else key
+            raise ConfigError(
+                f"{what} may not be set by a project's file, which may come with a cloned repository ({origin}); "
+                f"set it in your own settings file or with {variable(key)}"
+            )
+
+
+def _validated(values: Values) -> Settings:
+    nested: dict[str, dict[str, Any]] = {}
+    for key, (value, origin) in values.items():
+        if not (value is None or isinstance(value, str | int | float)):
+            raise ConfigError(f"{key} in {origin} must be a single value, not {type(value).__name__}")
+        section, _, name = key.partition(".")
+        if isinstance(value, bool) and SECTIONS[section].model_fields[name].annotation is not bool:
+            raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_expected(key)}")
+        nested.setdefault(section, {})[name] = value
+    try:
+        return Settings.model_validate(nested)
+    except ValidationError as error:
+        raise _invalid(error, values) from error
+
+
+def _invalid(error: ValidationError, values: Values) -> ConfigError:
+    """Name the key, the place and what it may be; a secret's value is never repeated."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"][:2])
+    value, origin = values.get(key, (None, "the settings"))
+    given = "" if "api_key" in key else f" (it is {str(value)[:80]!r})"
+    return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_expected(key)}")
+
+
+def _expected(key: str) -> str:
+    default = value_of(Settings(), key)
+    return f"the default is {_shown(default)!r}"
+
+
+def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:
+    candidates = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.4)
+    hint = f"did you mean {candidates[near[0]]}?" if near else "`swarm-memory config` lists all settings"
+    return ConfigError(f"unknown setting {name!r} in {origin}: {hint}")
+
+
+def _shown(value: Any) -> JsonValue:
+    return "********" if isinstance(value, SecretStr) else value
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,61 @@
+"""What every command is given: the project and the settings, opened when they are asked for."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from swarm_memory.server.config import ResolvedSettings
+    from swarm_memory.tools.toolbox import Toolbox
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call of the command line."""
+
+    folder: Path | None
+    """The project's folder as it was given."""
+    overrides: Mapping[str, str]
+    """Settings of the command line, by key."""
+
+    @property
+    def root(self) -> Path:
+        """The project's root."""
+        from swarm_memory.server.wiring import find_root
+
+        return find_root(self.folder)
+
+    def settings(self) -> "ResolvedSettings":
+        """Return the settings in force. Raises `ConfigError`."""
+        from swarm_memory.server.config import resolve_settings
+
+        return resolve_settings(self.root, self.overrides)
+
+    async def open_toolbox(self) -> "Toolbox":
+        """Open the bank. Raises `ConfigError`, `StorageError`."""
+        from swarm_memory.server.wiring import open_toolbox
+
+        return await open_toolbox(self.root, self.settings().settings)
+
+    @asynccontextmanager
+    async def toolbox(self) -> AsyncGenerator["Toolbox"]:
+        """Hold the bank open for a block."""
+        toolbox = await self.open_toolbox()
+        try:
+            yield toolbox
+        finally:
+            await toolbox.store.close()
+
+    def run(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
+        """Run an operation on the opened bank and return its result."""
+        import anyio
+
+        async def held() -> T:
+            async with self.toolbox() as toolbox:
+                return await operation(toolbox)
+
+        return anyio.run(held)

@@ -1,0 +1,58 @@
+"""What a host can attach by URI: a memory, a trajectory, the bank's statistics. It changes nothing."""
+
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.server.answers import MemoryView
+from swarm_memory.server.bank import Bank
+from swarm_memory.tools.toolbox import Toolbox
+
+JSON = "application/json"
+
+
+def add_resources(server: MCPServer[Bank]) -> None:
+    """Register the templates. The statistics are one too, because a static resource is given no context."""
+    server.resource("memory://item/{memory_id}", title="One memory, with its provenance", mime_type=JSON)(item)
+    server.resource("memory://trajectory/{trajectory_id}", title="One trajectory and its verdict", mime_type=JSON)(
+        trajectory
+    )
+    server.resource("memory://statistics{?project}", title="Counts of the bank", mime_type=JSON)(statistics)
+
+
+async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
+    """Return a memory as JSON."""
+    toolbox = await _toolbox(ctx)
+    found = await toolbox.store.get_memories(toolbox.scopes(), [memory_id])
+    if not found:
+        raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
+    return MemoryView.of(found[0], full=True).model_dump_json(exclude_none=True)
+
+
+async def trajectory(trajectory_id: str, ctx: Context[Any, Any]) -> str:
+    """Return a trajectory, by its id or its task's, as JSON, with the verdict where there is one."""
+    toolbox = await _toolbox(ctx)
+    found = await toolbox.store.get_trajectory(toolbox.scope, trajectory_id)
+    if found is None:
+        raise ResourceNotFoundError(f"no trajectory {trajectory_id!r} in project {toolbox.scope.project!r}")
+    what, verdict = found
+    judged = verdict.model_dump_json(exclude_none=True) if verdict else "null"
+    return f'{{"trajectory": {what.model_dump_json(exclude_defaults=True)}, "verdict": {judged}}}'
+
+
+async def statistics(ctx: Context[Any, Any], project: str = "") -> str:
+    """Return the counts of a project (default: this one) as JSON."""
+    toolbox = (await _toolbox(ctx)).in_project(project or None)
+    counted = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+    return counted.model_dump_json()
+
+
+async def _toolbox(ctx: Context[Any, Any]) -> Toolbox:
+    bank: Bank = ctx.request_context.lifespan_context
+    try:
+        return await bank.toolbox()
+    except SwarmMemoryError as error:
+        raise ResourceError(str(error)) from error

@@ -1,0 +1,65 @@
+"""Runs an MCP server over stdin and stdout and ends it cleanly; it knows nothing of what the server does."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+from mcp.server import MCPServer
+
+CLOSE_TIMEOUT_S = 2.0
+"""How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""
+
+PARENT_CHECK_S = 1.0
+"""How often the parent is looked for: when it is killed while a sibling holds the pipe, no end of input ever comes."""
+
+
+def run_stdio(build: Callable[[Callable[[], None]], MCPServer[object]]) -> None:
+    """Serve until the input ends, SIGINT or SIGTERM comes, or the parent dies; then end the process with code 0.
+
+    `build` is given a function to call when the server's lifespan has closed. The process ends by `os._exit`, because
+    the thread that reads stdin cannot be interrupted and would keep it alive.
+    """
+    anyio.run(_run, build)
+
+
+async def _run(build: Callable[[Callable[[], None]], MCPServer[object]]) -> None:
+    closed, stop = anyio.Event(), anyio.Event()
+    server = build(closed.set)
+    serving = anyio.CancelScope()
+
+    async def serve() -> None:
+        with serving:
+            await server.run_stdio_async()
+        stop.set()
+
+    async with anyio.create_task_group() as group:
+        _watch(group, stop)
+        group.start_soon(serve)
+        await stop.wait()
+        serving.cancel()
+        with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
+            await closed.wait()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _watch(group: TaskGroup, stop: anyio.Event) -> None:
+    group.start_soon(_watch_parent, stop)
+    if sys.platform != "win32":
+        group.start_soon(_watch_signals, stop)
+
+
+async def _watch_signals(stop: anyio.Event) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            stop.set()
+
+
+async def _watch_parent(stop: anyio.Event) -> None:
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of a parent's end
+        await anyio.sleep(PARENT_CHECK_S)
+    stop.set()

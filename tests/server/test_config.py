@@ -1,0 +1,205 @@
+"""Settings: their sources and order, and errors that say what to change."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.config import KEYS, resolve_settings, variable
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Write:
+    """Write the project's settings file."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / ".swarm" / "config.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def own(home: Path) -> Write:
+    """Write the user's settings file."""
+
+    def write(text: str) -> Path:
+        path = home / ".config" / "swarm-memory" / "config.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_without_any_source_all_is_at_its_default(tmp_path: Path) -> None:
+    resolved = resolve_settings(tmp_path, environ={})
+    assert resolved.settings == Settings()
+    assert resolved.origin == {}
+
+
+def test_each_source_outweighs_the_one_before(project: Write, own: Write) -> None:
+    root = project("retrieve: {k: 4, alpha: 0.5, beta: 0.3, gamma: 0.1}")
+    mine = own("retrieve: {k: 5, alpha: 0.6, beta: 0.2}")
+    environ = {"SWARM_MEMORY_RETRIEVE__K": "6", "SWARM_MEMORY_RETRIEVE__ALPHA": "0.7"}
+    resolved = resolve_settings(root, {"retrieve.k": "7"}, environ)
+    retrieve = resolved.settings.retrieve
+    assert (retrieve.k, retrieve.alpha, retrieve.beta, retrieve.gamma) == (7, 0.7, 0.2, 0.1)
+    assert resolved.origin == {
+        "retrieve.k": "command line",
+        "retrieve.alpha": "environment SWARM_MEMORY_RETRIEVE__ALPHA",
+        "retrieve.beta": str(mine),
+        "retrieve.gamma": str(root / ".swarm" / "config.yaml"),
+    }
+
+
+def test_the_template_of_the_document_is_accepted_with_its_root_key(project: Write) -> None:
+    root = project(
+        """
+        reasoningbank:
+          retrieve: {k: 3, alpha: 0.65, beta: 0.15, gamma: 0.20, delta: 0.10, recency_half_life_days: 45,
+                     duplicate_threshold: 0.87}
+          judge: {model: "claude-sonnet-4.5", temperature: 0}
+          distill: {max_items_per_traj: 3, redact_pii: true}
+          consolidate: {run_every_new_items: 20, contradiction_threshold: 0.60, prune_age_days: 180,
+                        min_confidence_keep: 0.30}
+          matts: {enabled: true, parallel_k: 6, sequential_r: 3}
+        """
+    )
+    settings = resolve_settings(root, environ={}).settings
+    assert settings.judge.model == "claude-sonnet-4.5"
+    assert settings.matts.parallel_k == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("retrieve: {kk: 3}", "retrieve.k"),
+        ("retreive: {k: 3}", "retrieve"),
+        ("retrieve: {recency_halflife_days: 3}", "retrieve.recency_half_life_days"),
+        ("reasoning_bank: {retrieve: {k: 3}}", "reasoningbank"),
+    ],
+)
+def test_an_unknown_key_names_the_file_and_the_nearest_known_one(project: Write, text: str, named: str) -> None:
+    root = project(text)
+    with pytest.raises(ConfigError, match=rf"unknown setting .*config\.yaml: did you mean {named}\?"):
+        resolve_settings(root, environ={})
+
+
+def test_an_unknown_variable_names_the_nearest_known_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean SWARM_MEMORY_RETRIEVE__K"):
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_RETRIEVE_K": "3"})
+
+
+def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the command line: did you mean retrieve\.k\?"):
+        resolve_settings(tmp_path, {"retrieve.K": "3"}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("retrieve: {k: many}", r"retrieve\.k in .*config\.yaml: .*integer.*it is 'many'.*default is 3"),
+        ("retrieve: {k: 99}", r"retrieve\.k in .*less than or equal to 50"),
+        ("retrieve: {alpha: .nan}", r"retrieve\.alpha in .*"),
+        ("retrieve: {k: true}", r"retrieve\.k in .* must not be true"),
+        ("retrieve: {k: [1, 2]}", r"retrieve\.k in .* must be a single value, not list"),
+        ("retrieve: {fusion: best}", r"retrieve\.fusion in .*'convex' or 'rrf'"),
+        ("retrieve: 3", r"retrieve in .* must be a mapping"),
+        ("- 3", "the file in .* must be a mapping"),
+        ("retrieve: {k: 3", "is not valid YAML"),
+        ("a: !!python/object/apply:os.system [id]", "is not valid YAML"),
+    ],
+)
+def test_a_wrong_value_names_key_file_and_what_it_may_be(project: Write, text: str, told: str) -> None:
+    root = project(text)
+    with pytest.raises(ConfigError, match=told):
+        resolve_settings(root, environ={})
+
+
+def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="environment SWARM_MEMORY_JOBS__LEASE_S"):
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_JOBS__LEASE_S": "soon"})
+
+
+def test_the_short_variables_name_database_and_sqlite(tmp_path: Path) -> None:
+    environ = {"SWARM_MEMORY_DB": "/data/bank.db", "SWARM_MEMORY_SQLITE": "ctypes"}
+    storage = resolve_settings(tmp_path, environ=environ).settings.storage
+    assert (storage.db, storage.sqlite) == ("/data/bank.db", "ctypes")
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    assert resolve_settings(tmp_path, environ={"SWARM_MEMORY_DB": ""}).settings.storage.db is None
+
+
+def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) -> None:
+    own("storage: {project: shop}")
+    assert resolve_settings(tmp_path, {"storage.project": "null"}, {}).settings.storage.project is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "storage: {db: ../../stolen.db}",
+        "storage: {tenant_id: other}",
+        "storage: {project: other}",
+        "embedding: {base_url: 'https://evil.example'}",
+        "embedding: {api_key: sk-1}",
+        "embedding: {provider: openai}",
+        "distill: {redact_pii: false}",
+        "distill: {redact_pii: 'no'}",
+        "distill: {redact_pii: 0}",
+    ],
+)
+def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, text: str) -> None:
+    root = project(text)
+    with pytest.raises(ConfigError, match="may not be set by a project's file"):
+        resolve_settings(root, environ={})
+
+
+def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:
+    own("embedding: {provider: openai, base_url: 'http://127.0.0.1:9', dimensions: 64}")
+    assert resolve_settings(tmp_path, environ={}).settings.embedding.provider == "openai"
+
+
+def test_a_file_of_the_configuration_folder_of_the_environment_is_read(tmp_path: Path) -> None:
+    (tmp_path / "xdg" / "swarm-memory").mkdir(parents=True)
+    (tmp_path / "xdg" / "swarm-memory" / "config.yaml").write_text("retrieve: {k: 9}")
+    assert resolve_settings(tmp_path, environ={"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).settings.retrieve.k == 9
+
+
+def test_secrets_are_masked_wherever_they_are_shown(tmp_path: Path) -> None:
+    resolved = resolve_settings(tmp_path, environ={"SWARM_MEMORY_EMBEDDING__API_KEY": "sk-secret"})
+    assert ("embedding.api_key", "********", "environment SWARM_MEMORY_EMBEDDING__API_KEY") in resolved.rows()
+    assert "sk-secret" not in str(resolved)
+
+
+def test_every_setting_has_a_variable_that_sets_it(tmp_path: Path) -> None:
+    for key in KEYS:
+        if "api_key" in key:
+            continue
+        default = dict((row[0], row[1]) for row in resolve_settings(tmp_path, environ={}).rows())[key]
+        text = "null" if default is None else str(default) or "x"
+        assert key in resolve_settings(tmp_path, environ={variable(key): text}).origin
+
+
+def test_a_huge_or_unreadable_file_is_refused(project: Write) -> None:
+    root = project("# " + "x" * 1_000_001)
+    with pytest.raises(ConfigError, match="larger than"):
+        resolve_settings(root, environ={})
+    (root / ".swarm" / "config.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        resolve_settings(root, environ={})
+
+
+def test_a_bomb_of_aliases_is_refused_without_being_unfolded(project: Write) -> None:
+    lines = ["a: &a [x, x]"] + [f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]" for n in range(24)]
+    root = project("\n".join(lines))
+    with pytest.raises(ConfigError):
+        resolve_settings(root, environ={})
