@@ -112,8 +112,8 @@ def parse_ids(text: str) -> tuple[str, ...]:
 def harmless(text: str) -> str:
     """Return `text` as one line that cannot leave the frame, act as markup or name a memory.
 
-    Control, invisible and bidirectional characters and terminal codes go; what could begin a tag becomes U+2039; links to
-    anything but this machine become `(link)`. Linear in the length.
+    Control, invisible and bidirectional characters and terminal codes go; what could begin a tag becomes U+2039; links
+    to anything but this machine become `(link)`. Linear in the length.
     """
     text = _TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
     text = " ".join(text.translate(_INVISIBLE).split())

@@ -5,7 +5,7 @@ It knows nothing of storage, embedders or memory items.
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
 
 _DAY_S = 86_400.0
@@ -103,12 +103,19 @@ def diversify(
     return chosen
 
 
-def may_be_chosen(scores_descending: Sequence[float], k: int, penalty: float) -> int:
-    """Return how many of the best scores `diversify` could choose from: not below the k-th best less the penalty."""
-    if len(scores_descending) <= k:
-        return len(scores_descending)
-    least = scores_descending[k - 1] - penalty
-    return sum(1 for score in scores_descending if score >= least)
+def contenders(scores: Sequence[float], fits: Callable[[int], bool], k: int, penalty: float) -> list[int]:
+    """Return the indexes, best score first, of all that `diversify` could choose k from among those that fit.
+
+    No penalty is greater than `penalty`, so whoever is farther than that below the k-th best never comes in; `fits` is
+    not even asked about them.
+    """
+    found: list[int] = []
+    for index in sorted(range(len(scores)), key=lambda each: -scores[each]):
+        if len(found) >= k and scores[index] < scores[found[k - 1]] - penalty:
+            break
+        if fits(index):
+            found.append(index)
+    return found
 
 
 def token_weights(tokens: Iterable[str], documents: int, document_frequency: Mapping[str, int]) -> dict[str, float]:

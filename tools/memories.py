@@ -1,0 +1,155 @@
+"""What a person or an agent does to single memories: look, mend, withdraw, forget. How they are kept is the store's."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
+from swarm_memory.schema.settings import Settings
+from swarm_memory.tools.indexing import prepare
+from swarm_memory.tools.ports import Event, MemoryFilter
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_IDS = 200
+MAX_LISTED = 500
+
+_ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
+_MAX_REASON_CHARS = 500
+
+
+async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryItem]:
+    """Return memories of the project and the global scope, newest first.
+
+    Raises `InputError` for a limit outside 1…500 or a negative offset.
+    """
+    if not 1 <= which.limit <= MAX_LISTED:
+        raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
+    if which.offset < 0:
+        raise InputError(f"offset is {which.offset}: it must not be negative")
+    return await toolbox.store.list_memories(toolbox.scopes(), which)
+
+
+async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
+    """Return the memories in the order of `ids`, whatever their status.
+
+    Raises `InputError` for no ids, too many, or what is no id, and `NotFoundError` naming those that are not there.
+    """
+    wanted = _checked_ids(ids)
+    found = await toolbox.store.get_memories(toolbox.scopes(), wanted)
+    missing = sorted(set(wanted) - {item.id for item in found})
+    if missing:
+        raise NotFoundError(f"no memory {', '.join(missing)} in {_where(toolbox)}")
+    return found
+
+
+async def edit_memory(
+    toolbox: Toolbox,
+    memory_id: str,
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    content: str | None = None,
+    tags: Sequence[str] | None = None,
+    domain: str | None = None,
+    reason: str | None = None,
+) -> MemoryItem:
+    """Change what is given (an empty `domain` takes it away), embed anew, and keep the former text in the history.
+
+    Secrets in the new text are replaced. Raises `InputError` when nothing is given or a text is not fit for a memory,
+    `NotFoundError`, and `ModelError` when the embedder fails: then nothing was changed.
+    """
+    given = {"title": title, "description": description, "content": content, "tags": tags, "domain": domain}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise InputError("nothing to change: give a title, description, content, tags or domain")
+    (item,) = await get_memories(toolbox, [memory_id])
+    edited = item.model_copy(update=checked_texts({**_texts(item), **changes}, toolbox.settings))
+    if edited == item:
+        return item
+    (stored,) = await prepare(toolbox, [edited])
+    await toolbox.store.replace_memory(stored, toolbox.embedder.name, _reason(reason, "edited"))
+    return edited
+
+
+async def set_memory_status(
+    toolbox: Toolbox, ids: Sequence[str], status: MemoryStatus, reason: str | None = None
+) -> int:
+    """Restore (active), quarantine or archive; return how many changed. Raises as `get_memories`."""
+    found = await get_memories(toolbox, ids)
+    why = _reason(reason, {"active": "restored", "quarantined": "quarantined", "archived": "archived"}[status])
+    return await toolbox.store.set_status(toolbox.scopes(), [item.id for item in found], status, why)
+
+
+async def forget_memories(toolbox: Toolbox, ids: Sequence[str]) -> int:
+    """Delete for good, with every index and former text; return how many. Raises as `get_memories`."""
+    found = await get_memories(toolbox, ids)
+    return await toolbox.store.forget(toolbox.scopes(), [item.id for item in found])
+
+
+async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:
+    """Return what happened to one memory, as the store keeps it. Raises as `get_memories`."""
+    await get_memories(toolbox, [memory_id])
+    return await toolbox.store.memory_history(toolbox.scopes(), memory_id)
+
+
+def is_memory_id(text: str) -> bool:
+    """Tell whether `text` has the form of a memory's id."""
+    return _ID.fullmatch(text) is not None
+
+
+def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return title, description, content, tags and domain cleaned, redacted and of allowed length.
+
+    Raises `InputError` that names the field and what it may be.
+    """
+    pii = settings.distill.redact_pii
+    tags = tuple(dict.fromkeys(tag for tag in (_safe(tag, pii).strip() for tag in texts["tags"]) if tag))
+    values = {name: _safe(texts[name], pii) for name in ("title", "description", "content")}
+    domain = (_safe(texts["domain"] or "", pii).strip()) or None
+    try:
+        draft = MemoryDraft.model_validate({**values, "tags": tags, "domain": domain})
+    except ValidationError as error:
+        raise InputError(first_fault(error)) from error
+    return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return the first thing that is wrong, in one line, without the value itself."""
+    fault = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    return f"{field}: {fault['msg']}" if field else fault["msg"]
+
+
+def _texts(item: MemoryItem) -> dict[str, Any]:
+    return item.model_dump(include={"title", "description", "content", "tags", "domain"})
+
+
+def _safe(text: str, pii: bool) -> str:
+    return clean(redact(clean(text), pii=pii).text)
+
+
+def _checked_ids(ids: Sequence[str]) -> list[str]:
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        raise InputError("ids is empty: name at least one memory")
+    if len(wanted) > MAX_IDS:
+        raise InputError(f"{len(wanted)} ids at once: give at most {MAX_IDS}")
+    for each in wanted:
+        if not is_memory_id(each):
+            raise InputError(f"{each[:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
+    return wanted
+
+
+def _reason(reason: str | None, otherwise: str) -> str:
+    return clean(redact(reason).text, _MAX_REASON_CHARS) if reason else otherwise
+
+
+def _where(toolbox: Toolbox) -> str:
+    own = toolbox.scope.project
+    return "the global scope" if own == GLOBAL_PROJECT else f"project {own!r} or the global scope"

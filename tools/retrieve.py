@@ -1,0 +1,266 @@
+"""Retrieve memories for a query: search, score, choose, put into words. How it is searched is the store's business."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.errors import InputError, ModelError, StorageError
+from swarm_memory.schema.ids import RETRIEVAL, new_id
+from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
+from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.ports import Candidate, RetrievalRecord, SearchQuery, SearchResult, Vector
+from swarm_memory.tools.preamble import preamble
+from swarm_memory.tools.ranking import (
+    contenders,
+    convex_fusion,
+    coverage,
+    diversify,
+    recency,
+    reciprocal_rank_fusion,
+    token_weights,
+    unit,
+)
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text import count_tokens, query_tokens
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_K = 50
+MAX_QUERY_CHARS = 100_000
+MAX_QUERY_TOKENS = 64
+"""Distinct words that the keyword leg looks for; what a task is about is said at its beginning."""
+
+_MAX_RECORDED_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A candidate and its parts, before diversity."""
+
+    candidate: Candidate
+    relevance: float
+    recency: float
+    confidence: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A candidate of the answer, and what diversity took off."""
+
+    scored: _Scored
+    penalty: float
+
+    def memory(self, item: MemoryItem) -> ScoredMemory:
+        scored, candidate = self.scored, self.scored.candidate
+        parts = ScoreParts(
+            relevance=scored.relevance,
+            recency=scored.recency,
+            confidence=scored.confidence,
+            diversity_penalty=self.penalty,
+            cosine=candidate.cosine,
+            keyword=candidate.keyword,
+        )
+        return ScoredMemory(item=item, score=scored.score - self.penalty, parts=parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """What makes a candidate fit: a near vector, or enough of the query's words."""
+
+    min_cosine: float
+    min_coverage: float
+    weights: dict[str, float]
+
+    def fits(self, candidate: Candidate) -> bool:
+        if candidate.cosine is not None and candidate.cosine >= self.min_cosine:
+            return True
+        return self.coverage(candidate) >= self.min_coverage
+
+    def coverage(self, candidate: Candidate) -> float:
+        return unit(coverage(self.weights, candidate.tokens))
+
+
+async def retrieve(
+    toolbox: Toolbox,
+    query: str,
+    *,
+    k: int | None = None,
+    domain: str | None = None,
+    tags: Sequence[str] = (),
+    project: str | None = None,
+    exclude_task: str | None = None,
+    task_id: str | None = None,
+    session_id: str | None = None,
+) -> Retrieval:
+    """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
+
+    The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), less
+    `project_preference` for a global item, less the diversity penalty. The answer is empty when nothing fits, and says
+    why. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k`
+    outside 1…50, `StorageError` from the store.
+    """
+    started = time.perf_counter()
+    toolbox = toolbox.in_project(project)
+    wanted = _checked_k(toolbox.settings.retrieve.k if k is None else k)
+    text, notices = _checked_query(query)
+    tokens = query_tokens(text)
+    if len(tokens) > MAX_QUERY_TOKENS:
+        notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked for as keywords")
+        tokens = tokens[:MAX_QUERY_TOKENS]
+    vector = await _embedded(toolbox, text, notices)
+    settings, scopes = toolbox.settings.retrieve, toolbox.scopes()
+    search = SearchQuery(
+        scopes=scopes,
+        embedder=toolbox.embedder.name,
+        vector=vector,
+        tokens=tokens,
+        pool=max(settings.pool_factor * wanted, settings.pool_floor),
+        domain=domain,
+        tags=tuple(tags),
+        exclude_task=exclude_task,
+    )
+    result = await toolbox.store.search(search)
+    scored = _score(toolbox, result.candidates, toolbox.clock.now())
+    floor = _floor(toolbox, result, tokens)
+    chosen = _choose(scored, floor, wanted, settings.delta)
+    items = await toolbox.store.get_memories(scopes, [each.scored.candidate.id for each in chosen]) if chosen else []
+    by_id = {item.id: item for item in items}
+    memories = tuple(
+        each.memory(by_id[each.scored.candidate.id]) for each in chosen if each.scored.candidate.id in by_id
+    )
+    nearest = None if memories else await _near_miss(toolbox, scored, floor)
+    recorded = clean(redact(text).text, _MAX_RECORDED_CHARS)
+    found = Retrieval(
+        retrieval_id=new_id(RETRIEVAL),
+        query=recorded,
+        memories=memories,
+        preamble=preamble([_note(each.item) for each in memories], settings.token_budget, count_tokens),
+        reason=_reason(search, result, floor, nearest, len(memories), wanted),
+        nearest=nearest,
+        legs=result.legs,
+        embedder=toolbox.embedder.name,
+        notices=(*notices, *result.notices),
+        latency_ms=(time.perf_counter() - started) * 1000,
+    )
+    return await _recorded(toolbox, found, task_id, session_id)
+
+
+def _checked_k(k: int) -> int:
+    if not 1 <= k <= MAX_K:
+        raise InputError(f"k is {k}: it must be from 1 to {MAX_K}")
+    return k
+
+
+def _checked_query(query: str) -> tuple[str, list[str]]:
+    text = clean(query[:MAX_QUERY_CHARS]).strip()
+    if not text:
+        raise InputError("query is empty: say in a few words what the task is")
+    if len(query) <= MAX_QUERY_CHARS:
+        return text, []
+    return text, [f"the query has {len(query):,} characters; the first {MAX_QUERY_CHARS:,} were used"]
+
+
+async def _embedded(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
+    try:
+        return await toolbox.embedder.embed_query(text)
+    except ModelError as error:
+        notices.append(f"keywords only, because the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}")
+        return None
+
+
+def _score(toolbox: Toolbox, candidates: Sequence[Candidate], now: datetime) -> list[_Scored]:
+    settings, own = toolbox.settings.retrieve, toolbox.scope.project
+    relevances = _fused(settings, toolbox.embedder.fusion_weight, candidates)
+    scored: list[_Scored] = []
+    for candidate, relevance in zip(candidates, relevances, strict=True):
+        recent = recency((now - candidate.created_at).total_seconds(), settings.recency_half_life_days)
+        confidence = unit(candidate.confidence)
+        score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
+        if candidate.project == GLOBAL_PROJECT != own:
+            score -= settings.project_preference
+        scored.append(_Scored(candidate, relevance, recent, confidence, score))
+    return scored
+
+
+def _fused(settings: RetrieveSettings, calibrated_weight: float, candidates: Sequence[Candidate]) -> list[float]:
+    cosines = [candidate.cosine for candidate in candidates]
+    keywords = [candidate.keyword for candidate in candidates]
+    if settings.fusion == "rrf":
+        return [unit(value) for value in reciprocal_rank_fusion(cosines, keywords, settings.rrf_k)]
+    weight = calibrated_weight if settings.vector_weight is None else settings.vector_weight
+    return [unit(value) for value in convex_fusion(cosines, keywords, weight)]
+
+
+def _floor(toolbox: Toolbox, result: SearchResult, tokens: Sequence[str]) -> _Floor:
+    settings = toolbox.settings.retrieve
+    return _Floor(
+        min_cosine=toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine,
+        min_coverage=settings.min_keyword_coverage,
+        weights=token_weights(tokens, result.documents, result.document_frequency),
+    )
+
+
+def _choose(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) -> list[_Chosen]:
+    fitting = contenders([each.score for each in scored], lambda index: floor.fits(scored[index].candidate), k, penalty)
+    pool = [scored[index] for index in fitting]
+    picked = diversify([each.score for each in pool], [each.candidate.vector for each in pool], k, penalty)
+    return [_Chosen(pool[index], subtracted) for index, subtracted in picked]
+
+
+async def _near_miss(toolbox: Toolbox, scored: Sequence[_Scored], floor: _Floor) -> NearMiss | None:
+    if not scored:
+        return None
+    best = max(scored, key=lambda each: each.score).candidate
+    items = await toolbox.store.get_memories(toolbox.scopes(), [best.id])
+    title = items[0].title if items else ""
+    return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=floor.coverage(best))
+
+
+def _reason(
+    search: SearchQuery, result: SearchResult, floor: _Floor, nearest: NearMiss | None, found: int, wanted: int
+) -> str | None:
+    if found >= wanted:
+        return None
+    projects = " and ".join(f"project {scope.project!r}" for scope in search.scopes if scope.project != GLOBAL_PROJECT)
+    where = f"{projects} and the global scope" if projects else "the global scope"
+    if result.documents == 0:
+        return f"no memories yet in {where}"
+    if found:
+        return f"{found} of {result.documents} memories in {where} fit"
+    if nearest is None:
+        asked = search.domain is not None or search.tags or search.exclude_task is not None
+        return f"none of the {result.documents} memories in {where} " + (
+            "passes the filters and resembles the query" if asked else "resembles the query"
+        )
+    cosine = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} (at least {floor.min_cosine:.2f})"
+    return (
+        f"none of the {result.documents} memories in {where} fits; nearest: {cosine}, "
+        f"{nearest.keyword_coverage:.0%} of the query's words (at least {floor.min_coverage:.0%})"
+    )
+
+
+def _note(item: MemoryItem) -> tuple[str, str, str]:
+    title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
+    return item.id, title, item.content
+
+
+async def _recorded(toolbox: Toolbox, found: Retrieval, task_id: str | None, session_id: str | None) -> Retrieval:
+    record = RetrievalRecord(
+        retrieval_id=found.retrieval_id,
+        scope=toolbox.scope,
+        query=found.query,
+        scores={each.item.id: each.score for each in found.memories},
+        latency_ms=found.latency_ms,
+        at=toolbox.clock.now(),
+        task_id=task_id,
+        session_id=session_id,
+    )
+    try:
+        await toolbox.store.record_retrieval(record)
+    except StorageError as error:
+        notice = f"this retrieval was not recorded: {error}"
+        return found.model_copy(update={"notices": (*found.notices, notice)})
+    return found

@@ -1,0 +1,130 @@
+"""A bank as JSON lines, out and in again: one memory a line, everything but its indexes. Files are the caller's."""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.errors import InputError, ModelError
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.indexing import prepare, prepare_without_vectors
+from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
+from swarm_memory.tools.ports import MemoryFilter
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_LINE_CHARS = 1_000_000
+MAX_FAULTS = 100
+"""Faulty lines are all counted, and so many described."""
+
+_PAGE = 200
+_EVERY_STATUS = MemoryFilter(statuses=("active", "quarantined", "archived"))
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of the lines."""
+
+    added: int = 0
+    known: int = 0
+    """Their id, or their very text, is in the bank or stood in an earlier line."""
+    faulty: int = 0
+    faults: list[str] = field(default_factory=list[str])
+    """`line 3: content: …`"""
+    notices: list[str] = field(default_factory=list[str])
+
+
+async def export_memories(toolbox: Toolbox, *, with_global: bool = True) -> AsyncIterator[str]:
+    """Yield every memory of the project (and the global scope), whatever its status, as one line of JSON each."""
+    async for item in _all_memories(toolbox, toolbox.scopes() if with_global else (toolbox.scope,)):
+        yield item.model_dump_json()
+
+
+async def import_memories(
+    toolbox: Toolbox, lines: Iterable[str], *, source: str | None = None, quarantine: bool = False
+) -> Imported:
+    """Add the memories of an export to the project of the toolbox; what was global there is global here.
+
+    Texts are cleaned and redacted as any other. A faulty line is described and skipped. `source` is noted in the
+    provenance; with `quarantine` nothing is retrieved before it is restored. Importing twice adds nothing.
+    """
+    result = Imported()
+    seen_ids: set[str] = set()
+    seen_texts: set[tuple[str, str, str]] = set()
+    async for item in _all_memories(toolbox, toolbox.scopes()):
+        seen_ids.add(item.id)
+        seen_texts.add(_said(item))
+    batch: list[MemoryItem] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            item = _read(toolbox, line, source, quarantine)
+        except InputError as error:
+            result.faulty += 1
+            if len(result.faults) < MAX_FAULTS:
+                result.faults.append(f"line {number}: {error}")
+            continue
+        if item.id in seen_ids or _said(item) in seen_texts:
+            result.known += 1
+            continue
+        seen_ids.add(item.id)
+        seen_texts.add(_said(item))
+        batch.append(item)
+        if len(batch) >= _PAGE:
+            await _add(toolbox, batch, result)
+            batch = []
+    await _add(toolbox, batch, result)
+    return result
+
+
+async def _all_memories(toolbox: Toolbox, scopes: tuple[Scope, ...]) -> AsyncIterator[MemoryItem]:
+    offset = 0
+    while True:
+        which = MemoryFilter(statuses=_EVERY_STATUS.statuses, limit=_PAGE, offset=offset)
+        page = await toolbox.store.list_memories(scopes, which)
+        for item in page:
+            yield item
+        if len(page) < _PAGE:
+            return
+        offset += _PAGE
+
+
+def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool) -> MemoryItem:
+    if len(line) > MAX_LINE_CHARS:
+        raise InputError(f"has {len(line):,} characters; a memory has at most {MAX_LINE_CHARS:,}")
+    try:
+        item = MemoryItem.model_validate_json(line.encode("utf-8", "replace"))
+    except ValidationError as error:
+        raise InputError(first_fault(error)) from error
+    if not is_memory_id(item.id):
+        raise InputError("id: must be rm_ and 26 signs")
+    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
+    changes = checked_texts(texts, toolbox.settings)
+    project = GLOBAL_PROJECT if item.scope.project == GLOBAL_PROJECT else toolbox.scope.project
+    changes["scope"] = Scope(tenant_id=toolbox.scope.tenant_id, project=project)
+    if source is not None:
+        changes["provenance"] = item.provenance.model_copy(update={"imported_from": source})
+    if quarantine and item.status == "active":
+        changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
+    return item.model_copy(update=changes)
+
+
+def _said(item: MemoryItem) -> tuple[str, str, str]:
+    return item.scope.project, " ".join(item.title.lower().split()), " ".join(item.content.lower().split())
+
+
+async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> None:
+    if not batch:
+        return
+    try:
+        prepared = await prepare(toolbox, batch)
+    except ModelError as error:
+        prepared = prepare_without_vectors(batch)
+        notice = f"stored without vectors, found by keywords until `reembed`: {redact(str(error)).text}"
+        if notice not in result.notices:
+            result.notices.append(notice)
+    new = await toolbox.store.add_memories(prepared, toolbox.embedder.name)
+    result.added += len(new)
+    result.known += len(batch) - len(new)
