@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.trajectory import Step
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.calls import Call
 
 _STOP_WORDS = """the a an of in on at to for and or is was were are did do does what which who whom whose when
@@ -28,28 +28,37 @@ class AnswerSupport:
     steps: tuple[str, ...]
 
 
-def answer_support(task: str, calls: Sequence[Call], steps: Sequence[Step]) -> AnswerSupport | None:
+def answer_support(trajectory: Trajectory, calls: Sequence[Call]) -> AnswerSupport | None:
     """Weigh the answer of a question that was looked up; None when the trajectory is not of that kind.
 
-    Of that kind is one that ends with a terminal call carrying a short text, after at least one look-up, and that
-    changed nothing.
+    Of that kind is one that only looked things up, talked with nobody while it did, and ends with a short text: the
+    argument of a terminal call, or the last message.
     """
-    ending = calls[-1]
-    looked = [call for call in calls[:-1] if _LOOKING.search(call.tool) and call.output]
-    answer = _words(_text_of(ending))
-    if not ending.ends_task or not looked or any(call.writes for call in calls[:-1]) or not answer:
+    given = _given_answer(trajectory, calls)
+    looked = [call for call in calls if _LOOKING.search(call.tool) and call.output and not call.ends_task]
+    if given is None or not looked or any(call.writes or call.command for call in calls if not call.ends_task):
         return None
-    if len(answer) > _MAX_ANSWER_WORDS or any(call.command for call in calls[:-1]):
+    answer = _words(given[0])
+    if not answer or len(answer) > _MAX_ANSWER_WORDS:
         return None
     read = [call.output for call in looked if not call.failed and not call.empty]
-    question = set(_words(task)) - _STOP
+    question = set(_words(trajectory.task)) - _STOP
     findings = [*_found(answer, question, read), *_form(answer, looked)]
-    return AnswerSupport(tuple(findings), tuple(dict.fromkeys([*ending.ids, *looked[-1].ids])))
+    return AnswerSupport(tuple(findings), tuple(dict.fromkeys([*given[1], *looked[-1].ids])))
 
 
-def _text_of(call: Call) -> str:
-    texts = [value for value in call.input.values() if isinstance(value, str)]
-    return " ".join(texts) if texts else call.step.text
+def _given_answer(trajectory: Trajectory, calls: Sequence[Call]) -> tuple[str, tuple[str, ...]] | None:
+    """Return the answer and the ids of the steps that give it."""
+    steps, last = trajectory.steps, calls[-1]
+    if any(step.role == "user" and step.kind == "message" for step in steps[calls[0].position :]):
+        return None
+    if last.ends_task:
+        texts = [value for value in last.input.values() if isinstance(value, str)]
+        return (" ".join(texts) if texts else last.step.text), last.ids
+    final = steps[-1]
+    if final.kind != "message" or final.role != "assistant" or trajectory.source == "claude_code":
+        return None
+    return final.text, (final.id,)
 
 
 def _words(text: str) -> list[str]:

@@ -216,6 +216,7 @@ def _says_error(output: str) -> bool:
 
 
 _TELLING_LINES = (
+    re.compile(r"(?m)^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$"),
     re.compile(r"(?m)^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
     re.compile(r"(?mi)^E\s+(.*(?:error|exception|assert).*)$"),
     re.compile(
@@ -233,7 +234,7 @@ def error_line(output: str) -> str:
     for pattern in _TELLING_LINES:
         found = pattern.findall(text)
         if found:
-            return str(found[-1] if pattern is _TELLING_LINES[0] else found[0]).strip()[:_MAX_SIGNATURE]
+            return str(found[-1] if pattern is _TELLING_LINES[1] else found[0]).strip()[:_MAX_SIGNATURE]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _EXIT_CODE.match(line)]
     return lines[-1][:_MAX_SIGNATURE] if lines else ""
 

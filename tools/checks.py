@@ -87,7 +87,8 @@ _READERS: tuple[_Reader, ...] = (
     _reader(r"^\s*Build succeeded\.$", _always(True)),
     # tsc, eslint, ruff, mypy, pyright, next, vite, make, gcc
     _reader(r"^.*\berror TS\d+: .*$", _always(False)),
-    _reader(r"^Found (?P<bad>\d+) errors?\b.*$", _by_failures),
+    _reader(r"^Found \d+ errors? \(\d+ fixed, (?P<bad>\d+) remaining\).*$", _by_failures),
+    _reader(r"^Found (?P<bad>\d+) errors?\b(?! \(\d+ fixed).*$", _by_failures),
     _reader(r"^✖ \d+ problems? \((?P<bad>\d+) errors?, .*\)$", _by_failures),
     _reader(r"^All checks passed!$", _always(True)),
     _reader(r"^Success: no issues found.*$", _always(True)),

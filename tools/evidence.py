@@ -15,6 +15,7 @@ from typing import Literal
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.answer_support import answer_support
 from swarm_memory.tools.calls import Call
+from swarm_memory.tools.intent import same_intent
 from swarm_memory.tools.tasks import feedback
 
 Source = Literal["check", "tool", "user", "agent"]
@@ -106,7 +107,7 @@ def _errors(run: Run) -> Iterator[Signal]:
     """Calls that failed: resolved by a later call of the same kind, or open at the end."""
     failed = [call for call in run.calls if call.failed and call.check is None and call.tool not in HOUSEKEEPING]
     if not failed:
-        if len(run.calls) >= 2:
+        if len(run.calls) >= 2 and not any(call.failed for call in run.calls):
             yield Signal("no_errors", 0.15, "no call failed", (), "tool")
         return
     open_errors = [call for call in failed if resolution_of(call, run.calls) is None]
@@ -134,16 +135,10 @@ def _errors(run: Run) -> Iterator[Signal]:
 
 
 def resolution_of(failed: Call, calls: Sequence[Call]) -> Call | None:
-    """Return the first later call that did what `failed` did not: same tool, same target or similar arguments."""
+    """Return the first later call that did what `failed` did not: the same intent, and no error."""
     for call in calls:
-        if call.position <= failed.end or call.failed or call.observation is None or call.refused:
-            continue
-        if call.tool != failed.tool:
-            continue
-        if failed.command is not None and call.command is not None:
-            if failed.command.name and call.command.name == failed.command.name:
-                return call
-        elif call.target == failed.target or set(call.input) & set(failed.input):
+        done = call.observation is not None and not call.failed and not call.refused
+        if call.position > failed.end and done and same_intent(failed, call):
             return call
     return None
 
@@ -237,9 +232,13 @@ _OFFER = re.compile(
     r"(?i)(?:would you like|want me to|shall i|should i|anything else|do you want|need anything|how else)"
 )
 _IT_WORKS = re.compile(
-    r"(?i)\b(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what|did the trick|perfect"
-    r"|excellent|awesome|looks (?:good|great|perfect)|great (?:job|work)|well done|funktioniert|perfekt)\b"
-    r"|完美|成功|可以了"
+    r"(?i)\b(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what"
+    r"|did the trick|funktioniert)\b|成功|可以了"
+)
+
+
+_PRAISE = re.compile(
+    r"(?i)\b(?:perfect|excellent|awesome|amazing|looks (?:good|great|perfect)|great|well done|perfekt|super)\b|完美|很好"
 )
 
 
@@ -258,10 +257,14 @@ def _user(run: Run) -> Iterator[Signal]:
         return
     last, kind = opinions[-1]
     if kind == "correction":
-        yield Signal("user_corrects", -1.4, "the user's last word on it is a correction", (last.id,), "user")
+        worked_on = any(call.position > run.steps.index(last) and not call.failed for call in run.calls)
+        weight, after = (-0.5, "; work went on after it") if worked_on else (-1.4, "")
+        yield Signal("user_corrects", weight, f"the user's last word on it is a correction{after}", (last.id,), "user")
         corrected = corrected[:-1]
     elif _IT_WORKS.search(last.text[:400]) and len(last.text) < 1500:
         yield Signal("user_approves", 0.8, "the user says that it works", (last.id,), "user")
+    elif _PRAISE.search(last.text[:400]):
+        yield Signal("user_praises", 0.25, "the user is content", (last.id,), "user")
     else:
         yield Signal("user_thanks", 0.1, "the user says thanks", (last.id,), "user")
     if corrected:
@@ -293,9 +296,11 @@ def _interruptions(run: Run) -> Iterator[Signal]:
 
 def _answer(run: Run) -> Iterator[Signal]:
     """Whether what was read carries the answer that was given."""
-    support = answer_support(run.trajectory.task, run.calls, run.steps)
+    support = answer_support(run.trajectory, run.calls)
     if support is None:
         return
+    if not run.calls[-1].ends_task:
+        yield Signal("own_end", 0.2, "it came to an answer", support.steps[:1], "tool")
     for weight, reason in support.findings:
         yield Signal("answer", weight, reason, support.steps, "tool")
 

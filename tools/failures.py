@@ -42,7 +42,8 @@ _KINDS: tuple[_Kind, ...] = (
     _kind("missing-module", r"no module named ['\"]?(?P<x>[\w.-]+)", "check that the module {x} can be imported", 0.8),
     _kind("missing-module", r"cannot find (?:module|package) ['\"](?P<x>[^'\"]+)", "check that {x} is installed", 0.8),
     _kind("missing-script", r"missing script:? ['\"]?(?P<x>[\w:-]+)", "list the scripts that exist", 0.7),
-    _kind("missing-command", r"(?:^|[\s:])(?P<x>[\w./-]+): (?:command )?not found", "check that {x} is installed", 0.75),
+    _kind("missing-command", r"(?:^|[\s:])(?P<x>[\w./-]+): (?:command )?not found",
+          "check that {x} is installed", 0.75),
     _kind("missing-command", r"executable file not found.*['\"](?P<x>[\w.-]+)|(?P<y>[\w.-]+) is not recognized as an",
           "check that {x} is installed", 0.75),
     _kind("wrong-folder", r"not a git repository|no (?:package\.json|makefile|cargo\.toml|pyproject)"
@@ -50,14 +51,15 @@ _KINDS: tuple[_Kind, ...] = (
           r"|enoent.*package\.json|go\.mod file not found"
           r"|no makefile found|no rule to make target|could not find `cargo",
           "change to the folder that holds the project file", 0.6),
-    _kind("service-down", r"connection refused|econnrefused|could not connect to|is the server running|cannot connect to"
-          r" the docker daemon|failed to connect|connection reset",
+    _kind("service-down", r"connection refused|econnrefused|could not connect to|is the server running"
+          r"|cannot connect to the docker daemon|failed to connect|connection reset",
           "check that the service it talks to is running", 0.8),
     _kind("port-in-use", r"address already in use|eaddrinuse|port \d+ is (?:already )?(?:in use|allocated)",
           "check that the port is free", 0.75),
     _kind("rate-limit", r"rate.?limit|too many requests|\b429\b", "wait and call less often", 0.7),
     _kind("not-logged-in", r"not logged in|\b401\b|unauthorized|authentication (?:failed|required)|permission denied"
-          r" \(publickey|could not read username|gh auth login|invalid api key|bad credentials",
+          r" \(publickey|could not read username|gh auth login|invalid api key|bad credentials"
+          r"|(?:locate|find|no|missing) (?:\w+ )?credentials",
           "check that you are logged in", 0.8),
     _kind("missing-setting", r"(?:environment variable|env var) ['\"`]?(?P<x>[A-Z][A-Z0-9_]+)"
           r"|(?P<y>[A-Z][A-Z0-9]*_[A-Z0-9_]+)['\"`]? (?:is )?(?:not set|missing|required|must be set|unset|environment)"

@@ -12,6 +12,9 @@ from swarm_memory.tools.tasks import feedback, is_task_prompt, task_text
 from swarm_memory.tools.wording import general, one_line, show_call, show_file, show_symptom
 
 _MAX_RULE = 160
+_SHORT_WORDS = 30
+"""What a user says after stopping the agent is a rule when it is short; longer, it is the next piece of work."""
+
 _DIRECTIVE = re.compile(
     r"(?i)\b(?:use|don'?t|do not|never|always|instead|must|should(?:n'?t)?|prefer|stick (?:to|with)|rather than|only"
     r"|we use|no need to|avoid|stop \w+ing|nutze|benutze|verwende|immer|niemals|statt)\b|用|不要|必须"
@@ -31,7 +34,8 @@ def corrections(material: Material) -> Iterator[Lesson]:
         if index <= first or step.kind != "message" or step.role != "user" or not is_task_prompt(step.text):
             continue
         stopped = any(earlier.interrupted for earlier in steps[max(0, index - 2) : index])
-        if not stopped and feedback(step.text) != "correction":
+        short = len(task_text(step.text).split()) <= _SHORT_WORDS
+        if feedback(step.text) != "correction" and not (stopped and short):
             continue
         rule = _rule(step.text, material.particulars)
         if rule:
@@ -39,12 +43,13 @@ def corrections(material: Material) -> Iterator[Lesson]:
 
 
 def _rule(text: str, names: Sequence[str]) -> str:
-    """Return the sentence of a correction that says how to do it; empty when it only complains."""
+    """Return the sentences of a correction that say how to do it; empty when it only complains."""
+    told: list[str] = []
     for sentence in re.split(r"(?<=[.!?;])\s+|\n+", task_text(text)[:1500]):
         plain = sentence.strip(" -*>\t")
         if _DIRECTIVE.search(plain) and not _VAGUE.match(plain) and not _QUESTION.search(plain) and len(plain) >= 8:
-            return one_line(general(plain, names), _MAX_RULE).replace('"', "'")
-    return ""
+            told.append(plain)
+    return one_line(general(" ".join(told), names), _MAX_RULE).replace('"', "'").rstrip(".")
 
 
 def _correction_lesson(material: Material, step: Step, index: int, rule: str) -> Lesson:
@@ -179,29 +184,38 @@ def procedures(material: Material) -> Iterator[Lesson]:
     checked = [call for call in done if call.check is not None and call.check.passed]
     changed = [call for call in done if call.writes]
     if checked and changed:
-        yield _checked_procedure(material, changed, checked[-1])
+        yield _checked_procedure(material, changed, checked)
     elif len({call.tool for call in done if call.command is None}) >= 3 and changed:
         yield _tool_procedure(material, done, changed[-1])
 
 
-def _checked_procedure(material: Material, changed: Sequence[Call], check: Call) -> Lesson:
+def _checked_procedure(material: Material, changed: Sequence[Call], checked: Sequence[Call]) -> Lesson:
+    """How changes of this kind are checked here: the commands that were seen to pass, tests first."""
     names = material.particulars
-    files = dict.fromkeys(show_file(str(call.input.get("file_path") or ""), names) for call in changed)
-    listed = [f"`{name}`" for name in files if name and name != "."][:5]
-    lines = [f"Change {', '.join(listed)}." if listed else f"Change it with {show_call(changed[-1], names)}."]
-    others = [call for call in material.calls if call.command and call.command.purpose in ("install", "run")]
-    lines += [f"Run {show_call(call, names)}." for call in others[:3]]
-    summary = check.check.summary if check.check else ""
-    lines.append(
-        f"Check it with {show_call(check, names)}" + (f' ("{show_symptom(summary, names, 80)}").' if summary else ".")
+    last = {call.command.name: call for call in checked if call.command}
+    order = sorted(
+        last.values(), key=lambda call: ("test", "build", "lint").index(call.check.purpose) if call.check else 3
     )
-    name = check.command.name if check.command else check.tool
+    files = dict.fromkeys(
+        show_file(str(call.input["file_path"]), names) for call in changed if call.input.get("file_path")
+    )
+    lines = (
+        [f"Make the change; in a task like this one it was in {', '.join(f'`{name}`' for name in list(files)[:5])}."]
+        if files
+        else []
+    )
+    needed = [call for call in material.calls if call.command and call.command.purpose == "install"]
+    lines += [f"Before the first check run {show_call(call, names)}." for call in needed[:2]]
+    for call in order[:4]:
+        summary = show_symptom(call.check.summary, names, 80) if call.check else ""
+        lines.append(f"Run {show_call(call, names)}" + (f' and look for a line like "{summary}".' if summary else "."))
+    shown = " and ".join(f"`{name}`" for name in list(dict.fromkeys(c.command.name for c in order if c.command))[:2])
     return lesson(
         material,
-        title=f"Check changes of {listed[0] if listed else 'this kind'} with `{name}`",
-        when=f"a change like this one has to be checked with `{name}`",
+        title=f"Check changes here with {shown}",
+        when=f"a change in this project has to be checked; {shown} passed",
         lines=lines,
-        calls=[*changed[-2:], check],
+        calls=[*changed[-2:], *order[:4]],
         value=0.4 + 0.05 * min(len(lines), 4),
         topic="procedure",
         tags=("procedure",),

@@ -50,7 +50,7 @@ def weigh(signals: Sequence[Signal], calls: Sequence[Call], min_confidence: floa
     total = sum(signal.weight for signal in signals)
     observed = sum(signal.weight for signal in signals if signal.source != "agent")
     confidence = min(1 / (1 + math.exp(-abs(total))), MAX_CONFIDENCE)
-    reasons = tuple(f"{signal.reason} ({signal.weight:+.1f})" for signal in signals[:_MAX_REASONS])
+    reasons = tuple(f"{signal.reason} ({signal.weight:+.2f})" for signal in signals[:_MAX_REASONS])
     evidence = tuple(dict.fromkeys(step for signal in signals for step in signal.steps))[:_MAX_EVIDENCE]
     hard = {signal.weight > 0 for signal in signals if signal.source == "check" and abs(signal.weight) >= HARD}
     if len(hard) == 2:

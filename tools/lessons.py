@@ -47,8 +47,9 @@ class Material:
 
     @property
     def task(self) -> str:
-        """The task's words as they may be kept."""
-        return show_task(self.trajectory.task, self.particulars)
+        """The task's words as they may be kept; empty where there are too few to tell it from another."""
+        shown = show_task(self.trajectory.task, self.particulars)
+        return shown if len(shown.split()) >= 3 else ""
 
     @property
     def failed(self) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from swarm_memory.tools.calls import Call
-from swarm_memory.tools.commands import CHECKS, Command
 from swarm_memory.tools.failures import Failure, classify
+from swarm_memory.tools.intent import same_intent
 from swarm_memory.tools.lessons import Lesson, Material, lesson
 from swarm_memory.tools.wording import one_line, show_call, show_command, show_file, show_symptom
 
@@ -23,7 +23,8 @@ _HOST_TOOLS = frozenset(
 """What a coding agent's host brings along: a slip with them teaches little."""
 
 _CODE_KINDS = frozenset({"assertion", "types", "syntax", "error"})
-_RUN_AGAIN = frozenset({"missing-module", "missing-command", "missing-script", "wrong-folder", "bad-arguments"})
+_NOT_STARTED = frozenset({"missing-command", "missing-script", "bad-arguments", "wrong-folder", "syntax", "timeout"})
+"""After one of these it is not known whether the first error is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,55 +52,44 @@ def repairs(material: Material) -> Iterator[Lesson]:
 
 
 def find_repairs(calls: Sequence[Call]) -> list[Repair]:
-    """Return each error that a later call resolved, with what lies between; each call is part of one repair at most."""
+    """Return each error that a later call got past, with what lies between; a call is an attempt of one repair only.
+
+    A call of the same intent got past an error when it succeeded, or when it failed with another error where the first
+    one kept it from even starting (a module, a service, a login was missing).
+    """
     found: list[Repair] = []
     taken = set[int]()
     for index, call in enumerate(calls):
         if not call.failed or index in taken:
             continue
+        failure = classify(call.error)
         later = range(index + 1, min(len(calls), index + _FAR))
-        end = next((other for other in later if _succeeds(call, calls[other])), None)
+        end = next((other for other in later if _gets_past(call, failure, calls[other])), None)
         if end is None:
             continue
-        attempts = [
-            other for other in range(index + 1, end) if calls[other].failed and _same_intent(call, calls[other])
-        ]
+        attempts = [other for other in range(index + 1, end) if calls[other].failed and same_intent(call, calls[other])]
         taken.update(attempts)
         start = attempts[-1] if attempts else index
         deeds = [calls[other] for other in range(start + 1, end) if _changes_something(calls[other])]
-        failure = classify(call.error)
         found.append(Repair(call, tuple(calls[at] for at in attempts), tuple(deeds), calls[end], failure))
     return found
 
 
-def _succeeds(failed: Call, other: Call) -> bool:
-    if other.failed or other.empty or other.observation is None or other.refused or other.is_background:
+def _gets_past(failed: Call, failure: Failure, other: Call) -> bool:
+    if (
+        other.empty
+        or other.observation is None
+        or other.refused
+        or other.is_background
+        or not same_intent(failed, other)
+    ):
         return False
-    if failed.check is not None and (other.check is None or not other.check.passed):
+    if not other.failed:
+        return failed.check is None or bool(other.check and other.check.passed)
+    if failure.kind in _CODE_KINDS or failed.command is None:
         return False
-    return _same_intent(failed, other)
-
-
-def _same_intent(left: Call, right: Call) -> bool:
-    if left.command is None or right.command is None:
-        return left.command is right.command and left.tool == right.tool and _overlap(left, right)
-    if left.command.name and left.command.name == right.command.name:
-        return left.command.purpose in CHECKS or _words_shared(left.command, right.command) >= 0.5
-    if left.command.purpose in CHECKS and left.command.purpose == right.command.purpose:
-        return classify(left.error or right.error).kind in _RUN_AGAIN
-    return _words_shared(left.command, right.command) >= 0.6
-
-
-def _overlap(left: Call, right: Call) -> bool:
-    if left.target and right.target:
-        return left.target == right.target or set(left.input) == set(right.input)
-    return bool(set(left.input) & set(right.input)) or not left.input
-
-
-def _words_shared(left: Command, right: Command) -> float:
-    mine = {word for part in left.parts for word in part.words}
-    others = {word for part in right.parts for word in part.words}
-    return len(mine & others) / max(1, min(len(mine), len(others)))
+    now = classify(other.error)
+    return (now.kind, now.subject) != (failure.kind, failure.subject) and now.kind not in _NOT_STARTED
 
 
 def _changes_something(call: Call) -> bool:
@@ -136,14 +126,14 @@ def _repair_lesson(material: Material, repair: Repair) -> Lesson:
         value=_value(repair),
         topic=f"{repair.failure.kind}:{repair.failure.subject}:{what}",
         tags=(repair.failure.kind, "error"),
-        proven=repair.success.check is not None or repair.success.exit_code == 0 or _trusted(repair.success),
+        proven=bool(repair.success.check) or repair.success.exit_code == 0 or _trusted(repair.success),
     )
 
 
 def _command_lines(repair: Repair, told: str, names: Sequence[str]) -> list[str]:
     lines = [f"When {show_call(repair.failed, names)} {told}, do not run it again unchanged."]
     if repair.failure.first:
-        lines.append(f"{repair.failure.first[:1].upper()}{repair.failure.first[1:]} first.")
+        lines.append(f"First {repair.failure.first}.")
     tried = [show_call(call, names) for call in repair.attempts if _shape(call) != _shape(repair.failed)]
     if tried:
         lines.append(f"What did not help: {', '.join(dict.fromkeys(tried[:3]))}.")
@@ -202,9 +192,10 @@ def _trusted(call: Call) -> bool:
 def _ending(repair: Repair, names: Sequence[str]) -> str:
     summary = repair.success.check.summary if repair.success.check else ""
     shown = f' ("{show_symptom(summary, names, 80)}")' if summary else ""
+    result = "it got past that error" if repair.success.failed else f"it succeeded{shown}"
     if repair.same_call:
-        return f"Run {show_call(repair.success, names)} again: it succeeded after that{shown}."
-    return f"Use {show_call(repair.success, names)}: it succeeded{shown}."
+        return f"Run {show_call(repair.success, names)} again: {result} after that."
+    return f"Use {show_call(repair.success, names)}: {result}."
 
 
 def _deed(call: Call, names: Sequence[str]) -> str:
@@ -241,14 +232,19 @@ def _title(repair: Repair, names: Sequence[str]) -> str:
     if failed.command is None or success.command is None:
         return _tool_title(repair, names)
     name, better = failed.command.name, success.command.name
-    if better != name:
+    if better != name and better.split()[0] != name.split()[0]:
         return f"Use `{better}` instead of `{name}`{_because(failure)}"
     installs = [call for call in repair.deeds if call.command and call.command.purpose == "install"]
     if failure.kind in ("missing-module", "missing-command") and installs and failure.subject:
-        return f"Install `{failure.subject}` before running `{name}`"
+        return (
+            f"Install `{failure.subject}` before {'its first use' if failure.subject == name else f'running `{name}`'}"
+        )
     if not repair.same_call and not repair.deeds:
         shown = show_command(success.command.text, names, 60)
         return f"Run `{shown}`{_because(failure)}" if shown else f"Change how `{name}` is called{_because(failure)}"
+    commands = [call for call in repair.deeds if call.command is not None]
+    if failure.kind not in _CODE_KINDS and len(commands) == 1 and commands[0].command:
+        return f"Run `{show_command(commands[0].command.text, names, 45)}` before `{name}`{_because(failure)}"
     if failure.first:
         return f"{failure.first} before running `{name}`"
     files = [
@@ -272,7 +268,7 @@ def _tool_title(repair: Repair, names: Sequence[str]) -> str:
 
 def _bare(symptom: str) -> str:
     """A symptom without the word that only says that it is one."""
-    return re.sub(r"(?i)^(?:error|fatal|err)\b[:!]?\s*", "", symptom)
+    return re.sub(r"(?i)^(?:npm )?(?:error|fatal|err)\b(?:\[\w*\])?[:!]*\s*", "", symptom)
 
 
 def _because(failure: Failure) -> str:
@@ -293,11 +289,8 @@ def _value(repair: Repair) -> float:
         worth *= 0.5
     if repair.same_call and not repair.deeds:
         worth -= 0.3
-    if (
-        repair.failed.command
-        and repair.failure.kind in _CODE_KINDS
-        and not any(_changed_line(call) for call in repair.deeds)
-    ):
+    told = any(_changed_line(call) for call in repair.deeds)
+    if repair.same_call and repair.failure.kind in _CODE_KINDS and not told:
         worth -= 0.15
     return worth
 
@@ -320,9 +313,8 @@ def open_errors(material: Material) -> Iterator[Lesson]:
             continue
         lines = [f'`{name}` failed {len(calls)} time(s) with "{symptom}" and never succeeded.']
         if failure.first:
-            lines.append(f"{failure.first[:1].upper()}{failure.first[1:]} before the first call.")
-        tried = list(dict.fromkeys(show_call(call, names, 80) for call in calls if call.command))
-        lines += [f"What did not help: {', '.join(tried[-3:])}."] if tried else _varied(calls)
+            lines.append(f"Before the first call {failure.first}.")
+        lines += _vain(material, calls)
         lines.append("After the second such failure take another way, or report it as open instead of done.")
         yield lesson(
             material,
@@ -336,8 +328,22 @@ def open_errors(material: Material) -> Iterator[Lesson]:
         )
 
 
-def _varied(calls: Sequence[Call]) -> list[str]:
+def _vain(material: Material, calls: Sequence[Call]) -> list[str]:
+    """What was tried between the failures and did not help."""
+    names = material.particulars
+    told: list[str] = []
+    commands = list(dict.fromkeys(show_call(call, names, 80) for call in calls if call.command))
+    if len(commands) > 1:
+        told.append(f"What did not help: {', '.join(commands[-3:])}.")
+    between = [call for call in material.calls if calls[0].end < call.position < calls[-1].position]
+    files = dict.fromkeys(
+        show_file(str(call.input.get("file_path"))) for call in between if call.input.get("file_path") and call.writes
+    )
+    if files:
+        told.append(f"Changing {', '.join(f'`{name}`' for name in list(files)[-4:])} did not resolve it.")
     keys = [key for key in calls[-1].input if len({str(call.input.get(key)) for call in calls}) > 1]
-    if keys:
-        return [f"Other values of {', '.join(f'`{key}`' for key in keys[:4])} did not help."]
-    return ["The same arguments were tried again, which changed nothing."] if len(calls) > 1 else []
+    if calls[0].command is None and keys:
+        told.append(f"Other values of {', '.join(f'`{key}`' for key in keys[:4])} did not help.")
+    elif not told and len(calls) > 1:
+        told.append("The same call was made again, which changed nothing.")
+    return told

@@ -28,7 +28,10 @@ _INSTRUCTING = re.compile(
     r"|assistant|curl|wget|execute|always|never|make sure|important|http)\b"
 )
 _MARKUP = re.compile(r"[`<>{}\[\]|*#]{2,}|[\x00-\x1f]+")
-_LONG_NUMBER = re.compile(r"(?<![\w.])\d[\d,.:/-]{3,}(?![\w.])|\b(?=\w*\d)(?=\w*[A-Za-z_])[\w-]*\d{3,}\w*\b")
+_LONG_NUMBER = re.compile(
+    r"(?<![\w.])\d[\d,.:/-]{3,}(?![\w.])|\b(?![A-Z]{1,5}\d{3,5}\b)(?=\w*\d)(?=\w*[A-Za-z_])[\w-]*\d{3,}\w*\b"
+)
+_SECRET_VALUE = re.compile(r"\b([A-Za-z_]\w*)=\S*\[secret\S*")
 _NAMED_ID = re.compile(r"(?i)\b((?:id|number|code|ref(?:erence)?|ticket|order)(?: is|:|#)? )#?(?-i:[A-Z0-9]{5,12})\b")
 _LEADING_CD = re.compile(r"^\s*(?:(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*)+")
 _TRAILING_PIPE = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|less|cat|tee)\b[^|&;]*|2>\s*/dev/null)\s*$")
@@ -62,6 +65,7 @@ def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_CO
     shown = _LEADING_CD.sub("", text.split("<<")[0] if "<<" in text else text).strip()
     while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
         shown = shorter
+    shown = _SECRET_VALUE.sub(r"\1=…", redact(shown).text)
     return one_line(general(shown, particulars), limit).replace("`", "'")
 
 
