@@ -1,0 +1,99 @@
+"""What every provider does with a call: deadline, check of the answer, one repair, meter; it knows no endpoint."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
+from swarm_memory.server.chat.metering import ChatCall, ChatMeter, Outcome, Tally
+from swarm_memory.tools.parsing import Unparsed, parse_object
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said in one try, before any check."""
+
+    text: str
+    problem: str | None = None
+    """Why it cannot be used as it is although it came: cut, empty, refused."""
+    is_final: bool = False
+    """Whether asking again would not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a second try is told of the first."""
+
+    text: str
+    reason: str
+
+    def message(self, schema: dict[str, JsonValue] | None) -> str:
+        """Return what is said to the model."""
+        wanted = "Answer again, with the JSON object and nothing else." if schema else "Answer again."
+        return f"Your answer cannot be used. {self.reason} {wanted}"
+
+
+Ask = Callable[[ChatRequest, Repair | None, Tally], Awaitable[Reply]]
+"""Sends the request (with a `Repair` also the bad answer and what is wrong with it) and adds to the tally."""
+
+
+def schema_instruction(schema: dict[str, JsonValue]) -> str:
+    """Return what the system prompt says about the form of the answer; endpoints without JSON schema need it."""
+    return (
+        "Answer with exactly one JSON object and nothing else: no prose, no code fence. "
+        f"It must be valid by this JSON schema:\n{json.dumps(schema, ensure_ascii=False)}"
+    )
+
+
+async def exchange(name: str, request: ChatRequest, ask: Ask, meter: ChatMeter, tally: Tally) -> ChatAnswer:
+    """Ask, check, repair once, record.
+
+    Raises `ModelUnavailable` when `request.timeout_s` is over, and what `ask` raises; `ModelAnswerInvalid` when the
+    repaired answer is no better. All of it is recorded, cancelled calls too.
+    """
+    began = time.perf_counter()
+    outcome: Outcome = "cancelled"
+    try:
+        async with asyncio.timeout(request.timeout_s):
+            text, data = await _checked(name, request, ask, tally)
+        outcome = "answered"
+    except TimeoutError:
+        outcome = "unavailable"
+        raise ModelUnavailable(f"{name} gave no whole answer within {request.timeout_s:g} s.") from None
+    except ModelUnavailable:
+        outcome = "unavailable"
+        raise
+    except ModelAnswerInvalid:
+        outcome = "invalid"
+        raise
+    finally:
+        latency_ms = (time.perf_counter() - began) * 1000
+        meter.record(ChatCall(request.purpose, name, tally.usage(), latency_ms, outcome))
+    return ChatAnswer(text=text, data=data, model=name, usage=tally.usage(), latency_ms=latency_ms)
+
+
+async def _checked(name: str, request: ChatRequest, ask: Ask, tally: Tally) -> tuple[str, dict[str, JsonValue] | None]:
+    repair: Repair | None = None
+    for _ in range(2):
+        reply = await ask(request, repair, tally)
+        checked = _check(reply, request.answer_schema)
+        if not isinstance(checked, Unparsed):
+            return reply.text, checked
+        if reply.is_final:
+            raise ModelAnswerInvalid(f"{name} gave no usable answer: {checked.reason}")
+        repair = Repair(reply.text[:20_000], checked.reason)
+    assert repair is not None
+    raise ModelAnswerInvalid(f"{name} gave no usable answer, nor after one repair: {repair.reason}")
+
+
+def _check(reply: Reply, schema: dict[str, JsonValue] | None) -> dict[str, JsonValue] | Unparsed | None:
+    if reply.problem is not None:
+        return Unparsed(reply.problem)
+    if not reply.text.strip():
+        return Unparsed("The answer is empty.")
+    return parse_object(reply.text, schema) if schema is not None else None

@@ -1,0 +1,193 @@
+"""The chain of chat models, the limits around it and the scripted model: who is asked, when, and who is passed over."""
+
+import asyncio
+from datetime import date
+
+import pytest
+from pydantic import JsonValue
+
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
+from swarm_memory.server.chat.chain import ChainChatModel
+from swarm_memory.server.chat.limits import LimitedChatModel
+from swarm_memory.server.chat.metering import ChatCall, InMemoryMeter
+from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
+
+REQUEST = ChatRequest(purpose="judge", system="s" * 40, user="u" * 40, max_tokens=80, timeout_s=30)
+"""100 tokens at most: 80 characters and 80 tokens of answer."""
+DOWN = ModelUnavailable("it is down")
+SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+
+
+class HandClock:
+    """Moves when told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class SlowModel:
+    """Answers when it is let go, and counts who is inside."""
+
+    name, is_local = "slow:test", True
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.inside = self.most = 0
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            await self.go.wait()
+        finally:
+            self.inside -= 1
+        return ChatAnswer(text="ok", model=self.name, usage=ChatUsage(), latency_ms=0)
+
+
+def scripted(name: str, *answers: ScriptedAnswer) -> ScriptedChatModel:
+    return ScriptedChatModel(answers, name=name)
+
+
+async def test_the_first_model_answers_and_the_second_is_not_asked() -> None:
+    first, second = scripted("a", "hello"), scripted("b", "no")
+    answer = await ChainChatModel([first, second]).complete(REQUEST)
+    assert (answer.text, answer.model) == ("hello", "a")
+    assert second.requests == []
+
+
+async def test_the_next_model_answers_for_one_that_is_unavailable_and_is_named() -> None:
+    chain = ChainChatModel([scripted("a", DOWN), scripted("b", "hello")])
+    answer = await chain.complete(REQUEST)
+    assert answer.model == "b"
+    assert chain.name == "a → b"
+
+
+async def test_an_invalid_answer_is_not_hidden_by_asking_another_model() -> None:
+    second = scripted("b", "hello")
+    with pytest.raises(ModelAnswerInvalid):
+        await ChainChatModel([scripted("a", ModelAnswerInvalid("x")), second]).complete(REQUEST)
+    assert second.requests == []
+
+
+async def test_when_none_is_there_every_reason_is_told() -> None:
+    chain = ChainChatModel([scripted("a", ModelUnavailable("a is down")), scripted("b", ModelUnavailable("b too"))])
+    with pytest.raises(ModelUnavailable, match=r"a is down b too"):
+        await chain.complete(REQUEST)
+
+
+async def test_a_model_that_keeps_failing_is_passed_over_and_tried_again_after_the_cool_down() -> None:
+    clock = HandClock()
+    first, second = scripted("a", DOWN, DOWN, DOWN, "back", "again"), scripted("b", *["b"] * 9)
+    chain = ChainChatModel([first, second], max_failures=2, cool_down_s=60, monotonic=clock)
+    for _ in range(4):
+        assert (await chain.complete(REQUEST)).model == "b"
+    assert len(first.requests) == 2
+    clock.now += 61
+    assert (await chain.complete(REQUEST)).model == "b"
+    assert (await chain.complete(REQUEST)).model == "b"
+    assert len(first.requests) == 3
+    clock.now += 61
+    assert [(await chain.complete(REQUEST)).model for _ in range(2)] == ["a", "a"]
+
+
+async def test_a_chain_at_rest_says_so() -> None:
+    chain = ChainChatModel([scripted("a", DOWN)], max_failures=1, cool_down_s=60, monotonic=HandClock())
+    with pytest.raises(ModelUnavailable, match="down"):
+        await chain.complete(REQUEST)
+    with pytest.raises(ModelUnavailable, match="rests for 60 s"):
+        await chain.complete(REQUEST)
+
+
+async def test_a_cancelled_call_does_not_count_as_a_failure() -> None:
+    slow = SlowModel()
+    chain = ChainChatModel([slow], max_failures=1)
+    call = asyncio.create_task(chain.complete(REQUEST))
+    while not slow.inside:
+        await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    slow.go.set()
+    assert (await chain.complete(REQUEST)).text == "ok"
+
+
+async def test_a_model_that_is_not_the_last_leaves_time_for_the_next() -> None:
+    first, second = scripted("a", DOWN), scripted("b", "ok")
+    await ChainChatModel([first, second], timeout_s=100, monotonic=HandClock()).complete(REQUEST)
+    assert (first.requests[0].timeout_s, second.requests[0].timeout_s) == (20, 30)
+
+
+async def test_calls_over_the_limit_wait_for_their_turn() -> None:
+    slow = SlowModel()
+    model = LimitedChatModel(slow, InMemoryMeter(), max_concurrency=2, daily_token_budget=None)
+    calls = [asyncio.create_task(model.complete(REQUEST)) for _ in range(6)]
+    while slow.inside < 2:
+        await asyncio.sleep(0)
+    slow.go.set()
+    assert [answer.text for answer in await asyncio.gather(*calls)] == ["ok"] * 6
+    assert slow.most == 2
+
+
+async def test_a_call_that_waits_too_long_names_the_limit() -> None:
+    model = LimitedChatModel(SlowModel(), InMemoryMeter(), max_concurrency=1, daily_token_budget=None)
+    held = asyncio.create_task(model.complete(REQUEST))
+    await asyncio.sleep(0)
+    with pytest.raises(ModelUnavailable, match="max_concurrency"):
+        await model.complete(REQUEST.model_copy(update={"timeout_s": 0.05}))
+    held.cancel()
+
+
+async def test_a_spent_budget_sends_nothing_and_names_the_setting() -> None:
+    meter = InMemoryMeter()
+    inner = ScriptedChatModel(["x" * 80] * 9, meter=meter)
+    model = LimitedChatModel(inner, meter, max_concurrency=1, daily_token_budget=150)
+    await model.complete(REQUEST)
+    assert await meter.used_today() == 40
+    await model.complete(REQUEST)
+    with pytest.raises(ModelUnavailable, match=r"80 of 150.*chat\.daily_token_budget"):
+        await model.complete(REQUEST)
+    assert len(inner.requests) == 2
+
+
+async def test_calls_under_way_count_against_the_budget() -> None:
+    slow = SlowModel()
+    model = LimitedChatModel(slow, InMemoryMeter(), max_concurrency=9, daily_token_budget=250)
+    calls = [asyncio.create_task(model.complete(REQUEST)) for _ in range(4)]
+    while slow.inside < 2:
+        await asyncio.sleep(0)
+    slow.go.set()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(result, ModelUnavailable) for result in results) == 2
+
+
+async def test_the_budget_begins_anew_with_the_day() -> None:
+    day = [date(2030, 1, 1)]
+    meter = InMemoryMeter(lambda: day[0])
+    meter.record(ChatCall("judge", "a", ChatUsage(input_tokens=7, output_tokens=3), 1.0, "answered"))
+    assert await meter.used_today() == 10
+    day[0] = date(2030, 1, 2)
+    assert await meter.used_today() == 0
+    assert len(meter.calls) == 1
+
+
+async def test_the_scripted_model_gives_its_answers_in_order_and_keeps_the_requests() -> None:
+    model = scripted("s", "one", {"a": 1})
+    assert (await model.complete(REQUEST)).text == "one"
+    asked = REQUEST.model_copy(update={"answer_schema": SCHEMA})
+    assert (await model.complete(asked)).data == {"a": 1}
+    assert model.requests == [REQUEST, asked]
+    with pytest.raises(ModelUnavailable, match="no answer left for call 3"):
+        await model.complete(REQUEST)
+
+
+async def test_the_scripted_model_is_checked_and_repaired_as_a_real_one() -> None:
+    asked = REQUEST.model_copy(update={"answer_schema": SCHEMA})
+    model = scripted("s", '{"a": "x"}', '{"a": 2}', "bad", "bad again")
+    answer = await model.complete(asked)
+    assert (answer.data, answer.usage.tries) == ({"a": 2}, 2)
+    with pytest.raises(ModelAnswerInvalid):
+        await model.complete(asked)

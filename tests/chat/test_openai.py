@@ -1,0 +1,307 @@
+"""The chat model for chat completions, with the real client over real sockets: good answers, bad ones and none."""
+
+import time
+from collections.abc import Sequence
+
+import pytest
+from pydantic import JsonValue
+
+from swarm_memory.schema.chat import ChatRequest
+from swarm_memory.schema.chat_settings import ChatProviderSettings
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.server.chat.metering import InMemoryMeter
+from swarm_memory.server.chat.openai import OpenAIChatModel
+from swarm_memory.server.chat.scripted_server import (
+    HANG,
+    NOTHING,
+    ScriptedServer,
+    Turn,
+    completion,
+    envelope,
+    error,
+    in_json,
+    page,
+)
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+KEY = "sk-proj-Zx81kfQ0aLw2mNbV7cXy"
+SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"label": {"type": "string", "enum": ["Success", "Failure"]}},
+    "required": ["label"],
+    "additionalProperties": False,
+}
+GOOD = completion('{"label": "Success"}')
+
+
+def request(timeout_s: float = 3.0, **changes: object) -> ChatRequest:
+    plain = ChatRequest(purpose="judge", system="You judge.", user="The trajectory.", timeout_s=timeout_s)
+    return plain.model_copy(update={"answer_schema": SCHEMA, **changes})
+
+
+class Bench:
+    """A model in front of a scripted server, with pauses that are written down and not waited for."""
+
+    def __init__(self, server: ScriptedServer, **settings: object) -> None:
+        self.pauses: list[float] = []
+        self.meter = InMemoryMeter()
+        told = {"provider": "openai", "model": "m-1", "base_url": f"{server.url}/v1", **settings}
+        self.model = OpenAIChatModel(
+            ChatProviderSettings.model_validate(told), KEY, self.meter, retries=2, sleep=self._sleep
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+async def failure_of(script: Sequence[Turn], asked: ChatRequest | None = None) -> tuple[ModelError, int, float]:
+    """Return the error that a script ends with, the number of requests, and the seconds it took."""
+    async with ScriptedServer(script) as server:
+        model = Bench(server).model
+        began = time.perf_counter()
+        with pytest.raises(ModelError) as raised:
+            await model.complete(asked or request())
+        return raised.value, len(server.requests), time.perf_counter() - began
+
+
+async def test_an_answer_comes_back_checked_with_usage_cost_and_name() -> None:
+    async with ScriptedServer([GOOD]) as server:
+        bench = Bench(server, price_in=1.0, price_out=2.0)
+        answer = await bench.model.complete(request())
+    assert answer.data == {"label": "Success"}
+    assert answer.model == "openai:m-1"
+    assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.tries) == (11, 7, 1)
+    assert answer.usage.cost_usd == pytest.approx(25e-6)
+    assert [(call.purpose, call.model, call.outcome) for call in bench.meter.calls] == [
+        ("judge", "openai:m-1", "answered")
+    ]
+
+
+async def test_the_request_says_what_was_asked_and_carries_the_key_in_its_header_only() -> None:
+    async with ScriptedServer([GOOD]) as server:
+        await Bench(server).model.complete(request(seed=7, temperature=0.3, max_tokens=99))
+    sent = server.requests[0]
+    assert sent.path == "/v1/chat/completions"
+    assert sent.headers["authorization"] == f"Bearer {KEY}"
+    assert (sent.body["model"], sent.body["seed"], sent.body["temperature"], sent.body["max_tokens"]) == (
+        "m-1",
+        7,
+        0.3,
+        99,
+    )
+    assert sent.body["response_format"]["json_schema"] == {"name": "judge", "schema": SCHEMA, "strict": True}
+    assert [message["role"] for message in sent.body["messages"]] == ["system", "user"]
+    assert sent.body["messages"][1]["content"] == "The trajectory."
+    assert KEY not in str(sent.body)
+
+
+async def test_plain_text_is_asked_for_and_given_when_there_is_no_schema() -> None:
+    async with ScriptedServer([completion("No {JSON} here")]) as server:
+        answer = await Bench(server).model.complete(request(answer_schema=None))
+    assert (answer.text, answer.data) == ("No {JSON} here", None)
+    assert "response_format" not in server.requests[0].body
+
+
+async def test_an_endpoint_without_json_schema_is_asked_for_json_mode_then_for_text_and_that_is_remembered() -> None:
+    refused = error(400, "response_format is not supported")
+    async with ScriptedServer([refused, refused, GOOD, GOOD]) as server:
+        model = Bench(server).model
+        first = await model.complete(request())
+        await model.complete(request())
+    forms = [sent.body.get("response_format", {}).get("type", "text") for sent in server.requests]
+    assert forms == ["json_schema", "json_object", "text", "text"]
+    assert first.usage.tries == 3
+    assert '"label"' in server.requests[2].body["messages"][0]["content"]
+
+
+async def test_a_fixed_form_is_not_lowered() -> None:
+    async with ScriptedServer([error(400, "response_format is not supported"), GOOD]) as server:
+        with pytest.raises(ModelUnavailable, match="HTTP 400"):
+            await Bench(server, structured="json_schema").model.complete(request())
+    assert len(server.requests) == 1
+
+
+async def test_a_dialect_that_did_not_help_is_not_remembered() -> None:
+    refused = error(400, "this model's maximum context length is 4096")
+    async with ScriptedServer([refused, refused, refused, GOOD]) as server:
+        model = Bench(server).model
+        with pytest.raises(ModelUnavailable, match="maximum context"):
+            await model.complete(request())
+        await model.complete(request())
+    assert server.requests[3].body["response_format"]["type"] == "json_schema"
+
+
+async def test_parameters_that_an_endpoint_does_not_take_are_changed_or_left_out() -> None:
+    script = [
+        error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+        error(400, "Unsupported value: 'temperature' does not support 0.0"),
+        error(422, "seed: extra fields not permitted"),
+        GOOD,
+    ]
+    async with ScriptedServer(script) as server:
+        await Bench(server).model.complete(request(seed=1))
+    sent = server.requests[3].body
+    assert sent["max_completion_tokens"] == 2000
+    assert not {"max_tokens", "temperature", "seed"} & set(sent)
+    assert sent["response_format"]["type"] == "json_schema"
+
+
+async def test_an_answer_that_does_not_fit_is_repaired_once_with_the_reason() -> None:
+    async with ScriptedServer([completion('{"label": "Maybe"}'), GOOD]) as server:
+        answer = await Bench(server).model.complete(request())
+    assert answer.data == {"label": "Success"}
+    assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.tries) == (22, 14, 2)
+    roles = [(message["role"], message["content"]) for message in server.requests[1].body["messages"][2:]]
+    assert roles[0] == ("assistant", '{"label": "Maybe"}')
+    assert roles[1][0] == "user"
+    assert "`label`" in roles[1][1]
+
+
+BAD_ANSWERS = {
+    "prose": completion("I think it went well."),
+    "cut JSON": completion('{"label": "Succ'),
+    "an empty text": completion(""),
+    "no text": completion(None),
+    "no choice": envelope(choices=[]),
+    "cut at the token limit": completion('{"label": "Success"}', finish_reason="length"),
+    "a depth bomb": completion('{"label":' * 5000),
+    "NaN": completion('{"label": NaN}'),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_ANSWERS.values(), ids=BAD_ANSWERS.keys())
+async def test_an_answer_that_is_bad_twice_is_invalid_and_its_tokens_are_counted(bad: Turn) -> None:
+    async with ScriptedServer([bad, bad, GOOD]) as server:
+        bench = Bench(server)
+        with pytest.raises(ModelAnswerInvalid):
+            await bench.model.complete(request())
+    assert len(server.requests) == 2
+    assert [(call.outcome, call.usage.tries) for call in bench.meter.calls] == [("invalid", 2)]
+    assert await bench.meter.used_today() > 0
+
+
+@pytest.mark.parametrize(
+    "refusal", [completion(None, refusal="I cannot"), completion("x", finish_reason="content_filter")]
+)
+async def test_a_refusal_is_invalid_at_once(refusal: Turn) -> None:
+    problem, tries, _ = await failure_of([refusal, GOOD])
+    assert isinstance(problem, ModelAnswerInvalid)
+    assert "refused" in str(problem)
+    assert tries == 1
+
+
+RETRIED = {
+    "429": error(429, "slow down"),
+    "429 with a pause": error(429, "slow down", Retry_After="0.4"),
+    "500": error(500),
+    "503 as a page": page("<html>busy", 503),
+    "a closed connection": NOTHING,
+    "half an answer": Turn(GOOD.body, 200, GOOD.headers, sent_share=0.5),
+    "garbage": Turn(b"\xff\xfe{]", 200, {"content-type": "application/json"}),
+    "an error in a 200": in_json({"error": {"code": 502, "message": "upstream"}}),
+}
+
+
+@pytest.mark.parametrize("fault", RETRIED.values(), ids=RETRIED.keys())
+async def test_a_passing_fault_is_tried_again(fault: Turn) -> None:
+    async with ScriptedServer([fault, fault, GOOD]) as server:
+        bench = Bench(server)
+        answer = await bench.model.complete(request())
+    assert answer.data == {"label": "Success"}
+    assert answer.usage.tries == 3
+    assert len(bench.pauses) == 2
+
+
+async def test_pauses_grow_and_are_never_shorter_than_asked_for() -> None:
+    async with ScriptedServer([error(429, Retry_After="1.5"), error(500), GOOD]) as server:
+        bench = Bench(server)
+        await bench.model.complete(request())
+    assert bench.pauses[0] == 1.5
+    assert 0.5 <= bench.pauses[1] <= 1.0
+
+
+FINAL = {
+    "Retry-After: 3600": ([error(429, Retry_After="3600")], "pause of 3600 s"),
+    "Retry-After a date far off": ([error(503, Retry_After="Wed, 21 Oct 2099 07:28:00 GMT")], "wants a pause"),
+    "no quota": ([error(429, "pay", code="insufficient_quota")], "HTTP 429"),
+    "401": ([error(401, f"Incorrect API key provided: {KEY}")], "HTTP 401"),
+    "404": ([error(404), error(404), error(404)], "check model"),
+    "a redirect": ([Turn(b"", 307, {"location": "http://127.0.0.1:1/v1"})], "redirects"),
+    "a web page": ([page()], "check base_url"),
+    "another JSON": ([in_json({"hello": 1})], "no chat completion"),
+    "a list": ([in_json([1])], "no chat completion"),
+    "choices of a wrong type": ([envelope(choices="x")], "choices"),
+    "a choice of a wrong type": ([envelope(choices=[3])], "choices"),
+    "a message of a wrong type": ([envelope(choices=[{"message": "x"}])], "message"),
+    "content of a wrong type": ([envelope(choices=[{"message": {"content": [1]}}])], "content"),
+    "50 MB": ([Turn(b" " * 1_000_000, repeats=50)], "bytes"),
+    "50 MB of an error": ([Turn(b" " * 1_000_000, 500, repeats=50)], "bytes"),
+    "a compressed body": ([Turn(b"x", headers={"content-encoding": "gzip"})], "compressed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "said"), FINAL.values(), ids=FINAL.keys())
+async def test_a_lasting_fault_ends_the_call_at_once_and_says_what_to_change(script: list[Turn], said: str) -> None:
+    problem, tries, seconds = await failure_of([*script, GOOD])
+    assert isinstance(problem, ModelUnavailable)
+    assert said in str(problem)
+    assert tries == len(script)
+    assert seconds < 1.5
+
+
+async def test_an_endpoint_that_stays_down_is_unavailable_after_the_retries() -> None:
+    problem, tries, _ = await failure_of([error(500)] * 5)
+    assert isinstance(problem, ModelUnavailable)
+    assert tries == 3
+
+
+async def test_nobody_listening_is_unavailable() -> None:
+    async with ScriptedServer([]) as server:
+        bench = Bench(server)
+    with pytest.raises(ModelUnavailable, match="not reached"):
+        await bench.model.complete(request())
+
+
+@pytest.mark.parametrize("fault", [HANG, Turn(GOOD.body, 200, GOOD.headers, pause_s=0.05)], ids=["hang", "slow drip"])
+async def test_what_never_ends_is_ended_at_the_deadline(fault: Turn) -> None:
+    await failure_of([page()])  # the first import of the client takes longer than the deadline
+    problem, _, seconds = await failure_of([fault], request(timeout_s=0.3))
+    assert isinstance(problem, ModelUnavailable)
+    assert "0.3 s" in str(problem)
+    assert 0.25 < seconds < 0.8
+
+
+async def test_a_pause_beyond_the_deadline_is_not_begun() -> None:
+    problem, tries, seconds = await failure_of([error(429, Retry_After="20"), GOOD], request(timeout_s=2))
+    assert isinstance(problem, ModelUnavailable)
+    assert (tries, seconds < 1.5) == (1, True)
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+async def test_the_key_stands_in_no_error(status: int) -> None:
+    echo = error(status, f"bad key {KEY} in Authorization: Bearer {KEY}")
+    problem, _, _ = await failure_of([echo] * 4)
+    assert KEY not in str(problem)
+    assert problem.__suppress_context__ or problem.__context__ is None
+
+
+async def test_an_endpoint_that_tells_no_usage_is_estimated() -> None:
+    async with ScriptedServer([envelope(choices=[{"message": {"content": "x" * 400}}], usage="?")]) as server:
+        answer = await Bench(server).model.complete(request(answer_schema=None, user="y" * 790))
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (200, 100)
+
+
+@pytest.mark.parametrize(
+    ("url", "price", "is_local"),
+    [
+        ("http://127.0.0.1:11434/v1", None, True),
+        ("http://localhost:1234/v1", None, True),
+        ("http://[::1]:80/v1", 0.0, True),
+        ("http://127.0.0.1:4000/v1", 2.0, False),
+        ("https://api.openai.com/v1", None, False),
+    ],
+)
+def test_a_model_on_this_machine_that_costs_nothing_is_local(url: str, price: float | None, is_local: bool) -> None:
+    settings = ChatProviderSettings(provider="openai", model="m", base_url=url, price_out=price)
+    assert OpenAIChatModel(settings, None, InMemoryMeter()).is_local is is_local

@@ -1,0 +1,149 @@
+"""JSON out of a model's text: what is taken, what is refused, and that nothing hangs or crashes."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Model
+from swarm_memory.tools.parsing import Unparsed, parse_json, parse_model, parse_object
+
+SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {
+        "label": {"type": "string", "enum": ["Success", "Failure"]},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+    },
+    "required": ["label", "confidence"],
+    "additionalProperties": False,
+}
+GOOD = {"label": "Success", "confidence": 0.9}
+JSON = json.dumps(GOOD)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        JSON,
+        f"\n\n  {JSON}  \n",
+        f"```json\n{JSON}\n```",
+        f"```\n{JSON}\n```",
+        f"Here is my verdict:\n\n```json\n{JSON}\n```\nI hope that helps {{really}}.",
+        f"The verdict is {JSON}, as the tests passed.",
+        f"Given {{the evidence}} I say {JSON}",
+        f"An open {{ brace, then {JSON}",
+        f"<think>Maybe {{\"label\": \"Failure\", \"confidence\": 0.5}}?</think>\n{JSON}",
+        f"{JSON}\n{JSON}",
+        f"Steps: {{\"step\": 1}} Verdict: {JSON}",
+        json.dumps(GOOD | {"because": "an extra key"}),
+    ],
+)  # fmt: skip
+def test_the_object_is_found_however_it_is_wrapped(text: str) -> None:
+    assert parse_object(text, SCHEMA) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("<think>I only thought</think>", "empty"),
+        ("I cannot say.", "no JSON object"),
+        ("[1, 2]", "no JSON object"),
+        (JSON[:-3], "not JSON"),
+        (JSON[:12], "not JSON"),
+        ('{"label": "Success", "confidence": NaN}', "NaN"),
+        ('{"label": "Success", "confidence": -Infinity}', "Infinity"),
+        ('{"label": "Success", "confidence": 1e999}', "too large"),
+        ('{"label": "Success", "confidence": %s}' % ("9" * 5000), "64 bits"),
+        ('{"label": "Success", "label": "Failure", "confidence": 1}', "twice"),
+        ('{"label": "Maybe", "confidence": 1}', "`label`"),
+        ('{"label": "Success", "confidence": 1.5}', "`confidence`"),
+        ('{"label": "Success", "confidence": "high"}', "`confidence`"),
+        ('{"label": "Success"}', "required"),
+        (f'{JSON} or {{"label": "Failure", "confidence": 0.9}}', "several"),
+        ("{'label': 'Success', 'confidence': 1}", "not JSON"),
+    ],
+)
+def test_what_is_not_one_valid_object_is_refused_with_the_reason(text: str, reason: str) -> None:
+    answer = parse_object(text, SCHEMA)
+    assert isinstance(answer, Unparsed)
+    assert reason in answer.reason
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
+def test_a_depth_bomb_is_refused(opening: str) -> None:
+    for depth in (100, 1_500, 30_000):
+        answer = parse_json(opening * depth)
+        assert isinstance(answer, Unparsed)
+    wrapped = parse_object('{"label": ' + "[" * 5000 + "]" * 5000 + "}")
+    assert isinstance(wrapped, Unparsed)
+    assert "deep" in wrapped.reason
+
+
+@pytest.mark.parametrize("unit", ["{", '{"', "{}", '{"a":[', "```json\n{", "\\", '"{', "<think>", "} {"])
+def test_hostile_repetition_takes_linear_time(unit: str) -> None:
+    text = unit * (190_000 // len(unit))
+    began = time.perf_counter()
+    parse_object(text, SCHEMA)
+    assert time.perf_counter() - began < 2
+
+
+def test_a_text_over_the_limit_is_not_looked_at() -> None:
+    assert isinstance(parse_object(" " * 200_001), Unparsed)
+    assert isinstance(parse_json(" " * 200_001), Unparsed)
+
+
+def test_what_no_database_can_store_is_replaced() -> None:
+    assert parse_json(r'{"a\u0000": ["\ud800x", "\ud83d\ude00"]}') == {"a\ufffd": ["\ufffdx", "😀"]}
+
+
+def test_a_refusal_quotes_nothing_of_the_answer() -> None:
+    answer = parse_object('{"label": "SECRET-TEXT", "confidence": 1}', SCHEMA)
+    assert isinstance(answer, Unparsed)
+    assert "SECRET" not in answer.reason
+
+
+class Step(Model):
+    text: str
+
+
+class Plan(Model):
+    title: str
+    steps: list[Step]
+
+
+def test_a_pydantic_model_is_filled_and_unknown_keys_are_left_out_at_every_level() -> None:
+    plan = parse_model('{"title": "T", "mood": 1, "steps": [{"text": "a", "why": "b"}]}', Plan)
+    assert plan == Plan(title="T", steps=[Step(text="a")])
+
+
+def test_a_pydantic_model_that_does_not_fit_says_where() -> None:
+    plan = parse_model('{"title": "T", "steps": [{"text": 3}]}', Plan)
+    assert isinstance(plan, Unparsed)
+    assert "steps.0.text" in plan.reason
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(st.text("ab{}[]\"\\`", max_size=4), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text('xyz{}"', min_size=1, max_size=5), _VALUES, min_size=1, max_size=4))
+def test_every_object_comes_back_as_it_was(value: dict[str, JsonValue]) -> None:
+    assert parse_object(json.dumps(value)) == value
+    assert parse_object(f"Answer:\n```json\n{json.dumps(value)}\n```") == value
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200) | st.text('{}[]",:\\`tfn01e-. \n', max_size=200))
+def test_no_text_raises(text: str) -> None:
+    parse_object(text, SCHEMA)
+    parse_json(text)

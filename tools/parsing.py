@@ -1,0 +1,240 @@
+"""Gets checked JSON out of a model's text, which is untrusted; it knows no model and does no I/O.
+
+Nothing is guessed: a text with two different answers, a key that stands twice or an end that is missing is refused with
+a reason that can be sent back to the model.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+MAX_CHARS = 200_000
+"""A longer text is not looked at."""
+MAX_DEPTH = 64
+"""Of nested arrays and objects; Python's own parser gives up at about 1,000 with a RecursionError."""
+MAX_STARTS = 50
+"""Places in a text that are tried as the beginning of an object: keeps the search linear."""
+
+JsonObject: TypeAlias = dict[str, JsonValue]
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+_THOUGHTS = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*```[ \t]*[\w+-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_MARKS = re.compile(r'["\\{}\[\]]')
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_INT64 = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Unparsed:
+    """Why a text is no answer; `reason` is one sentence without any text of the answer but names of keys."""
+
+    reason: str
+
+
+class _Refused(ValueError):
+    """JSON that parses and must not be used."""
+
+
+def parse_json(text: str, max_chars: int = MAX_CHARS) -> JsonValue | Unparsed:
+    """Parse a text that is JSON as a whole.
+
+    Refused: NaN and infinities (also as 1e999), integers beyond 64 bits, a key that stands twice in one object, more
+    than `MAX_DEPTH` levels. NUL and lone surrogates, which neither UTF-8 nor SQLite takes, become U+FFFD.
+    """
+    if len(text) > max_chars:
+        return Unparsed(f"The text has more than {max_chars:,} characters.")
+    if _is_too_deep(text):
+        return Unparsed(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
+    try:
+        value: JsonValue = json.loads(
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_small_int,
+            object_pairs_hook=_unique_keys,
+        )
+    except _Refused as error:
+        return Unparsed(str(error))
+    except json.JSONDecodeError as error:
+        return Unparsed(f"It is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.")
+    return _storable(value)
+
+
+def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> JsonObject | Unparsed:
+    """Return the one JSON object of a model's text: bare, fenced or with prose around, after any leading thoughts.
+
+    With `schema` (JSON schema) only objects that are valid by it count. Keys that the schema does not know are left out
+    where it forbids others. Several equal objects are one; several different ones are refused.
+    """
+    if len(text) > MAX_CHARS:
+        return Unparsed(f"The answer has more than {MAX_CHARS:,} characters.")
+    rest = _THOUGHTS.sub("", text, count=1).strip()
+    if not rest:
+        return Unparsed("The answer is empty.")
+    problem = Unparsed("The answer holds no JSON object.")
+    found: list[JsonObject] = []
+    for candidate in _candidates(rest):
+        checked = _check(parse_json(candidate), schema)
+        if isinstance(checked, Unparsed):
+            problem = checked
+        elif checked not in found:
+            found.append(checked)
+    if len(found) > 1:
+        return Unparsed("The answer holds several different JSON objects; there must be exactly one.")
+    return found[0] if found else problem
+
+
+def parse_model(text: str, model: type[AnyModel]) -> AnyModel | Unparsed:
+    """Return the one JSON object of a model's text as `model`; keys it does not know are left out."""
+    data = parse_object(text, model.model_json_schema())
+    if isinstance(data, Unparsed):
+        return data
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        return Unparsed(f"At {_path(first['loc'])}: {first['msg']}.")
+
+
+def _candidates(text: str) -> Iterator[str]:
+    """Yield what may be the object: the whole text, else the fenced blocks, else each balanced pair of braces."""
+    if text.startswith("{") and _object_end(text, 0) == len(text):
+        yield text
+        return
+    fenced = [block.strip() for block in _FENCE.findall(text)]
+    objects = [block for block in fenced if block.startswith("{")]
+    yield from objects or _braced(text)
+
+
+def _braced(text: str) -> Iterator[str]:
+    start = text.find("{")
+    for _ in range(MAX_STARTS):
+        if start < 0:
+            return
+        end = _object_end(text, start)
+        if end is None:
+            yield text[start:]
+            start = -1 if _is_too_deep(text[start:]) else text.find("{", start + 1)
+        else:
+            yield text[start:end]
+            start = text.find("{", end)
+
+
+def _object_end(text: str, start: int) -> int | None:
+    """Return where the object that begins at `start` is closed; None when it is not, or is too deep."""
+    for position, depth in _levels(text, start):
+        if depth == 0:
+            return position
+        if depth > MAX_DEPTH:
+            return None
+    return None
+
+
+def _is_too_deep(text: str) -> bool:
+    return any(depth > MAX_DEPTH for _, depth in _levels(text, 0))
+
+
+def _levels(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield (position behind it, depth after it) of each bracket that stands in no string."""
+    depth, in_string, position = 0, False, start
+    while mark := _MARKS.search(text, position):
+        position, sign = mark.end(), mark.group()
+        if sign == "\\":
+            position += 1 if in_string else 0
+        elif sign == '"':
+            in_string = not in_string
+        elif not in_string:
+            depth += 1 if sign in "{[" else -1
+            yield position, depth
+
+
+def _refuse_constant(name: str) -> float:
+    raise _Refused(f"{name} is not a JSON number.")
+
+
+def _finite(literal: str) -> float:
+    number = float(literal)
+    if not math.isfinite(number):
+        raise _Refused("A number is too large.")
+    return number
+
+
+def _small_int(literal: str) -> int:
+    if len(literal) > 20 or not -_INT64 <= (number := int(literal)) < _INT64:
+        raise _Refused("An integer has more than 64 bits.")
+    return number
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise _Refused("A key stands twice in one object.")
+    return result
+
+
+def _storable(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_storable(part) for part in value]
+    if isinstance(value, dict):
+        return {_UNSTORABLE.sub("\ufffd", key): _storable(part) for key, part in value.items()}
+    return value
+
+
+def _check(value: JsonValue | Unparsed, schema: Mapping[str, JsonValue] | None) -> JsonObject | Unparsed:
+    if isinstance(value, Unparsed):
+        return value
+    if not isinstance(value, dict):
+        return Unparsed("The answer must be a JSON object.")
+    if schema is None:
+        return value
+    pruned = cast("JsonObject", _without_unknown(value, schema, schema))
+    problem = _schema_problem(pruned, schema)
+    return Unparsed(problem) if problem else pruned
+
+
+def _without_unknown(value: JsonValue, schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonValue:
+    """Leave out keys that a closed object of the schema does not name; follows `properties`, `items` and `$ref`."""
+    schema = _resolved(schema, root)
+    if isinstance(value, dict):
+        known = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {}))
+        closed = schema.get("additionalProperties") is False
+        return {
+            key: _without_unknown(part, known.get(key, {}), root)
+            for key, part in value.items()
+            if key in known or not closed
+        }
+    if isinstance(value, list) and isinstance(schema.get("items"), dict):
+        return [_without_unknown(part, schema["items"], root) for part in value]
+    return value
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        return cast("Mapping[str, Any]", root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {}))
+    return schema
+
+
+def _schema_problem(value: JsonObject, schema: Mapping[str, JsonValue]) -> str | None:
+    """Say in one sentence where `value` breaks the schema, without quoting its texts; None when it is valid."""
+    from jsonschema import Draft202012Validator, exceptions
+
+    errors = Draft202012Validator(schema).iter_errors(value)  # pyright: ignore[reportUnknownMemberType]
+    error = cast("Any", exceptions).best_match(errors)
+    if error is None:
+        return None
+    limit = json.dumps(error.validator_value, default=str)[:200]
+    return f"At {_path(tuple(error.absolute_path))}: it must fulfil {error.validator}: {limit}."
+
+
+def _path(location: tuple[str | int, ...]) -> str:
+    shown = ".".join(str(part)[:50] for part in location[:8])
+    return f"`{shown}`" if shown else "the top level"
