@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -133,7 +132,7 @@ class OpenAIEmbedder:
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
             raise _Retry(type(error).__name__) from None
-        except (openai.APIError, json.JSONDecodeError, UnicodeDecodeError, ValueError) as error:
+        except (openai.APIError, ValueError, RecursionError) as error:
             raise ModelAnswerInvalid(
                 f"{self._options.model} answered with something that is not embeddings "
                 f"({type(error).__name__}): check embedding.base_url."
