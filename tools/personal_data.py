@@ -88,7 +88,8 @@ def is_iban(text: str) -> bool:
 
 def _emails(text: str) -> Iterator[Span]:
     for match in _EMAIL.finditer(text):
-        if match[3].lower() not in _NO_DOMAIN and match[1].lower() not in _NO_PERSON:
+        in_address = "://" in text[max(0, match.start() - 100) : match.start()].rpartition(" ")[2]
+        if not in_address and match[3].lower() not in _NO_DOMAIN and match[1].lower() not in _NO_PERSON:
             yield Span(*match.span(), "[email]")
 
 

@@ -103,7 +103,7 @@ _FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 
 def generalize(text: str) -> str:
-    """Replace what holds for one machine or day only by `<path>`, `<url>`, `<host>`, `<user>`, `<id>`, `<time>`, `<line>`.
+    """Replace what holds for one machine or day by `<path>`, `<url>`, `<host>`, `<user>`, `<id>` ….
 
     Relative paths, commands, versions, file names and the paths of the system stay: they carry the strategy. Of a
     path in somebody's folders the file name stays. Give it redacted text; linear, and doing it twice changes nothing.

@@ -28,7 +28,9 @@ def _prefixed(kind: str, *shapes: str) -> list[SecretRule]:
     made: list[SecretRule] = []
     for shape in shapes:
         prefix, _, rest = shape.partition("|")
-        made.append(SecretRule(kind, (prefix,), re.compile(_START + re.escape(prefix) + rest + _END)))
+        literal = re.escape(prefix)
+        # A pattern that begins with its literal is searched for many times faster than one that looks behind first.
+        made.append(SecretRule(kind, (prefix,), re.compile(rf"{literal}(?<![A-Za-z0-9_-]{literal}){rest}{_END}")))
     return made
 
 

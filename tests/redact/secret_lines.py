@@ -1,0 +1,212 @@
+"""Lines with secrets, made at run time from a seed: nothing here has the shape of a secret as it stands."""
+
+import base64
+import random
+import string
+from collections.abc import Callable, Iterator
+
+HEX = "0123456789abcdef"
+LOWER = string.ascii_lowercase + string.digits
+WORD = string.ascii_letters + string.digits
+URL = WORD + "-_"
+BASE32 = string.ascii_uppercase + "234567"
+
+Make = Callable[[random.Random], str]
+
+
+def run(alphabet: str, length: int) -> Make:
+    """Make random strings of one alphabet that hold a digit, a capital and a small letter where it has them."""
+    kinds = [[each for each in alphabet if each in kind] for kind in (string.digits, string.ascii_letters)]
+
+    def make(random_: random.Random) -> str:
+        letters = [random_.choice(alphabet) for _ in range(length)]
+        for place, kind in enumerate(kinds):
+            if kind:
+                letters[1 + place] = random_.choice(kind)
+        letters[0] = letters[-1] = random_.choice([each for each in alphabet if each.isalnum()])
+        return "".join(letters)
+
+    return make
+
+
+def join(*parts: str | Make) -> Make:
+    """Make strings of fixed and random parts."""
+    return lambda random_: "".join(each if isinstance(each, str) else each(random_) for each in parts)
+
+
+def uuid(random_: random.Random) -> str:
+    """Make a UUID."""
+    return "-".join(run(HEX, length)(random_) for length in (8, 4, 4, 4, 12))
+
+
+def jwt(random_: random.Random) -> str:
+    """Make a JSON web token with a header that says so."""
+    header = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').decode().rstrip("=")
+    body = base64.urlsafe_b64encode(f'{{"sub":"{random_.randint(1, 10**9)}"}}'.encode()).decode().rstrip("=")
+    return f"{header}.{body}.{run(URL, 43)(random_)}"
+
+
+VENDORS: dict[str, Make] = {
+    "github classic": join("gh", "p_", run(WORD, 36)),
+    "github oauth": join("gh", "o_", run(WORD, 36)),
+    "github app": join("gh", "s_", run(WORD, 36)),
+    "github fine": join("github", "_pat_", run(WORD, 22), "_", run(WORD, 59)),
+    "gitlab": join("gl", "pat-", run(URL, 20)),
+    "gitlab runner": join("gl", "rt-", run(URL, 20)),
+    "gitlab deploy": join("gl", "dt-", run(URL, 20)),
+    "bitbucket": join("AT", "BB", run(WORD, 32)),
+    "atlassian": join("ATA", "TT3", run(URL, 180)),
+    "npm": join("np", "m_", run(WORD, 36)),
+    "pypi": join("pyp", "i-AgEIcHlwaS5vcmc", run(URL, 120)),
+    "rubygems": join("ruby", "gems_", run(HEX, 48)),
+    "crates": join("ci", "o", run(WORD, 32)),
+    "nuget": join("oy", "2", run(LOWER, 43)),
+    "clojars": join("CLOJ", "ARS_", run(LOWER, 60)),
+    "docker": join("dckr", "_pat_", run(URL, 27)),
+    "sourcegraph": join("sg", "p_", run(HEX, 40)),
+    "artifactory": join("AK", "Cp", run(WORD, 69)),
+    "circleci": join("CCI", "PAT_", run(WORD, 22), "_", run(HEX, 40)),
+    "buildkite": join("bk", "ua_", run(HEX, 40)),
+    "sonar": join("sq", "u_", run(HEX, 40)),
+    "postman": join("PM", "AK-", run(HEX, 24), "-", run(HEX, 34)),
+    "aws id": join("AK", "IA", run(BASE32, 16)),
+    "aws session id": join("AS", "IA", run(BASE32, 16)),
+    "aws mws": join("amzn", ".mws.", uuid),
+    "google": join("AI", "za", run(URL, 35)),
+    "google oauth secret": join("GOC", "SPX-", run(URL, 28)),
+    "google oauth": join("ya", "29.", run(URL, 120)),
+    "azure client": join(run(WORD, 3), "8", "Q~", run(WORD, 34)),
+    "azure devops": join(run(WORD, 76), "AZ", "DO", run(WORD, 4)),
+    "alibaba": join("LT", "AI", run(WORD, 20)),
+    "tencent": join("AK", "ID", run(WORD, 32)),
+    "yandex": join("AQ", "VN", run(URL, 36)),
+    "digitalocean": join("dop", "_v1_", run(HEX, 64)),
+    "heroku": join("HRKU", "-AA", run(WORD, 58)),
+    "fly": join("fo", "1_", run(URL, 43)),
+    "netlify": join("nf", "p_", run(WORD, 40)),
+    "render": join("rn", "d_", run(WORD, 32)),
+    "cloudflare": join("v1", ".0-", run(HEX, 24), "-", run(HEX, 146)),
+    "pulumi": join("pu", "l-", run(HEX, 40)),
+    "terraform": join(run(WORD, 14), ".atlas", "v1.", run(WORD, 67)),
+    "vault": join("hv", "s.", run(URL, 90)),
+    "doppler": join("dp", ".pt.", run(WORD, 43)),
+    "infracost": join("ic", "o-", run(WORD, 32)),
+    "prefect": join("pn", "u_", run(LOWER, 36)),
+    "openshift": join("sha", "256~", run(URL, 43)),
+    "tailscale": join("ts", "key-auth-", run(WORD, 16), "-", run(WORD, 32)),
+    "age": join("AGE-SECRET", "-KEY-1", run("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)),
+    "anthropic": join("sk-", "ant-api03-", run(URL, 93), "AA"),
+    "openai project": join("sk-", "proj-", run(URL, 60), "T3Blbk", "FJ", run(URL, 60)),
+    "openai": join("sk-", run(WORD, 20), "T3Blbk", "FJ", run(WORD, 20)),
+    "openrouter": join("sk-", "or-v1-", run(HEX, 64)),
+    "langsmith": join("lsv2", "_pt_", run(HEX, 32), "_", run(HEX, 10)),
+    "deepseek": join("sk-", run(HEX, 32)),
+    "elevenlabs": join("sk", "_", run(HEX, 48)),
+    "huggingface": join("h", "f_", run(WORD, 34)),
+    "replicate": join("r", "8_", run(WORD, 37)),
+    "groq": join("gs", "k_", run(WORD, 52)),
+    "perplexity": join("ppl", "x-", run(WORD, 48)),
+    "xai": join("xa", "i-", run(WORD, 80)),
+    "pinecone": join("pc", "sk_", run(WORD, 68)),
+    "nvidia": join("nv", "api-", run(URL, 64)),
+    "tavily": join("tv", "ly-", run(WORD, 32)),
+    "firecrawl": join("fc", "-", run(HEX, 32)),
+    "databricks": join("da", "pi", run(HEX, 32)),
+    "stripe live": join("sk", "_live_", run(WORD, 24)),
+    "stripe restricted": join("rk", "_test_", run(WORD, 99)),
+    "stripe webhook": join("wh", "sec_", run(WORD, 32)),
+    "square": join("sq0", "atp-", run(URL, 22)),
+    "paypal": join("access", "_token$production$", run(LOWER, 16), "$", run(HEX, 32)),
+    "shopify": join("shp", "at_", run(HEX, 32)),
+    "plaid": join("access", "-sandbox-", uuid),
+    "easypost": join("EZ", "AK", run(WORD, 54)),
+    "shippo": join("shippo", "_live_", run(HEX, 40)),
+    "duffel": join("duffel", "_live_", run(URL, 43)),
+    "slack bot": join("xo", "xb-", run(string.digits, 12), "-", run(string.digits, 12), "-", run(WORD, 24)),
+    "slack app": join("xa", "pp-1-A", run(BASE32, 10), "-", run(string.digits, 13), "-", run(HEX, 64)),
+    "slack webhook": join(
+        "https://hooks.slack", ".com/services/T", run(BASE32, 9), "/B", run(BASE32, 9), "/", run(WORD, 24)
+    ),
+    "discord webhook": join("https://discord", ".com/api/webhooks/", run(string.digits, 18), "/", run(URL, 68)),
+    "discord bot": join("M", run(WORD, 25), ".", run(URL, 6), ".", run(URL, 38)),
+    "telegram": join(run(string.digits, 10), ":A", "A", run(URL, 33)),
+    "twilio": join("S", "K", run(HEX, 32)),
+    "sendgrid": join("S", "G.", run(URL, 22), ".", run(URL, 43)),
+    "mailgun": join("ke", "y-", run(HEX, 32)),
+    "mailchimp": join(run(HEX, 32), "-u", "s14"),
+    "brevo": join("xkey", "sib-", run(HEX, 64), "-", run(WORD, 16)),
+    "resend": join("r", "e_", run(WORD, 8), "_", run(WORD, 24)),
+    "planetscale": join("pscale", "_tkn_", run(WORD, 43)),
+    "supabase": join("sb", "p_", run(HEX, 40)),
+    "new relic": join("NR", "AK-", run(BASE32, 27)),
+    "grafana": join("gl", "sa_", run(WORD, 32), "_", run(HEX, 8)),
+    "sentry": join("sntr", "yu_", run(HEX, 64)),
+    "dynatrace": join("dt0", "c01.", run(BASE32, 24), ".", run(BASE32, 64)),
+    "posthog": join("ph", "x_", run(WORD, 43)),
+    "linear": join("lin", "_api_", run(WORD, 40)),
+    "notion": join("nt", "n_", run(WORD, 46)),
+    "airtable": join("pa", "t", run(WORD, 14), ".", run(HEX, 64)),
+    "figma": join("fig", "d_", run(URL, 40)),
+    "hubspot": join("pat", "-na1-", uuid),
+    "contentful": join("CF", "PAT-", run(URL, 43)),
+    "typeform": join("tf", "p_", run(URL, 59)),
+    "launchdarkly": join("sd", "k-", uuid),
+    "readme": join("rd", "me_", run(LOWER, 70)),
+    "frameio": join("fio", "-u-", run(URL, 64)),
+    "adafruit": join("ai", "o_", run(WORD, 28)),
+    "mapbox": join("sk.", "eyJ", run(WORD, 80), ".", run(URL, 22)),
+    "jwt": jwt,
+}
+
+CONTEXTS: dict[str, Make] = {
+    "password in settings": join("pass", "word = ", run(WORD, 12)),
+    "password in yaml": join("db_pass", "word: ", run(WORD, 10)),
+    "password in json": join('{"pass', 'word": "', run(WORD, 11), '"}'),
+    "password on the command line": join("psql --pass", "word ", run(WORD, 12)),
+    "password of mysql": join("mysql -u root -", "p", run(WORD, 12), " shop"),
+    "password of curl": join("curl -u admin", ":", run(WORD, 12), " https://host/x"),
+    "password in an address": join("postgres://app", ":", run(WORD, 14), "@db:5432/app"),
+    "password of redis": join("redis://", ":", run(WORD, 20), "@cache:6379/0"),
+    "password in the environment": join("PGPASS", "WORD=", run(WORD, 10), " psql"),
+    "api key in the environment": join("export MY_API_", "KEY=", run(WORD, 32)),
+    "api key header": join("x-api-", "key: ", run(WORD, 32)),
+    "api key in code": join("api_", 'key="', run(URL, 28), '"'),
+    "client secret": join("client_", "secret: ", run(URL, 40)),
+    "aws secret": join("aws_secret_access_", "key = ", run(WORD + "+/", 40)),
+    "account key": join("AccountName=x;Account", "Key=", run(WORD + "+/", 86), "==;Endpoint=y"),
+    "query parameter": join("GET /x?access_", "token=", run(WORD, 30), "&page=2"),
+    "bearer": join("Authorization: Bea", "rer ", run(URL, 40)),
+    "basic": join("Authorization: Ba", "sic ", run(WORD, 28), "=="),
+    "bearer alone": join("curl -H 'Bea", "rer ", run(URL, 40), "'"),
+    "cookie": join("Cookie: sess", "ionid=", run(LOWER, 32), "; theme=dark"),
+    "npmrc": join("//registry.example/:_auth", "Token=", run(WORD, 36)),
+    "docker auth": join('"au', 'th": "', run(WORD, 40), '"'),
+    "netrc": join("machine h login me pass", "word ", run(WORD, 14)),
+    "secret key": join("SECRET_", "KEY = '", run(WORD + "!@#%^*", 50), "'"),
+}
+
+FRAMES = ("{}", "export X={}", "the value is '{}'.", '  "key": "{}",')
+
+
+def vendor_lines(seed: int) -> Iterator[tuple[str, str, str]]:
+    """Yield (kind, secret, line): each vendor's format in two surroundings."""
+    random_ = random.Random(seed)
+    for number, (kind, make) in enumerate(VENDORS.items()):
+        for frame in (FRAMES[number % 4], FRAMES[(number + 1) % 4]):
+            secret = make(random_)
+            yield kind, secret, frame.format(secret)
+
+
+def context_lines(seed: int, times: int) -> Iterator[tuple[str, str]]:
+    """Yield (kind, line)."""
+    random_ = random.Random(seed)
+    for _ in range(times):
+        for kind, make in CONTEXTS.items():
+            yield kind, make(random_)
+
+
+def pem(random_: random.Random, lines: int = 12) -> str:
+    """Make a private key's frame with a random body."""
+    body = "\n".join(run(WORD + "+/", 64)(random_) for _ in range(lines))
+    name = "RSA PRIVATE" + " KEY"
+    return f"-----BEGIN {name}-----\n{body}\n-----END {name}-----"

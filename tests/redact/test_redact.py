@@ -1,0 +1,232 @@
+"""Secrets and personal data go, what only looks like them stays."""
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from harmless_lines import FIXED, random_lines
+from secret_lines import VENDORS, WORD, context_lines, pem, run, vendor_lines
+
+from swarm_memory.tools.personal_data import is_card_number, is_iban
+from swarm_memory.tools.redact import generalize, redact
+from swarm_memory.tools.secret_rules import SECRET_RULES
+
+SEED = 20_240
+
+
+def card(prefix: str, length: int, random_: random.Random) -> str:
+    """Make a card number whose last digit is right."""
+    stem = prefix + "".join(random_.choice("0123456789") for _ in range(length - 1 - len(prefix)))
+    return next(stem + last for last in "0123456789" if is_card_number(stem + last))
+
+
+def iban(country: str, length: int, random_: random.Random) -> str:
+    """Make an account number whose check digits are right."""
+    body = "".join(random_.choice("0123456789") for _ in range(length - 4))
+    return next(each for each in (f"{country}{check:02d}{body}" for check in range(98, 1, -1)) if is_iban(each))
+
+
+def test_the_table_knows_the_formats_of_more_than_a_hundred_kinds() -> None:
+    assert len({rule.kind for rule in SECRET_RULES}) >= 100
+
+
+@pytest.mark.parametrize("kind", sorted(VENDORS))
+def test_the_secret_of_a_vendor_is_masked_wherever_it_stands(kind: str) -> None:
+    leaked = [line for each, secret, line in vendor_lines(SEED) if each == kind and secret[-12:] in redact(line).text]
+    assert not leaked
+
+
+def test_secrets_are_known_by_what_stands_around_them() -> None:
+    lines = list(context_lines(SEED, times=5))
+    missed = {kind for kind, line in lines if not redact(line).counts}
+    assert len(lines) >= 100
+    assert not missed
+
+
+def test_a_mark_names_the_kind_and_is_counted() -> None:
+    secret = VENDORS["github classic"](random.Random(1))
+    redacted = redact(f"a {secret} b {secret}")
+    assert redacted.text == "a [secret:github-token] b [secret:github-token]"
+    assert redacted.counts == {"[secret:github-token]": 2}
+
+
+def test_at_most_one_harmless_line_in_a_hundred_is_touched() -> None:
+    lines = [*FIXED, *random_lines(SEED, times=20)]
+    touched = [line for line in lines if redact(line).counts]
+    assert len(lines) >= 400
+    assert len(touched) <= len(lines) // 100, touched
+
+
+def test_redacting_twice_changes_nothing() -> None:
+    lines = [line for _, _, line in vendor_lines(3)] + [line for _, line in context_lines(3, times=2)]
+    once = [redact(line).text for line in lines]
+    assert [redact(line).text for line in once] == once
+
+
+def test_a_private_key_goes_with_its_frame() -> None:
+    random_ = random.Random(SEED)
+    redacted = redact(f"before\n{pem(random_)}\nbetween\n{pem(random_)}\nafter")
+    assert redacted.text == "before\n[secret:private-key]\nbetween\n[secret:private-key]\nafter"
+
+
+def test_a_private_key_in_one_line_of_json_goes_too() -> None:
+    escaped = pem(random.Random(SEED)).replace("\n", "\\n")
+    assert redact(f'{{"private_key": "{escaped}\\n", "id": 7}}').text.startswith(
+        '{"private_key": "[secret:private-key]'
+    )
+
+
+def test_a_private_key_that_was_cut_off_goes_as_far_as_it_reaches() -> None:
+    cut = pem(random.Random(SEED)).partition("-----END")[0]
+    assert redact(cut).text.strip() == "[secret:private-key]"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mail ada.l+x@mail.acme.org now", "mail [email] now"),
+        ("mailto:ada@acme.org", "mailto:[email]"),
+        ("author=ada@acme.org", "author=[email]"),
+        ("call +49 170 1234567", "call [phone]"),
+        ("tel:+14155550123", "tel:[phone]"),
+        ("(415) 555-0123", "[phone]"),
+    ],
+)
+def test_personal_data_is_masked(line: str, expected: str) -> None:
+    assert redact(line).text == expected
+
+
+@pytest.mark.parametrize(
+    ("prefix", "length"), [("4", 16), ("51", 16), ("2221", 16), ("34", 15), ("6011", 16), ("36", 14)]
+)
+def test_a_card_number_is_masked_and_one_with_a_wrong_digit_is_not(prefix: str, length: int) -> None:
+    number = card(prefix, length, random.Random(SEED))
+    wrong = number[:-1] + str((int(number[-1]) + 1) % 10)
+    grouped = " ".join(number[start : start + 4] for start in range(0, length, 4))
+    assert redact(f"card {number}.").text == "card [card]."
+    assert redact(f"card {grouped} ok").text == "card [card] ok"
+    assert redact(f"card {wrong}").counts == {}
+
+
+@pytest.mark.parametrize(("country", "length"), [("DE", 22), ("FR", 27), ("GB", 22), ("NO", 15), ("MT", 31)])
+def test_an_account_number_is_masked_and_one_with_a_wrong_digit_is_not(country: str, length: int) -> None:
+    number = (
+        iban(country, length, random.Random(SEED)) if country != "GB" else "GB" + iban("GB", 22, random.Random(1))[2:]
+    )
+    wrong = number[:-1] + str((int(number[-1]) + 1) % 10)
+    assert redact(f"to {number}").text == "to [iban]"
+    assert "[iban]" not in redact(f"to {wrong}").counts
+
+
+def test_personal_data_stays_where_it_may_and_secrets_go_all_the_same() -> None:
+    secret = VENDORS["npm"](random.Random(2))
+    assert redact(f"ada@acme.org {secret}", pii=False).text == "ada@acme.org [secret:npm-token]"
+
+
+def test_overlapping_findings_leave_nothing_of_the_secret() -> None:
+    secret = VENDORS["github classic"](random.Random(4))
+    assert redact(f"https://x:{secret}@host.example/a").text == "https://x:[secret:github-token]@host.example/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cd /home/alice/proj && pytest -x tests/", "cd <path> && pytest -x tests/"),
+        ('File "/Users/bob/git/x/src/a.py", line 42, in f', 'File "<path>/a.py", line <line>, in f'),
+        (r"open C:\Users\bob\x\a.py:12", "open <path>/a.py:<line>"),
+        ("see https://build.acme.io/x?y=1 now", "see <url> now"),
+        ("commit 3f2a9bc1d on 2024-05-15T12:00:00Z", "commit <id> on <time>"),
+        ("id 550e8400-e29b-41d4-a716-446655440000", "id <id>"),
+        ("ssh bob@build7.corp.internal", "ssh <user>@<host>"),
+        ("ping 10.0.0.17:8080", "ping <host>"),
+        ("src/a.py:12:4: error", "src/a.py:<line>: error"),
+        ("job 8412345678 failed", "job <id> failed"),
+        ("~/work/run.sh", "<path>/run.sh"),
+    ],
+)
+def test_what_holds_for_one_machine_only_becomes_a_placeholder(text: str, expected: str) -> None:
+    assert generalize(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "scripts/test.sh",
+        "pytest -x tests/test_a.py::test_b",
+        "/usr/bin/python3 -m pip install numpy==1.26.4",
+        "curl localhost:3000/api/v1/users",
+        "POST /api/v1/users 404",
+        "npm ERR! code E404",
+        "git clone git@github.com:acme/x.git",
+        "and/or, TCP/IP, 1/2, s/foo/bar/",
+        "./run.sh ../a/b > /dev/null 2>&1",
+        "add a default face to decade-old feeds",
+        "use [secret:github-token] of [email]",
+        "exit code 137 after 30 s",
+    ],
+)
+def test_commands_and_relative_paths_keep_their_meaning(text: str) -> None:
+    assert generalize(text) == text
+
+
+def test_making_a_text_general_twice_changes_nothing() -> None:
+    texts = [
+        *FIXED,
+        *random_lines(SEED, times=5),
+        "/home/a/b.py:3:1",
+        "~/x/y.py",
+        r"\\host\share\a.txt",
+        "a@b.internal:22",
+    ]
+    once = [generalize(text) for text in texts]
+    assert [generalize(text) for text in once] == once
+
+
+SHAPES = {
+    "one letter": "a",
+    "begin of a key": "-----BEGIN RSA PRIVATE KEY-----",
+    "begin and body of a key": "-----BEGIN PRIVATE KEY-----\nAAAA\n",
+    "assignments": "password=",
+    "names": "api_key_token_secret_",
+    "token headers": "eyJ.eyJaaaaaaaa.",
+    "user info": "://a:",
+    "mail": "a@b.",
+    "at signs": "a@",
+    "digits": "4",
+    "digits with spaces": "4 ",
+    "account numbers": "DE12 ABCD ",
+    "command lines": "curl -u ",
+    "headers": "authorization: bearer ",
+    "spaces": " ",
+    "quotes": '="',
+    "slashes": "/a",
+    "back slashes": "a\\",
+    "marks": "[secret:",
+    "prefixes": "ghp_xoxb-sk-",
+}
+
+
+def seconds(work: Callable[[str], object], text: str) -> float:
+    """Return the shorter of two runs."""
+    times: list[float] = []
+    for _ in range(2):
+        start = time.perf_counter()
+        work(text)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("work", [redact, generalize])
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_time_grows_with_the_length_and_not_with_its_square(shape: str, work: Callable[[str], object]) -> None:
+    unit = SHAPES[shape]
+    small, large = (seconds(work, unit * (size // len(unit))) for size in (1 << 16, 1 << 20))
+    assert large < 0.25 or large / small < 16**1.35
+
+
+def test_a_long_random_text_is_not_touched() -> None:
+    text = " ".join(run(WORD, 9)(random.Random(place)) for place in range(2000))
+    assert redact(text).counts == {}
