@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from swarm_memory.schema.errors import InputError, StorageError
-from swarm_memory.server.host_transcript import checked_transcript
-from swarm_memory.server.spool import FOLDER as SPOOL
-from swarm_memory.server.spool import spool_event
+from swarm_memory.server.hook_files import checked_transcript, log_line, spool_event
 from swarm_memory.server.storage.lean import open_lean
 from swarm_memory.server.storage.location import Location, locate
 
@@ -25,7 +23,6 @@ TIME_LIMIT_S = 1.3
 """Claude Code gives all SessionEnd hooks together 1.5 s."""
 
 MAX_EVENT_BYTES = 1_000_000
-MAX_LOG_BYTES = 1_000_000
 DEFAULT_BRIEFING_ITEMS = 5
 WORKER = ("-I", "-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
@@ -48,17 +45,19 @@ def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
 
     When the database is busy the event goes into a file that the worker takes in.
     """
-    transcript = checked_transcript(str(event.get("transcript_path") or ""), place.root)
-    session_id = str(event.get("session_id") or "")
+    named, session_id = str(event.get("transcript_path") or ""), str(event.get("session_id") or "")
     if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
         raise InputError(f"not a session's id: {session_id[:40]!r}")
-    told = {"hook_event_name": "SessionEnd", "session_id": session_id, "transcript_path": str(transcript)}
+    if not os.path.lexists(named):
+        return {}  # a session without a prompt leaves no transcript
+    transcript = checked_transcript(named, place.root)
+    told = {"hook_event_name": "SessionEnd", "session_id": session_id, "transcript_path": transcript}
     try:
         with open_lean(place, LOCK_WAIT_S) as bank:
-            bank.end_session(session_id, str(transcript))
+            bank.end_session(session_id, transcript)
     except StorageError as error:
-        spool_event(place.folder / SPOOL, told)
-        log_line(place, f"SessionEnd waits for the next worker: {error}")
+        spool_event(str(place.folder), told)
+        log_line(str(place.folder), f"SessionEnd waits for the next worker: {error}")
     start_worker(place.root)
     return {}
 
@@ -81,22 +80,6 @@ def start_worker(root: Path) -> None:
 
         nothing = subprocess.DEVNULL
         subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603
-
-
-def log_line(place: Location, text: str) -> None:
-    """Add one line to the log beside the database; a log that has grown large is put aside once."""
-    path = place.folder / "log"
-    if path.is_symlink() or not place.folder.is_dir():
-        return
-    if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
-        path.replace(path.with_name("log.1"))
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-    with open(path, "a", encoding="utf-8", errors="replace", opener=_private) as file:
-        file.write(f"{stamp} hooks {' '.join(text.split())[:1000]}\n")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 def _read_event() -> dict[str, Any]:
@@ -138,7 +121,7 @@ def _complain(place: Location | None, arguments: list[str], error: Exception) ->
     text = f"{' '.join(arguments[:1])}: {type(error).__name__}: {error}"
     try:
         if place is not None:
-            log_line(place, text)
+            log_line(str(place.folder), text)
     except OSError:
         sys.stderr.write(f"swarm-memory: {text}\n")
 

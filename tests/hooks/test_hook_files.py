@@ -1,11 +1,11 @@
-"""Which transcripts a hook may name."""
+"""Which transcripts a hook may name, and how faults are written down."""
 
 from pathlib import Path
 
 import pytest
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.host_transcript import checked_transcript, host_folder
+from swarm_memory.server.hook_files import MAX_LOG_BYTES, checked_transcript, host_folder, log_line
 
 
 @pytest.fixture
@@ -17,18 +17,18 @@ def transcript(home: Path) -> Path:
 
 
 def test_a_transcript_of_the_host_is_taken(transcript: Path) -> None:
-    assert checked_transcript(str(transcript)) == transcript.resolve()
+    assert checked_transcript(str(transcript)) == str(transcript.resolve())
 
 
 def test_the_hosts_folder_follows_its_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
-    assert host_folder() == tmp_path / "projects"
+    assert host_folder() == str(tmp_path / "projects")
 
 
 def test_a_transcript_in_the_project_is_taken_only_where_the_project_is_given(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.touch()
-    assert checked_transcript(str(path), tmp_path) == path.resolve()
+    assert checked_transcript(str(path), tmp_path) == str(path.resolve())
     with pytest.raises(InputError, match="must lie in"):
         checked_transcript(str(path))
 
@@ -65,3 +65,28 @@ def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name
     (transcript.parent / "folder.jsonl").mkdir()
     with pytest.raises(InputError, match=complaint):
         checked_transcript(name.replace("{folder}", str(transcript.parent)))
+
+
+def test_the_log_is_private_and_each_fault_one_line(tmp_path: Path) -> None:
+    log_line(str(tmp_path), "first\nfault")
+    log_line(str(tmp_path), "second \ud800 fault")
+    log = tmp_path / "log"
+    assert [line.partition(" hooks ")[2] for line in log.read_text(encoding="utf-8").splitlines()] == [
+        "first fault",
+        "second ? fault",
+    ]
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_that_has_grown_is_put_aside(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"x" * MAX_LOG_BYTES)
+    log_line(str(tmp_path), "one more")
+    assert not (tmp_path / "log").exists()
+    assert (tmp_path / "log.1").read_bytes().endswith(b"one more\n")
+
+
+def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="log"):
+        log_line(str(tmp_path), "fault")
+    assert not (tmp_path / "elsewhere").exists()

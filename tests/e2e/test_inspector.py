@@ -1,0 +1,72 @@
+"""The MCP Inspector's command line and `claude mcp list`, as outside judges of our server."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
+
+from swarm_memory.server.install import SERVER_NAME, plan_install, plan_uninstall, server_entry
+from swarm_memory.server.json_file import apply
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(not (INSPECTOR.exists() and CLAUDE.exists()), reason=INSTALL_HINT),
+]
+
+
+def inspect(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Let the Inspector call our server, as `install` writes it, for a project."""
+    entry = server_entry(sys.executable)
+    server = ["-e", f"CLAUDE_PROJECT_DIR={project}", entry["command"], *entry["args"]]
+    command = [str(INSPECTOR), "--cli", *server, *arguments]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+
+
+def test_every_tool_passes_the_strict_list(tmp_path: Path) -> None:
+    done = inspect(tmp_path, "--method", "tools/list", "--strict")
+    assert done.returncode == 0, done.stderr
+    names = {tool["name"] for tool in json.loads(done.stdout)["tools"]}
+    assert {"retrieve_memories", "learn_from_trajectory", "handle_hook"} <= names
+
+
+def test_the_inspector_retrieves_from_an_empty_bank(tmp_path: Path) -> None:
+    call = ("--method", "tools/call", "--tool-name", "retrieve_memories", "--tool-arg", "query=fix the failing tests")
+    done = inspect(tmp_path, *call, "--format", "json", "-q")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["result"]
+    assert not result.get("isError")
+    assert result["structuredContent"]["memories"] == []
+    assert result["structuredContent"]["reason"]
+
+
+def test_claude_code_connects_to_the_server_of_the_user_scope_until_it_is_uninstalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude = ClaudeCode(tmp_path / "home", tmp_path / "project", "http://127.0.0.1:9")
+    for folder in (claude.home, claude.project):
+        folder.mkdir()
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.config))
+    apply(plan_install("user", claude.project))
+    assert f"{SERVER_NAME}:" in (listed := mcp_list(claude))
+    assert "Connected" in listed
+    apply(plan_uninstall("user", claude.project))
+    assert f"{SERVER_NAME}:" not in mcp_list(claude)
+
+
+def mcp_list(claude: ClaudeCode) -> str:
+    """Return what `claude mcp list` says of the servers' health."""
+    done = subprocess.run(
+        [str(claude.binary), "mcp", "list"],
+        cwd=claude.project,
+        env=claude.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.stdout + done.stderr

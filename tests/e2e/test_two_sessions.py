@@ -1,0 +1,127 @@
+"""What one session of the real Claude Code learned comes back in the next, with everything as `install` writes it."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
+from messages_api import MessagesApi, Say, Turn, bash
+from record_demo import SCRIPT, TASK, write_project
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.enable_socket,
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
+    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
+]
+
+SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
+NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
+NEXT_SCRIPT: list[Turn] = [bash(f"{SETUP} && python -m pytest -q", "As noted before."), Say("2 tests pass.")]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A project with a git repository, our server and our hooks."""
+    project = tmp_path / "shop"
+    write_project(project)
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    swarm_memory(project, "install", "--project")
+    return project
+
+
+def swarm_memory(project: Path, *arguments: str) -> str:
+    """Run our command line on the project and return what it printed."""
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--project", str(project), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_session(project: Path, home: Path, script: list[Turn], *prompts: str) -> tuple[MessagesApi, ClaudeCode]:
+    """Run a headless session (later prompts resume it) and wait until its last process has ended."""
+    home.mkdir(exist_ok=True)
+    with MessagesApi(script) as api:
+        claude = ClaudeCode(home, project, api.url)
+        for number, prompt in enumerate(prompts):
+            run = claude.run(prompt, *(["--continue"] if number else []))
+            assert run.code == 0, run.stderr + run.stdout
+            wait_for_processes(project)
+    return api, claude
+
+
+def wait_for_processes(project: Path, limit_s: float = 60.0) -> None:
+    """Wait until no process works in the project any more: the server and the worker end by themselves."""
+    deadline = time.monotonic() + limit_s
+    while left := list(processes_in(project)):
+        assert time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.05)
+
+
+def processes_in(project: Path) -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(project) and int(process.name) != os.getpid():
+                yield (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+
+
+def rows(project: Path, query: str) -> list[Any]:
+    """Read from the database; no other process has it open any more."""
+    connection = sqlite3.connect(f"file:{project}/.swarm/memory.db?mode=ro", uri=True)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def reset(project: Path) -> None:
+    """Make the project as a fresh checkout is."""
+    (project / "config" / "test.toml").unlink()
+    for database in project.glob("*.db"):
+        database.unlink()
+
+
+def test_what_one_session_learned_is_in_the_prompt_of_the_next(shop: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first, _ = run_session(shop, home, SCRIPT, TASK)
+    assert "<swarm-memory-notes>" not in first.text_of(0)
+    assert len(first.requests) == len(SCRIPT)
+    reset(shop)
+    second, _ = run_session(shop, home, NEXT_SCRIPT, NEXT_TASK)
+    briefing, _, notes = second.text_of(0).partition(NEXT_TASK)
+    told = second.text_of(0)
+    assert "<swarm-memory-notes>" in told
+    assert SETUP in told
+    assert (briefing + notes).count("UserPromptSubmit hook additional context") == 1
+    assert (shop / "config" / "test.toml").exists()
+
+
+def test_each_tool_call_is_one_row_and_each_job_is_done_once(shop: Path, tmp_path: Path) -> None:
+    run_session(shop, tmp_path / "home", SCRIPT, TASK)
+    calls = rows(shop, "SELECT tool_name, success FROM tool_calls ORDER BY created_at")
+    assert [name for name, _ in calls] == ["Bash"] * 6
+    assert [bool(success) for _, success in calls] == [False, False, False, True, True, True]
+    jobs = json.loads(swarm_memory(shop, "jobs", "list", "--all", "--json"))
+    assert {job["status"] for job in jobs} == {"completed"}
+    assert all(job["attempts"] == 1 for job in jobs)
+    assert len(json.loads(swarm_memory(shop, "memories", "list", "--json"))["memories"]) == 1
+
+
+def test_a_continued_task_is_one_task(shop: Path, tmp_path: Path) -> None:
+    script = [*SCRIPT, bash("python -m pytest -q"), Say("Still 2 passed.")]
+    run_session(shop, tmp_path / "home", script, TASK, "now run the tests again")
+    tasks = {task for (task,) in rows(shop, "SELECT DISTINCT task_id FROM tool_calls")}
+    assert len(tasks) == 1
+    assert next(iter(tasks)).endswith(":1")
+    assert rows(shop, "SELECT count(*) FROM tool_calls") == [(7,)]
