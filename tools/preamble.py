@@ -35,7 +35,7 @@ _URL = re.compile(
 )
 _MARKS = "path|url|host|id|time|line|user"
 _TAG = re.compile(
-    rf"[<\uff1c\ufe64](?!(?:{_MARKS})>)(?=\s*[/!?|]|[^\W\d]|\s+[\w-]+\s*>)|&(?:lt|LT|#0*60|#[xX]0*3[cC]);?"
+    rf"[<\uff1c\ufe64](?!(?:{_MARKS})>)(?=[\s<]{{0,4}}[/!?|]|<{{0,4}}[^\W\d]|\s+[\w-]+\s*>)|&(?:lt|LT|#0*60|#[xX]0*3[cC]);?"
 )
 """What could begin a tag; the marks that redaction leaves are none."""
 

@@ -38,9 +38,8 @@ def convex_fusion(
     best_keyword = max((keyword for keyword in keywords if keyword is not None), default=0.0)
     if best_keyword <= 0.0:
         vector_weight, best_keyword = 1.0, 1.0
-    keyword_share = (1.0 - vector_weight) / best_keyword
     return [
-        vector_weight * cosine + keyword_share * max(0.0, keyword or 0.0)
+        vector_weight * cosine + (1.0 - vector_weight) * (max(0.0, keyword or 0.0) / best_keyword)
         for cosine, keyword in zip(normalized(cosines), keywords, strict=True)
     ]
 

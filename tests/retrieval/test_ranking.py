@@ -1,0 +1,174 @@
+"""Fusion, the bank's score, diversity and the floor, as functions of numbers."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_memory.tools.ranking import (
+    contenders,
+    convex_fusion,
+    cosine,
+    coverage,
+    diversify,
+    normalized,
+    recency,
+    reciprocal_rank_fusion,
+    token_weights,
+    unit,
+)
+
+UNIT = st.floats(0, 1)
+
+
+def unit_vector(values: list[float]) -> list[float]:
+    length = math.hypot(*values)
+    return [value / length for value in values]
+
+
+def direction(degrees: float) -> list[float]:
+    return [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
+
+
+def test_min_max_maps_the_least_to_0_and_the_greatest_to_1() -> None:
+    assert normalized([0.2, None, 0.6, 0.4]) == pytest.approx([0.0, 0.0, 1.0, 0.5])
+    assert normalized([0.3, 0.3, None]) == [1.0, 1.0, 0.0]
+    assert normalized([None, None]) == [0.0, 0.0]
+    assert normalized([]) == []
+
+
+def test_convex_fusion_weighs_both_legs() -> None:
+    assert convex_fusion([0.8, 0.2, 0.5], [None, 10.0, 5.0], 0.4) == pytest.approx([0.4, 0.6, 0.5])
+
+
+def test_a_leg_that_gave_nothing_has_no_weight() -> None:
+    assert convex_fusion([None, None], [4.0, 2.0], 0.4) == pytest.approx([1.0, 0.5])
+    assert convex_fusion([0.9, 0.1], [None, None], 0.4) == pytest.approx([1.0, 0.0])
+    assert convex_fusion([], [], 0.4) == []
+
+
+@given(st.lists(st.tuples(st.none() | st.floats(-1, 1), st.none() | st.floats(0, 50)), max_size=30), UNIT)
+def test_fused_relevance_stays_between_0_and_1(pool: list[tuple[float | None, float | None]], weight: float) -> None:
+    cosines, keywords = [each[0] for each in pool], [each[1] for each in pool]
+    for fused in (convex_fusion(cosines, keywords, weight), reciprocal_rank_fusion(cosines, keywords, 60)):
+        assert all(-1e-9 <= value <= 1 + 1e-9 for value in fused)
+
+
+def test_reciprocal_ranks_put_first_in_both_legs_at_1() -> None:
+    fused = reciprocal_rank_fusion([0.9, 0.5, 0.1], [7.0, None, 3.0], 60)
+    assert fused[0] == pytest.approx(1.0)
+    assert fused[2] == pytest.approx((1 / 63 + 1 / 62) * 61 / 2)
+    assert fused[1] == pytest.approx(1 / 62 * 61 / 2)
+
+
+def test_recency_is_a_half_after_one_half_life_and_never_above_1() -> None:
+    day = 86_400
+    assert recency(0, 45) == 1
+    assert recency(45 * day, 45) == pytest.approx(0.5)
+    assert recency(90 * day, 45) == pytest.approx(0.25)
+    assert recency(-3650 * day, 45) == 1
+    assert 0 <= recency(1e12, 45) < 1e-9
+
+
+def test_what_is_no_number_counts_as_nothing() -> None:
+    assert [unit(value) for value in (math.nan, -1.0, 0.4, 7.0, math.inf)] == [0.0, 0.0, 0.4, 1.0, 1.0]
+
+
+def test_ten_relevant_items_among_two_hundred_all_come_first() -> None:
+    """Near duplicates of each other though they are, relevance dominates diversity."""
+    draw = random.Random(7)
+    relevant = [unit_vector([1.0, *(draw.gauss(0, 0.05) for _ in range(31))]) for _ in range(10)]
+    others = [unit_vector([draw.gauss(0, 1) for _ in range(32)]) for _ in range(190)]
+    scores = [0.65 * draw.uniform(0.8, 1.0) for _ in relevant] + [0.65 * draw.uniform(0.0, 0.6) for _ in others]
+    chosen = diversify(scores, relevant + others, 10, 0.10)
+    assert sorted(index for index, _ in chosen) == list(range(10))
+
+
+def test_of_two_equals_the_one_unlike_the_chosen_comes_next() -> None:
+    vectors = [direction(0), direction(1), direction(90)]
+    chosen = diversify([0.9, 0.8, 0.75], vectors, 3, 0.10)
+    assert [index for index, _ in chosen] == [0, 2, 1]
+    assert [penalty for _, penalty in chosen] == pytest.approx([0.0, 0.0, 0.1 * math.cos(math.radians(1))], abs=1e-6)
+
+
+def test_a_candidate_without_vector_or_with_an_opposite_one_has_no_penalty() -> None:
+    assert diversify([0.9, 0.8, 0.7], [direction(0), None, direction(180)], 3, 0.5) == [(0, 0.0), (1, 0.0), (2, 0.0)]
+
+
+def plain_mmr(scores: list[float], vectors: list[list[float]], k: int, penalty: float) -> list[int]:
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(scores)):
+        left = [index for index in range(len(scores)) if index not in chosen]
+
+        def value(index: int) -> float:
+            near = max((unit(cosine(vectors[index], vectors[other])) for other in chosen), default=0.0)
+            return scores[index] - penalty * near
+
+        chosen.append(max(left, key=value))
+    return chosen
+
+
+@given(
+    st.lists(st.tuples(UNIT, st.floats(0, 360)), min_size=1, max_size=25, unique=True),
+    st.integers(1, 8),
+    st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+)
+def test_lazy_choice_is_as_good_as_the_plain_one(pool: list[tuple[float, float]], k: int, penalty: float) -> None:
+    scores, vectors = [each[0] for each in pool], [direction(each[1]) for each in pool]
+    plain = plain_mmr(scores, vectors, k, penalty)
+    lazy = diversify(scores, vectors, k, penalty)
+    assert len(lazy) == len(plain)
+    chosen: list[int] = []
+    for index, subtracted in lazy:
+        near = max((unit(cosine(vectors[index], vectors[other])) for other in chosen), default=0.0)
+        assert subtracted == pytest.approx(penalty * near)
+        values = [
+            scores[other] - penalty * max((unit(cosine(vectors[other], vectors[c])) for c in chosen), default=0.0)
+            for other in range(len(scores))
+            if other not in chosen
+        ]
+        assert scores[index] - subtracted == pytest.approx(max(values))
+        chosen.append(index)
+
+
+@given(
+    st.lists(st.tuples(UNIT, st.floats(0, 360), st.booleans()), min_size=1, max_size=40),
+    st.integers(1, 8),
+    st.sampled_from([0.0, 0.1, 0.5]),
+)
+def test_nothing_that_could_be_chosen_is_pruned(pool: list[tuple[float, float, bool]], k: int, penalty: float) -> None:
+    def best(indexes: list[int]) -> list[float]:
+        scores = [pool[index][0] for index in indexes]
+        chosen = diversify(scores, [direction(pool[index][1]) for index in indexes], k, penalty)
+        return [scores[index] - subtracted for index, subtracted in chosen]
+
+    everyone = sorted((index for index in range(len(pool)) if pool[index][2]), key=lambda each: -pool[each][0])
+    kept = contenders([each[0] for each in pool], lambda index: pool[index][2], k, penalty)
+    assert best(kept) == pytest.approx(best(everyone))
+
+
+def test_few_candidates_are_asked_whether_they_fit() -> None:
+    asked: list[int] = []
+
+    def fits(index: int) -> bool:
+        asked.append(index)
+        return True
+
+    assert contenders([1 - index / 200 for index in range(200)], fits, 3, 0.10) == list(range(23))
+    assert len(asked) < 30
+
+
+def test_coverage_weighs_rare_words_more() -> None:
+    weights = token_weights(["kubernet", "test"], 10_000, {"kubernet": 3, "test": 4_000})
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert coverage(weights, "deploy kubernet pod") > 0.75
+    assert coverage(weights, "run test") < 0.25
+    assert coverage(weights, "contest kubernetes") == 0
+    assert coverage({}, "run test") == 0
+
+
+def test_in_a_bank_of_three_a_shared_word_is_not_thought_common() -> None:
+    weights = token_weights(["retri", "timeout", "payment"], 3, {"retri": 2, "timeout": 1})
+    assert weights["retri"] == pytest.approx(1 / 3, abs=0.03)
