@@ -15,6 +15,7 @@ where how that this by with from it its as be been has have had also both same b
 his her he she they"""
 _STOP = frozenset(_STOP_WORDS.split())
 _LOOKING = re.compile(r"(?i)search|look_?up|retriev|wiki|fetch|browse|query|find|read|open|get_")
+_QUESTION = re.compile(r"(?i)\?|^\W*(?:who|what|which|when|where|why|how|is|are|was|were|did|does|do|tell|name|give)\b")
 _NO_ANSWER = re.compile(r"(?i)\b(?:unknown|not (?:found|available|specified|mentioned)|no information|unable|cannot)\b")
 _MAX_ANSWER_WORDS = 30
 _MAX_READ_CHARS = 200_000
@@ -36,7 +37,7 @@ def answer_support(trajectory: Trajectory, calls: Sequence[Call]) -> AnswerSuppo
     """
     given = _given_answer(trajectory, calls)
     looked = [call for call in calls if _LOOKING.search(call.tool) and call.output and not call.ends_task]
-    if given is None or not looked or any(call.writes or call.command for call in calls if not call.ends_task):
+    if given is None or not looked or not _only_looks(calls):
         return None
     answer = _words(given[0])
     if not answer or len(answer) > _MAX_ANSWER_WORDS:
@@ -45,6 +46,16 @@ def answer_support(trajectory: Trajectory, calls: Sequence[Call]) -> AnswerSuppo
     question = set(_words(trajectory.task)) - _STOP
     findings = [*_found(answer, question, read), *_form(answer, looked)]
     return AnswerSupport(tuple(findings), tuple(dict.fromkeys([*given[1], *looked[-1].ids])))
+
+
+def asks_for_answer(trajectory: Trajectory, calls: Sequence[Call]) -> bool:
+    """Whether the task is a question, and the agent did nothing but look things up."""
+    asked = bool(_QUESTION.search(trajectory.task))
+    return asked and _only_looks(calls) and any(_LOOKING.search(call.tool) for call in calls)
+
+
+def _only_looks(calls: Sequence[Call]) -> bool:
+    return not any(call.writes or call.command for call in calls if not call.ends_task)
 
 
 def _given_answer(trajectory: Trajectory, calls: Sequence[Call]) -> tuple[str, tuple[str, ...]] | None:

@@ -190,6 +190,12 @@ class Call:
     @property
     def ends_task(self) -> bool:
         """Whether it is the agent's own word that it is done."""
+        if (
+            self.command is not None
+            and self.command.main is not None
+            and _TERMINAL_TOOL.match(self.command.main.program)
+        ):
+            return len(self.command.parts) == 1
         name = self.step.tool_name or (self.step.text.split("[")[0].split("(")[0].strip() if self.step.text else "")
         return bool(_TERMINAL_TOOL.match(name))
 

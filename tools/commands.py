@@ -110,6 +110,9 @@ _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _SEPARATOR = re.compile(r"^(&&|\|\||;;?|&|\||\|&)$")
 _REDIRECTION = re.compile(r"\d?>&\d|&>>?\s*[\w./-]+")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_LINE_EDIT = re.compile(r"\s*(?:edit|insert)\s+\d")
+"""An editing command of an agent's shell: the lines after the first are text, not commands."""
+
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(?:.*?\n)?\s*\2\s*(?=\n|$)", re.S)
 
 
@@ -178,6 +181,8 @@ class Command:
 def parse_command(text: str) -> Command:
     """Parse a command line. It never fails: what the shell could not parse is split at white space."""
     parts: list[Part] = []
+    if _LINE_EDIT.match(text):
+        text = text.partition("\n")[0]
     for line in _logical_lines(text[:_MAX_COMMAND_CHARS]):
         words: list[str] = []
         for token in [*_tokens(line), ";"]:

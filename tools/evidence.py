@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.answer_support import answer_support
+from swarm_memory.tools.answer_support import answer_support, asks_for_answer
 from swarm_memory.tools.calls import Call
 from swarm_memory.tools.intent import same_intent
 from swarm_memory.tools.tasks import feedback
@@ -173,6 +173,20 @@ def _loops(run: Run) -> Iterator[Signal]:
         yield Signal("repeated_call", -0.35, f"a call was repeated in vain: {worst[0].tool}", _ids(worst), "tool")
 
 
+def _runs(run: Run) -> Iterator[Signal]:
+    """What was made was run afterwards, and the exit code says that it ran."""
+    last_change = max((call.position for call in run.calls if call.writes and not call.failed), default=None)
+    if last_change is None:
+        return
+    ran = [
+        call for call in run.calls
+        if call.position > last_change and call.command and call.command.purpose == "run"
+        and not call.failed and call.observation and (call.exit_code == 0 or call.observation.is_error is False)
+    ]  # fmt: skip
+    if ran:
+        yield Signal("ran", 0.2, "what was changed was run afterwards without an error", _ids(ran[-1:]), "tool")
+
+
 def _changes(run: Run) -> Iterator[Signal]:
     """Changes that nothing looked at afterwards: each is a chance to be wrong, none proves it.
 
@@ -205,7 +219,7 @@ _INABILITY = re.compile(
 def _ending(run: Run) -> Iterator[Signal]:
     """How it ended: by the agent's own act, by its last words, or in the middle.
 
-    A coding agent's host writes its transcript as it goes: there a missing last word may still come.
+    Where something was to be done the world may end the task; where an answer was asked for, none is a failure.
     """
     last_step = run.steps[-1]
     last_call = run.calls[-1]
@@ -216,7 +230,7 @@ def _ending(run: Run) -> Iterator[Signal]:
     if last_call.ends_task and not last_call.failed:
         yield Signal("own_end", 0.2, f"the agent ended the task itself: {last_call.tool}", _ids([last_call]), "tool")
     elif any(call.ends_task for call in run.calls) is False and last_step.kind in ("observation", "tool_call"):
-        weight = -0.3 if run.trajectory.source == "claude_code" else -1.0
+        weight = -1.0 if asks_for_answer(run.trajectory, run.calls) else -0.3
         yield Signal("cut_off", weight, "it stops after a tool call, with no conclusion", (last_step.id,), "tool")
     said = [step for step in run.steps if step.kind == "message" and step.role == "assistant" and step.text.strip()]
     if not said or said[-1] not in run.steps[last_call.position :]:
@@ -238,7 +252,8 @@ _IT_WORKS = re.compile(
 
 
 _PRAISE = re.compile(
-    r"(?i)\b(?:perfect|excellent|awesome|amazing|looks (?:good|great|perfect)|great|well done|perfekt|super)\b|完美|很好"
+    r"(?i)\b(?:perfect|excellent|awesome|amazing|looks (?:good|great|perfect)|great|well done|perfekt|super)\b"
+    r"|完美|很好"
 )
 
 
@@ -306,5 +321,5 @@ def _answer(run: Run) -> Iterator[Signal]:
 
 
 _COLLECTORS: tuple[Callable[[Run], Iterator[Signal]], ...] = (
-    _checks, _errors, _misses, _loops, _changes, _ending, _user, _interruptions, _answer,
+    _checks, _errors, _misses, _loops, _runs, _changes, _ending, _user, _interruptions, _answer,
 )  # fmt: skip

@@ -82,7 +82,8 @@ _KINDS: tuple[_Kind, ...] = (
           "check the room that is left", 0.7),
     _kind("network", r"could not resolve host|name or service not known|network is unreachable|getaddrinfo|enotfound",
           "check that the network can be reached", 0.6),
-    _kind("missing-file", r"no such file or directory|file (?:does )?not (?:exist|found)|enoent|filenotfounderror"
+    _kind("missing-file", r"no such file or directory|[\w/-]+\.[a-z]{2,5}['\"]?:? (?:was |is )?not found"
+          r"|file (?:does )?not (?:exist|found)|enoent|filenotfounderror"
           r"|file or directory not found|does not exist",
           "list the folder to see what is there", 0.3),
     _kind("missing-table", r"no such table|relation .* does not exist|unknown column|no such column",

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.trajectory import Step
+from swarm_memory.tools.answer_support import asks_for_answer
 from swarm_memory.tools.calls import Call
 from swarm_memory.tools.evidence import HOUSEKEEPING
 from swarm_memory.tools.lessons import Lesson, Material, lesson
@@ -91,10 +92,13 @@ def loops(material: Material) -> Iterator[Lesson]:
         if call.observation is not None and call.output:
             groups[(call.key, call.output[:1000])].append(call)
     for calls in groups.values():
-        if len(calls) < 3 or (not calls[0].failed and not calls[0].empty):
+        looking = calls[0].command is not None and calls[0].command.purpose in ("read", "search", "vcs", "print")
+        if len(calls) < 3 or calls[0].tool in HOUSEKEEPING or (looking and not calls[0].failed):
+            continue
+        if any(calls[0].end < c.position < calls[-1].position and c.writes and not c.failed for c in material.calls):
             continue
         then = next((c for c in material.calls if c.position > calls[-1].end and not c.failed and not c.empty), None)
-        symptom = show_symptom(calls[0].error or calls[0].output[:200], names)
+        symptom = show_symptom(calls[0].error or (calls[0].output[:200] if calls[0].empty else ""), names)
         told = f': "{symptom}"' if symptom else ""
         shown = show_call(calls[0], names, 60)
         lines = [f"{shown} was called {len(calls)} times with the same result{told}."]
@@ -150,8 +154,11 @@ def unsupported_answer(material: Material) -> Iterator[Lesson]:
         return
     reasons = " ".join(material.verdict.reasons)
     looked = [call for call in material.calls if call.command is None and not call.writes and not call.ends_task]
-    other_work = any(call.command is not None or call.writes for call in material.calls)
-    if other_work or len(looked) < 2 or not ("stands in nothing" in reasons or "no conclusion" in reasons):
+    if (
+        not asks_for_answer(material.trajectory, material.calls)
+        or len(looked) < 2
+        or not ("stands in nothing" in reasons or "no conclusion" in reasons)
+    ):
         return
     tool = looked[-1].tool
     bare = "stands in nothing" in reasons

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from swarm_memory.tools.calls import Call
+from swarm_memory.tools.commands import Command
 from swarm_memory.tools.failures import Failure, classify
 from swarm_memory.tools.intent import same_intent
-from swarm_memory.tools.lessons import Lesson, Material, lesson
-from swarm_memory.tools.wording import one_line, show_call, show_command, show_file, show_symptom
+from swarm_memory.tools.lessons import MAX_TITLE, Lesson, Material, lesson
+from swarm_memory.tools.wording import folder_of, one_line, show_call, show_command, show_file, show_symptom
 
 _FAR = 40
 """A success so many calls later is of something else."""
@@ -22,9 +23,24 @@ _HOST_TOOLS = frozenset(
 )  # fmt: skip
 """What a coding agent's host brings along: a slip with them teaches little."""
 
+_DOCUMENT = re.compile(
+    r"(?i)(?:readme|contributing|install|makefile|changelog|docs?/.*)(?:\.\w+)?$|(?:^|/)package\.json$"
+)
 _CODE_KINDS = frozenset({"assertion", "types", "syntax", "error"})
+_PREREQUISITES = frozenset(
+    {"missing-module", "missing-command", "service-down", "port-in-use", "not-logged-in", "missing-setting", "locked"}
+)
+"""Errors that keep a command from starting: when it then fails with another error, this one was resolved."""
+
 _NOT_STARTED = frozenset({"missing-command", "missing-script", "bad-arguments", "wrong-folder", "syntax", "timeout"})
 """After one of these it is not known whether the first error is gone."""
+
+_KIND_WORDS = {
+    "assertion": "a failed assertion",
+    "types": "a type error",
+    "syntax": "a syntax error",
+    "error": "an error",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +54,8 @@ class Repair:
     """What was changed between the last failure and the success."""
     success: Call
     failure: Failure
+    told_by: str = ""
+    """The document that was read between, in which the way out stood; empty where none was."""
 
     @property
     def same_call(self) -> bool:
@@ -71,7 +89,8 @@ def find_repairs(calls: Sequence[Call]) -> list[Repair]:
         taken.update(attempts)
         start = attempts[-1] if attempts else index
         deeds = [calls[other] for other in range(start + 1, end) if _changes_something(calls[other])]
-        found.append(Repair(call, tuple(calls[at] for at in attempts), tuple(deeds), calls[end], failure))
+        told_by = next((name for at in range(end - 1, start, -1) if (name := _document(calls[at]))), "")
+        found.append(Repair(call, tuple(calls[at] for at in attempts), tuple(deeds), calls[end], failure, told_by))
     return found
 
 
@@ -86,10 +105,27 @@ def _gets_past(failed: Call, failure: Failure, other: Call) -> bool:
         return False
     if not other.failed:
         return failed.check is None or bool(other.check and other.check.passed)
-    if failure.kind in _CODE_KINDS or failed.command is None:
+    if failure.kind not in _PREREQUISITES or failed.command is None:
         return False
     now = classify(other.error)
     return (now.kind, now.subject) != (failure.kind, failure.subject) and now.kind not in _NOT_STARTED
+
+
+def _document(call: Call) -> str:
+    """Return the name of the document that a call read: a README, a help text."""
+    if call.failed or call.observation is None:
+        return ""
+    if call.command is not None:
+        if any(
+            word in ("--help", "-h", "help") or part.program == "man"
+            for part in call.command.parts
+            for word in part.words
+        ):
+            return f"`{show_command(call.command.text, limit=60)}`"
+        words = [word for part in call.command.parts if part.purpose == "read" for word in part.words[1:]]
+    else:
+        words = [] if call.writes else [str(call.input.get("file_path") or call.input.get("path") or "")]
+    return next((f"`{show_file(word)}`" for word in words if _DOCUMENT.search(word)), "")
 
 
 def _changes_something(call: Call) -> bool:
@@ -107,7 +143,7 @@ _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge"
 
 
 def _shape(call: Call) -> str:
-    return show_command(call.command.text) if call.command else call.key
+    return f"{folder_of(call.command.text)}:{show_command(call.command.text)}" if call.command else call.key
 
 
 def _repair_lesson(material: Material, repair: Repair) -> Lesson:
@@ -132,12 +168,23 @@ def _repair_lesson(material: Material, repair: Repair) -> Lesson:
 
 def _command_lines(repair: Repair, told: str, names: Sequence[str]) -> list[str]:
     lines = [f"When {show_call(repair.failed, names)} {told}, do not run it again unchanged."]
-    if repair.failure.first:
+    if repair.failure.first and not (repair.told_by and repair.failure.kind == "missing-file"):
         lines.append(f"First {repair.failure.first}.")
-    tried = [show_call(call, names) for call in repair.attempts if _shape(call) != _shape(repair.failed)]
+    tried = [_attempt(call, repair.failed, names) for call in repair.attempts if _shape(call) != _shape(repair.failed)]
     if tried:
         lines.append(f"What did not help: {', '.join(dict.fromkeys(tried[:3]))}.")
+    if repair.told_by:
+        lines.append(f"What to do stands in {repair.told_by}: read that before guessing.")
     return [*lines, *(_deed(call, names) for call in repair.deeds[-3:]), _ending(repair, names)]
+
+
+def _attempt(call: Call, failed: Call, names: Sequence[str]) -> str:
+    """What an attempt did, without the failing command where that only followed in the same line."""
+    if call.command is None or failed.command is None:
+        return show_call(call, names)
+    text, again = call.command.text.strip(), failed.command.text.strip()
+    before = text.removesuffix(again).rstrip(" &;") if text.endswith(again) else text
+    return f"`{show_command(before or text, names)}`"
 
 
 def _tool_lines(material: Material, repair: Repair, told: str, names: Sequence[str]) -> list[str]:
@@ -195,7 +242,9 @@ def _ending(repair: Repair, names: Sequence[str]) -> str:
     result = "it got past that error" if repair.success.failed else f"it succeeded{shown}"
     if repair.same_call:
         return f"Run {show_call(repair.success, names)} again: {result} after that."
-    return f"Use {show_call(repair.success, names)}: {result}."
+    folder = folder_of(repair.success.command.text) if repair.success.command else ""
+    moved = bool(folder and repair.failed.command and folder != folder_of(repair.failed.command.text))
+    return f"Use {show_call(repair.success, names)}{f' in the folder `{show_file(folder, names)}`' if moved else ''}: {result}."
 
 
 def _deed(call: Call, names: Sequence[str]) -> str:
@@ -243,8 +292,8 @@ def _title(repair: Repair, names: Sequence[str]) -> str:
         shown = show_command(success.command.text, names, 60)
         return f"Run `{shown}`{_because(failure)}" if shown else f"Change how `{name}` is called{_because(failure)}"
     commands = [call for call in repair.deeds if call.command is not None]
-    if failure.kind not in _CODE_KINDS and len(commands) == 1 and commands[0].command:
-        return f"Run `{show_command(commands[0].command.text, names, 45)}` before `{name}`{_because(failure)}"
+    if len(commands) == 1 == len(repair.deeds) and commands[0].command:
+        return _run_before(commands[0].command, name, failure, names)
     if failure.first:
         return f"{failure.first} before running `{name}`"
     files = [
@@ -254,6 +303,14 @@ def _title(repair: Repair, names: Sequence[str]) -> str:
     return (
         f"When `{name}` fails with {error}, mend `{files[-1]}`" if files else f"Mend {error} before trusting `{name}`"
     )
+
+
+def _run_before(command: Command, name: str, failure: Failure, names: Sequence[str]) -> str:
+    """The command that made the difference; of a long line the first part."""
+    rest = f" before `{name}`{_because(failure)}"
+    shown = show_command(command.text, names)
+    first = shown.split(" && ")[0]
+    return f"Run `{shown if len(shown) + len(rest) <= MAX_TITLE - 6 else first}`{rest}"
 
 
 def _tool_title(repair: Repair, names: Sequence[str]) -> str:
@@ -284,7 +341,9 @@ def _error_name(error: str, failure: Failure) -> str:
 
 
 def _value(repair: Repair) -> float:
-    worth = repair.failure.value + 0.1 * min(len(repair.attempts), 3)
+    worth = repair.failure.value + 0.1 * min(len(repair.attempts), 3) + (0.1 if repair.told_by else 0.0)
+    if repair.failed.check is not None and repair.failure.kind == "missing-file" and repair.deeds:
+        worth += 0.3
     if repair.failed.command is None and repair.failed.tool in _HOST_TOOLS:
         worth *= 0.5
     if repair.same_call and not repair.deeds:

@@ -69,6 +69,12 @@ def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_CO
     return one_line(general(shown, particulars), limit).replace("`", "'")
 
 
+def folder_of(text: str) -> str:
+    """Return the folder that a command line changes to first; empty where it stays."""
+    found = re.match(r"\s*(?:cd|pushd)\s+(?:\"([^\"]*)\"|'([^']*)'|(\S+))", text)
+    return next((part for part in found.groups() if part), "").rstrip("/;&") if found else ""
+
+
 def show_call(call: Call, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
     """Return a call in words: the command line, or the tool with its telling argument."""
     if call.command is not None:
