@@ -29,9 +29,10 @@ class RetrieveSettings(Model):
     pool_floor: int = Field(default=50, ge=1, le=2000)
     """Each leg gives max(pool_factor · k, pool_floor) candidates."""
     min_cosine: Unit | None = None
-    """Relevance floor on the cosine; the embedder's calibrated value when not set."""
-    min_keyword_coverage: Unit = 0.35
-    """Relevance floor on the idf-weighted share of the query's tokens that an item holds."""
+    """The cosine at which an item fits without one shared word; the embedder's calibrated value when not set."""
+    min_keyword_coverage: Unit = 0.6
+    """The idf-weighted share of the query's words at which an item fits however far its vector. An item fits too when
+    cosine / min_cosine + coverage / min_keyword_coverage is 1 or more."""
     project_preference: Unit = 0.05
     """Taken off the score of a global item, so that the project's own comes first."""
     token_budget: int = Field(default=600, ge=50, le=8000)

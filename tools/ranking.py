@@ -6,6 +6,7 @@ It knows nothing of storage, embedders or memory items.
 import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from operator import mul
 
 _DAY_S = 86_400.0
@@ -76,15 +77,16 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def diversify(
-    scores: Sequence[float], vectors: Sequence[Sequence[float] | None], k: int, penalty: float
+    scores: Sequence[float], vector_of: Callable[[int], Sequence[float] | None], k: int, penalty: float
 ) -> list[tuple[int, float]]:
     """Choose k candidates: each time the one with the greatest score minus penalty · (greatest cosine to a chosen one).
 
     Returns (index, subtracted penalty) in the order of choice. Maximal marginal relevance (Carbonell, Goldstein 1998),
     with `penalty` as the weight of the diversity term alone, so that relevance dominates. A cosine below 0 counts as 0,
-    and so does one of a candidate without vector. The result is exact although few cosines are computed: a penalty can
+    and so does one of a candidate without vector. The result is exact although few vectors are asked for: a penalty can
     only grow, so a candidate whose known bound is not the greatest need not be looked at.
     """
+    vector = cache(vector_of)
     chosen: list[tuple[int, float]] = []
     bounds = [(-score, index, 0, 0.0) for index, score in enumerate(scores)]
     heapq.heapify(bounds)
@@ -93,10 +95,10 @@ def diversify(
         if compared == len(chosen):
             chosen.append((index, subtracted))
             continue
-        own = vectors[index]
-        newer = [vectors[other] for other, _ in chosen[compared:]]
+        own = vector(index)
         if own is not None:
-            nearest = max((cosine(own, other) for other in newer if other is not None), default=0.0)
+            others = [vector(other) for other, _ in chosen[compared:]]
+            nearest = max((cosine(own, other) for other in others if other is not None), default=0.0)
             subtracted = max(subtracted, penalty * unit(nearest))
         heapq.heappush(bounds, (subtracted - scores[index], index, len(chosen), subtracted))
     return chosen
@@ -133,3 +135,14 @@ def coverage(weights: Mapping[str, float], item_tokens: str) -> float:
     """Return the weighted share 0…1 of the query's tokens among `item_tokens` (joined by spaces)."""
     padded = f" {item_tokens} "
     return sum(weight for token, weight in weights.items() if f" {token} " in padded)
+
+
+def fit(cosine: float | None, covered: float, min_cosine: float, min_coverage: float) -> float:
+    """Return how well an item fits: 1 and more is enough. Either floor reached alone is; else shortfalls add up.
+
+    cosine / min_cosine + covered / min_coverage. An item without vector is taken to be half as near as needed.
+    """
+    if min_cosine <= 0.0 or min_coverage <= 0.0:
+        return 1.0
+    near = 0.5 if cosine is None else max(0.0, cosine) / min_cosine
+    return near + covered / min_coverage

@@ -17,6 +17,7 @@ from swarm_memory.tools.ranking import (
     convex_fusion,
     coverage,
     diversify,
+    fit,
     recency,
     reciprocal_rank_fusion,
     token_weights,
@@ -68,19 +69,17 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Floor:
-    """What makes a candidate fit: a near vector, or enough of the query's words."""
+    """What makes a candidate fit: nearness and shared words together."""
 
     min_cosine: float
     min_coverage: float
     weights: dict[str, float]
 
-    def fits(self, candidate: Candidate) -> bool:
-        if candidate.cosine is not None and candidate.cosine >= self.min_cosine:
-            return True
-        return self.coverage(candidate) >= self.min_coverage
-
     def coverage(self, candidate: Candidate) -> float:
         return unit(coverage(self.weights, candidate.tokens))
+
+    def fit(self, candidate: Candidate) -> float:
+        return fit(candidate.cosine, self.coverage(candidate), self.min_cosine, self.min_coverage)
 
 
 async def retrieve(
@@ -104,19 +103,14 @@ async def retrieve(
     """
     started = time.perf_counter()
     toolbox = toolbox.in_project(project)
-    wanted = _checked_k(toolbox.settings.retrieve.k if k is None else k)
+    settings = toolbox.settings.retrieve
+    wanted = _checked_k(settings.k if k is None else k)
     text, notices = _checked_query(query)
-    tokens = query_tokens(text)
-    if len(tokens) > MAX_QUERY_TOKENS:
-        notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked for as keywords")
-        tokens = tokens[:MAX_QUERY_TOKENS]
-    vector = await _embedded(toolbox, text, notices)
-    settings, scopes = toolbox.settings.retrieve, toolbox.scopes()
     search = SearchQuery(
-        scopes=scopes,
+        scopes=toolbox.scopes(),
         embedder=toolbox.embedder.name,
-        vector=vector,
-        tokens=tokens,
+        vector=await _embedded(toolbox, text, notices),
+        tokens=_keywords(text, notices),
         pool=max(settings.pool_factor * wanted, settings.pool_floor),
         domain=domain,
         tags=tuple(tags),
@@ -124,18 +118,12 @@ async def retrieve(
     )
     result = await toolbox.store.search(search)
     scored = _score(toolbox, result.candidates, toolbox.clock.now())
-    floor = _floor(toolbox, result, tokens)
-    chosen = _choose(scored, floor, wanted, settings.delta)
-    items = await toolbox.store.get_memories(scopes, [each.scored.candidate.id for each in chosen]) if chosen else []
-    by_id = {item.id: item for item in items}
-    memories = tuple(
-        each.memory(by_id[each.scored.candidate.id]) for each in chosen if each.scored.candidate.id in by_id
-    )
+    floor = _floor(toolbox, result, search.tokens)
+    memories = await _memories(toolbox, _choose(scored, floor, wanted, settings.delta))
     nearest = None if memories else await _near_miss(toolbox, scored, floor)
-    recorded = clean(redact(text).text, _MAX_RECORDED_CHARS)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
-        query=recorded,
+        query=clean(redact(text).text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=preamble([_note(each.item) for each in memories], settings.token_budget, count_tokens),
         reason=_reason(search, result, floor, nearest, len(memories), wanted),
@@ -161,6 +149,13 @@ def _checked_query(query: str) -> tuple[str, list[str]]:
     if len(query) <= MAX_QUERY_CHARS:
         return text, []
     return text, [f"the query has {len(query):,} characters; the first {MAX_QUERY_CHARS:,} were used"]
+
+
+def _keywords(text: str, notices: list[str]) -> tuple[str, ...]:
+    tokens = query_tokens(text)
+    if len(tokens) > MAX_QUERY_TOKENS:
+        notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked for as keywords")
+    return tokens[:MAX_QUERY_TOKENS]
 
 
 async def _embedded(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
@@ -204,10 +199,21 @@ def _floor(toolbox: Toolbox, result: SearchResult, tokens: Sequence[str]) -> _Fl
 
 
 def _choose(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) -> list[_Chosen]:
-    fitting = contenders([each.score for each in scored], lambda index: floor.fits(scored[index].candidate), k, penalty)
+    fitting = contenders(
+        [each.score for each in scored], lambda index: floor.fit(scored[index].candidate) >= 1.0, k, penalty
+    )
     pool = [scored[index] for index in fitting]
-    picked = diversify([each.score for each in pool], [each.candidate.vector for each in pool], k, penalty)
+    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.vector, k, penalty)
     return [_Chosen(pool[index], subtracted) for index, subtracted in picked]
+
+
+async def _memories(toolbox: Toolbox, chosen: Sequence[_Chosen]) -> tuple[ScoredMemory, ...]:
+    """Fetch the winners; one that was forgotten since the search is left out."""
+    if not chosen:
+        return ()
+    by_id = {each.scored.candidate.id: each for each in chosen}
+    items = await toolbox.store.get_memories(toolbox.scopes(), list(by_id))
+    return tuple(by_id[item.id].memory(item) for item in items)
 
 
 async def _near_miss(toolbox: Toolbox, scored: Sequence[_Scored], floor: _Floor) -> NearMiss | None:
@@ -235,11 +241,9 @@ def _reason(
         return f"none of the {result.documents} memories in {where} " + (
             "passes the filters and resembles the query" if asked else "resembles the query"
         )
-    cosine = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} (at least {floor.min_cosine:.2f})"
-    return (
-        f"none of the {result.documents} memories in {where} fits; nearest: {cosine}, "
-        f"{nearest.keyword_coverage:.0%} of the query's words (at least {floor.min_coverage:.0%})"
-    )
+    near = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} of {floor.min_cosine:.2f}"
+    words = f"{nearest.keyword_coverage:.0%} of {floor.min_coverage:.0%} of the query's words"
+    return f"none of the {result.documents} memories in {where} fits; the nearest has {near} and {words}"
 
 
 def _note(item: MemoryItem) -> tuple[str, str, str]:

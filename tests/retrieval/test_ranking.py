@@ -13,6 +13,7 @@ from swarm_memory.tools.ranking import (
     cosine,
     coverage,
     diversify,
+    fit,
     normalized,
     recency,
     reciprocal_rank_fusion,
@@ -82,19 +83,20 @@ def test_ten_relevant_items_among_two_hundred_all_come_first() -> None:
     relevant = [unit_vector([1.0, *(draw.gauss(0, 0.05) for _ in range(31))]) for _ in range(10)]
     others = [unit_vector([draw.gauss(0, 1) for _ in range(32)]) for _ in range(190)]
     scores = [0.65 * draw.uniform(0.8, 1.0) for _ in relevant] + [0.65 * draw.uniform(0.0, 0.6) for _ in others]
-    chosen = diversify(scores, relevant + others, 10, 0.10)
+    chosen = diversify(scores, (relevant + others).__getitem__, 10, 0.10)
     assert sorted(index for index, _ in chosen) == list(range(10))
 
 
 def test_of_two_equals_the_one_unlike_the_chosen_comes_next() -> None:
     vectors = [direction(0), direction(1), direction(90)]
-    chosen = diversify([0.9, 0.8, 0.75], vectors, 3, 0.10)
+    chosen = diversify([0.9, 0.8, 0.75], vectors.__getitem__, 3, 0.10)
     assert [index for index, _ in chosen] == [0, 2, 1]
     assert [penalty for _, penalty in chosen] == pytest.approx([0.0, 0.0, 0.1 * math.cos(math.radians(1))], abs=1e-6)
 
 
 def test_a_candidate_without_vector_or_with_an_opposite_one_has_no_penalty() -> None:
-    assert diversify([0.9, 0.8, 0.7], [direction(0), None, direction(180)], 3, 0.5) == [(0, 0.0), (1, 0.0), (2, 0.0)]
+    vectors = [direction(0), None, direction(180)]
+    assert diversify([0.9, 0.8, 0.7], vectors.__getitem__, 3, 0.5) == [(0, 0.0), (1, 0.0), (2, 0.0)]
 
 
 def plain_mmr(scores: list[float], vectors: list[list[float]], k: int, penalty: float) -> list[int]:
@@ -118,7 +120,7 @@ def plain_mmr(scores: list[float], vectors: list[list[float]], k: int, penalty: 
 def test_lazy_choice_is_as_good_as_the_plain_one(pool: list[tuple[float, float]], k: int, penalty: float) -> None:
     scores, vectors = [each[0] for each in pool], [direction(each[1]) for each in pool]
     plain = plain_mmr(scores, vectors, k, penalty)
-    lazy = diversify(scores, vectors, k, penalty)
+    lazy = diversify(scores, vectors.__getitem__, k, penalty)
     assert len(lazy) == len(plain)
     chosen: list[int] = []
     for index, subtracted in lazy:
@@ -141,12 +143,24 @@ def test_lazy_choice_is_as_good_as_the_plain_one(pool: list[tuple[float, float]]
 def test_nothing_that_could_be_chosen_is_pruned(pool: list[tuple[float, float, bool]], k: int, penalty: float) -> None:
     def best(indexes: list[int]) -> list[float]:
         scores = [pool[index][0] for index in indexes]
-        chosen = diversify(scores, [direction(pool[index][1]) for index in indexes], k, penalty)
+        chosen = diversify(scores, [direction(pool[index][1]) for index in indexes].__getitem__, k, penalty)
         return [scores[index] - subtracted for index, subtracted in chosen]
 
     everyone = sorted((index for index in range(len(pool)) if pool[index][2]), key=lambda each: -pool[each][0])
     kept = contenders([each[0] for each in pool], lambda index: pool[index][2], k, penalty)
     assert best(kept) == pytest.approx(best(everyone))
+
+
+def test_few_vectors_are_asked_for() -> None:
+    """Of 200 candidates only those near the top can be chosen; decoding a vector costs time."""
+    draw, asked = random.Random(3), set[int]()
+
+    def vector_of(index: int) -> list[float]:
+        asked.add(index)
+        return unit_vector([draw.gauss(0, 1) for _ in range(8)])
+
+    diversify([1 - index / 200 for index in range(200)], vector_of, 3, 0.10)
+    assert len(asked) < 30
 
 
 def test_few_candidates_are_asked_whether_they_fit() -> None:
@@ -167,6 +181,27 @@ def test_coverage_weighs_rare_words_more() -> None:
     assert coverage(weights, "run test") < 0.25
     assert coverage(weights, "contest kubernetes") == 0
     assert coverage({}, "run test") == 0
+
+
+@pytest.mark.parametrize(
+    ("near", "covered", "fits"),
+    [
+        (0.55, 0.0, True),
+        (-0.2, 0.6, True),
+        (0.3, 0.3, True),
+        (0.3, 0.2, False),
+        (0.54, 0.0, False),
+        (None, 0.3, True),
+        (None, 0.2, False),
+    ],
+)
+def test_nearness_and_shared_words_add_up_to_a_fit(near: float | None, covered: float, fits: bool) -> None:
+    assert (fit(near, covered, 0.55, 0.6) >= 1.0) is fits
+
+
+def test_a_floor_of_0_lets_everything_in() -> None:
+    assert fit(-1.0, 0.0, 0.0, 0.6) >= 1.0
+    assert fit(None, 0.0, 0.5, 0.0) >= 1.0
 
 
 def test_in_a_bank_of_three_a_shared_word_is_not_thought_common() -> None:
