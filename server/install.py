@@ -27,8 +27,9 @@ _TOLD_TO_SERVER: Mapping[str, tuple[str, ...]] = {
 }
 """Events that go to the running server, with the fields of each; a template gives every field as a string."""
 
-_TIMEOUT_S = {"UserPromptSubmit": 20, "SessionStart": 5, "SessionEnd": 5}
-"""The first prompt also waits for the server to connect."""
+_TIMEOUT_S = 5
+_FIRST_PROMPT_TIMEOUT_S = 10
+"""The first prompt of a session also waits for the server to connect, and this bounds that too."""
 
 
 def plan_install(scope: InstallScope, root: Path) -> list[FileChange]:
@@ -54,21 +55,21 @@ def server_entry(python: str) -> Json:
 
 def hook_entries(python: str) -> dict[str, list[Json]]:
     """Return our hooks by event, as they stand in the settings of Claude Code."""
-    entries = {"SessionStart": _command(python, "SessionStart", "session-start")}
+    entries = {"SessionStart": _command(python, "session-start")}
     entries |= {event: _tool_call(event, fields) for event, fields in _TOLD_TO_SERVER.items()}
-    entries |= {"SessionEnd": _command(python, "SessionEnd", "session-end")}
+    entries |= {"SessionEnd": _command(python, "session-end")}
     return {event: [{"hooks": [entry]}] for event, entry in entries.items()}
 
 
-def _command(python: str, event: str, verb: str) -> Json:
+def _command(python: str, verb: str) -> Json:
     args = [*_isolation(), "-m", HOOKS_MODULE, verb]
-    return {"type": "command", "command": python, "args": args, "timeout": _TIMEOUT_S[event]}
+    return {"type": "command", "command": python, "args": args, "timeout": _TIMEOUT_S}
 
 
 def _tool_call(event: str, fields: Sequence[str]) -> Json:
     told = {field: "${" + field + "}" for field in fields}
     entry: Json = {"type": "mcp_tool", "server": SERVER_NAME, "tool": HOOK_TOOL, "input": {"event": told}}
-    return entry | {"timeout": _TIMEOUT_S.get(event, 10)}
+    return entry | {"timeout": _FIRST_PROMPT_TIMEOUT_S if event == "UserPromptSubmit" else _TIMEOUT_S}
 
 
 def _isolation() -> list[str]:
