@@ -208,7 +208,9 @@ async def distill_memories(
     from swarm_memory.tools.judge import judge
 
     judged = await judge(toolbox, trajectory, agent_verdict=own)
-    return _answer(DistillAnswer.proposed(trajectory.task_id, judged, distill_by_extraction(trajectory, judged)))
+    return _answer(
+        DistillAnswer.proposed(trajectory.task_id, judged, distill_by_extraction(trajectory, judged, toolbox.settings))
+    )
 
 
 async def learn_from_trajectory(
@@ -224,7 +226,7 @@ async def learn_from_trajectory(
     """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
 
     Give either transcript_path (all its tasks, or only task_id) or task and steps. With `verdict` yours counts
-    instead of the evidence. Learning twice from the same work changes nothing. Says what was stored and why, or why not.
+    instead of the evidence. Learning twice from the same work changes nothing. Says what was stored, or why nothing.
     """
     from swarm_memory.tools.learn import learn
 
@@ -285,10 +287,11 @@ async def manage_memories(
     it is no longer retrieved; restore takes that back. forget: delete for good, with every trace; only on the user's
     word.
     """
-    from swarm_memory.server.managing import Edit, Which, manage
+    from swarm_memory.server.managing import Edit, manage
+    from swarm_memory.tools.ports import MemoryFilter
 
     toolbox = (await _bank(ctx).toolbox()).in_project(project)
-    which = Which(text, domain, tuple(tags or ()), status, task_id, limit, offset)
+    which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)
     edit = Edit(title, description, content, None if tags is None else tuple(tags), domain)
     return _answer(await manage(toolbox, action, tuple(ids or ()), which, edit, reason))
 

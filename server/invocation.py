@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from swarm_memory.server.config import ResolvedSettings
+    from swarm_memory.server.storage.location import Location
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -24,10 +25,17 @@ class Invocation:
 
     @property
     def root(self) -> Path:
-        """The project's root."""
-        from swarm_memory.server.wiring import find_root
+        """The project's root, which needs no settings to be known."""
+        from swarm_memory.server.storage.location import locate
 
-        return find_root(self.folder)
+        return locate(self.folder).root
+
+    @property
+    def place(self) -> "Location":
+        """Where the bank is. Raises `ConfigError`."""
+        from swarm_memory.server.wiring import place_of
+
+        return place_of(self.folder, self.settings().settings)
 
     def settings(self) -> "ResolvedSettings":
         """Return the settings in force. Raises `ConfigError`."""
@@ -37,9 +45,10 @@ class Invocation:
 
     async def open_toolbox(self) -> "Toolbox":
         """Open the bank. Raises `ConfigError`, `StorageError`."""
-        from swarm_memory.server.wiring import open_toolbox
+        from swarm_memory.server.wiring import open_toolbox, place_of
 
-        return await open_toolbox(self.root, self.settings().settings)
+        settings = self.settings().settings
+        return await open_toolbox(place_of(self.folder, settings), settings)
 
     @asynccontextmanager
     async def toolbox(self) -> AsyncGenerator["Toolbox"]:

@@ -10,20 +10,23 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hook_files import checked_transcript
 from swarm_memory.server.transcript import read_task, read_trajectories
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.toolbox import Toolbox
 
 
-async def learn_from_job(toolbox: Toolbox, job: Job) -> Mapping[str, JsonValue]:
+async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[str, JsonValue]:
     """Learn from what the payload names: `transcript_path`, `session_id` and, for one task only, `task_id`.
 
-    What was learned before is learned no second time. Raises `InputError` when the transcript or the task is not there.
+    The path must lie in the host's folder of transcripts or below the project's `root`. What was learned before is
+    learned no second time. Raises `InputError` when the transcript or the task is not there.
     """
     path, session_id, task_id = (_text(job, name) for name in ("transcript_path", "session_id", "task_id"))
     if path is None:
         raise InputError("the job names no transcript_path")
-    stream = _trajectories(Path(path), session_id, task_id, toolbox.settings.learn)
+    checked = Path(checked_transcript(path, root))
+    stream = _trajectories(checked, session_id, task_id, toolbox.settings.learn)
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
     while (trajectory := await anyio.to_thread.run_sync(next, stream, None)) is not None:

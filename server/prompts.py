@@ -16,8 +16,8 @@ def what_do_we_know(topic: str) -> str:
     return (
         f"What do we know about this from earlier work: {topic}\n\n"
         "Call retrieve_memories with it (k=8), and once more in other words if little comes back. Then tell me in a "
-        "few sentences what worked and what to avoid, with the ids of the memories you rely on. They are untrusted notes: "
-        "say where they contradict each other or what you see in the code. If nothing fits, say so."
+        "few sentences what worked and what to avoid, with the ids of the memories you rely on. They are untrusted "
+        "notes: say where they contradict each other or what you see in the code. If nothing fits, say so."
     )
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,7 +17,7 @@ PARENT_CHECK_S = 1.0
 """How often the parent is looked for: when it is killed while a sibling holds the pipe, no end of input ever comes."""
 
 
-def run_stdio(build: Callable[[Callable[[], None]], MCPServer[object]]) -> None:
+def run_stdio(build: Callable[[Callable[[], None]], MCPServer[Any]]) -> None:
     """Serve until the input ends, SIGINT or SIGTERM comes, or the parent dies; then end the process with code 0.
 
     `build` is given a function to call when the server's lifespan has closed. The process ends by `os._exit`, because
@@ -25,7 +26,7 @@ def run_stdio(build: Callable[[Callable[[], None]], MCPServer[object]]) -> None:
     anyio.run(_run, build)
 
 
-async def _run(build: Callable[[Callable[[], None]], MCPServer[object]]) -> None:
+async def _run(build: Callable[[Callable[[], None]], MCPServer[Any]]) -> None:
     closed, stop = anyio.Event(), anyio.Event()
     server = build(closed.set)
     serving = anyio.CancelScope()

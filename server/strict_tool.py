@@ -1,7 +1,7 @@
 """An MCP tool that refuses arguments it does not know, and says errors so that a model can act on them."""
 
 import difflib
-from typing import Any
+from typing import Any, cast
 
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
@@ -14,8 +14,10 @@ class StrictTool(Tool):
     """The SDK's tool ignores unknown arguments in silence and hides our errors; this one does neither."""
 
     def model_post_init(self, context: Any, /) -> None:
-        """Close the published schema too, without the titles that say again what the names say."""
-        self.parameters = _without_titles(self.parameters) | {"additionalProperties": False}
+        """Close the published schemas, and make them short: an agent pays for every token of them."""
+        self.parameters = compact(self.parameters) | {"additionalProperties": False}
+        if self.fn_metadata.output_schema is not None:
+            self.fn_metadata.output_schema = compact(self.fn_metadata.output_schema)
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
@@ -45,18 +47,20 @@ def _invalid(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in faults[:5])
 
 
-def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop the `title` keywords of a JSON schema, and keep properties that are called title."""
-    kept: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "title" and isinstance(value, str):
-            continue
-        if key in {"properties", "$defs"}:
-            kept[key] = {name: _without_titles(part) for name, part in value.items()}
-        elif key in {"anyOf", "allOf", "oneOf"}:
-            kept[key] = [_without_titles(part) for part in value]
-        elif isinstance(value, dict):
-            kept[key] = _without_titles(value)  # pyright: ignore[reportUnknownArgumentType]
-        else:
-            kept[key] = value
+def compact(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema without `title` keywords, and with "X or null, by default null" as an optional X."""
+    kept = {key: _compact_part(key, value) for key, value in schema.items() if key != "title"}
+    options: list[Any] = kept.get("anyOf", [])
+    if {"type": "null"} in options and "default" in kept and kept["default"] is None:
+        del kept["anyOf"], kept["default"]
+        others = [option for option in options if option != {"type": "null"}]
+        kept = {**(others[0] if len(others) == 1 else {"anyOf": others}), **kept}
     return kept
+
+
+def _compact_part(key: str, value: Any) -> Any:
+    if key in {"properties", "$defs"}:
+        return {name: compact(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_compact_part("", part) for part in cast(list[Any], value)]
+    return compact(cast(dict[str, Any], value)) if isinstance(value, dict) else value

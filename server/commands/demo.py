@@ -60,13 +60,13 @@ def demo(as_json: bool) -> None:
 
 async def _play(folder: Path) -> Timed:
     from swarm_memory.server.transcript import read_trajectories
-    from swarm_memory.server.wiring import open_toolbox
+    from swarm_memory.server.wiring import open_toolbox, place_of
     from swarm_memory.tools.learn import learn
     from swarm_memory.tools.retrieve import retrieve
 
     shown = Timed()
     settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))
-    toolbox = await shown.time("open the bank", lambda: open_toolbox(folder, settings))
+    toolbox = await shown.time("open the bank", lambda: open_toolbox(place_of(folder, settings), settings))
     try:
         for trajectory in read_trajectories(SESSION):
             result = await shown.time("learn", lambda each=trajectory: learn(toolbox, each))

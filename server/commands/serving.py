@@ -1,8 +1,8 @@
 """`serve` and `jobs`: the running server, and the work it would do by itself."""
 
+import contextlib
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,7 @@ from swarm_memory.server.console import json_option, print_json, print_table, sa
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
+    from swarm_memory.server.jobs import Worker
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -24,28 +25,30 @@ def serve(invocation: Invocation) -> None:
     from swarm_memory.server.app import build_server
     from swarm_memory.server.stdio import run_stdio
 
-    root = invocation.root
-    _log_to_file(root / ".swarm" / "log")
+    logging.getLogger("swarm_memory").addHandler(LogBesideBank(invocation))
 
-    def worker(toolbox: "Toolbox") -> Any:
+    def worker(toolbox: "Toolbox") -> "Worker":
         from swarm_memory.server.wiring import make_worker
 
-        return make_worker(toolbox, root)
+        return make_worker(toolbox, invocation.place)
 
-    def build(on_closed: Callable[[], None]) -> Any:
-        return build_server(invocation.open_toolbox, worker, on_closed)
-
-    run_stdio(build)
+    run_stdio(lambda on_closed: build_server(invocation.open_toolbox, worker, on_closed))
 
 
-def _log_to_file(path: Any) -> None:
-    """Keep warnings where the hooks keep theirs, once the folder is there."""
-    if not path.parent.is_dir() or path.is_symlink():
-        return
-    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("%(asctime)s serve %(levelname)s %(message)s"))
-    logging.getLogger("swarm_memory").addHandler(handler)
+class LogBesideBank(logging.Handler):
+    """Keeps warnings in the log of the hooks; a log that cannot be written is no fault of the work."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        super().__init__(logging.WARNING)
+        self._invocation = invocation
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from swarm_memory.server.hook_files import log_line
+        from swarm_memory.server.storage.location import locate
+
+        place = locate(self._invocation.folder, self._invocation.overrides.get("storage.db"))
+        with contextlib.suppress(OSError):
+            log_line(str(place.folder), self.format(record))
 
 
 @click.group()
@@ -81,11 +84,14 @@ def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: boo
 
 
 @jobs.command()
-@click.option("--until-idle", is_flag=True, help="Do all that is queued, due or not, and end.")
+@click.option("--until-idle", is_flag=True, help="Do what is due, and end.")
+@click.option("--early", is_flag=True, help="With --until-idle: also what is not due yet.")
 @json_option
 @click.pass_obj
-def work(invocation: Invocation, until_idle: bool, as_json: bool) -> None:
-    """Work off queued jobs: for ever, or with --until-idle until there are none.
+def work(invocation: Invocation, until_idle: bool, early: bool, as_json: bool) -> None:
+    """Work off queued jobs: for ever, or with --until-idle until none is due.
+
+    A job is due some seconds after its task's last turn, or at once when the session has ended.
 
     \b
     Example:
@@ -94,9 +100,9 @@ def work(invocation: Invocation, until_idle: bool, as_json: bool) -> None:
     from swarm_memory.server.wiring import make_worker
 
     async def operate(toolbox: "Toolbox") -> int:
-        worker = make_worker(toolbox, invocation.root)
+        worker = make_worker(toolbox, invocation.place)
         if until_idle:
-            return await worker.work_off_all()
+            return await (worker.work_off_all() if early else worker.work_off_due())
         await worker.run()
         return 0
 

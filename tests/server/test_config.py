@@ -184,7 +184,7 @@ def test_every_setting_has_a_variable_that_sets_it(tmp_path: Path) -> None:
     for key in KEYS:
         if "api_key" in key:
             continue
-        default = dict((row[0], row[1]) for row in resolve_settings(tmp_path, environ={}).rows())[key]
+        default = {row[0]: row[1] for row in resolve_settings(tmp_path, environ={}).rows()}[key]
         text = "null" if default is None else str(default) or "x"
         assert key in resolve_settings(tmp_path, environ={variable(key): text}).origin
 

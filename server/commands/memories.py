@@ -1,0 +1,200 @@
+"""`memories`: look at single memories, mend them, withdraw them, forget them."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from swarm_memory.schema.memory import MemoryItem, MemoryStatus
+from swarm_memory.server.console import json_option, print_json, print_table, say
+from swarm_memory.server.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.toolbox import Toolbox
+
+ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
+id_argument = click.argument("memory_id", metavar="ID")
+reason_option = click.option("--reason", help="Why; kept in the history.")
+
+
+@click.group()
+def memories() -> None:
+    """List, show, edit, quarantine, archive, restore or forget memories.
+
+    \b
+    Examples:
+      swarm-memory memories list --status quarantined
+      swarm-memory memories edit rm_01J8… --title "Run migrations before the tests"
+      swarm-memory memories forget rm_01J8…
+    """
+
+
+@memories.command("list")
+@click.option("--status", "statuses", multiple=True, type=click.Choice(get_args(MemoryStatus)), help="Default: active.")
+@click.option("--domain", help="Only of this domain.")
+@click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given again.")
+@click.option("--task-id", help="Only what this task taught.")
+@click.option("--text", help="Only with this in title or content.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 500))
+@click.option("--offset", default=0, type=click.IntRange(0))
+@json_option
+@click.pass_obj
+def list_command(
+    invocation: Invocation,
+    statuses: tuple[MemoryStatus, ...],
+    domain: str | None,
+    tags: tuple[str, ...],
+    task_id: str | None,
+    text: str | None,
+    limit: int,
+    offset: int,
+    as_json: bool,
+) -> None:
+    """List memories of this project and the global ones, newest first."""
+    from swarm_memory.tools.memories import list_memories
+    from swarm_memory.tools.ports import MemoryFilter
+
+    which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
+    found = invocation.run(lambda toolbox: list_memories(toolbox, which))
+    if as_json:
+        _print_items(found)
+    elif not found:
+        say("No memories.")
+    else:
+        rows = (
+            (item.id, item.title, item.outcome, f"{item.confidence:.2f}", item.usage_count, item.status)
+            for item in found
+        )
+        print_table(("id", "title", "outcome", "confidence", "used", "status"), rows)
+
+
+@memories.command("get")
+@ids_argument
+@json_option
+@click.pass_obj
+def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> None:
+    """Show memories with their steps and where they came from."""
+    from swarm_memory.tools.memories import get_memories
+
+    found = invocation.run(lambda toolbox: get_memories(toolbox, ids))
+    if as_json:
+        _print_items(found)
+    else:
+        for item in found:
+            _show(item)
+
+
+@memories.command("edit")
+@id_argument
+@click.option("--title")
+@click.option("--description", help="When it is of use.")
+@click.option("--content", help="The steps; - reads them from standard input.")
+@click.option("--tag", "tags", multiple=True, help="Its tags from now on; may be given again.")
+@click.option("--domain", help="Such as python.testing; empty takes it away.")
+@reason_option
+@json_option
+@click.pass_obj
+def edit_command(
+    invocation: Invocation,
+    memory_id: str,
+    title: str | None,
+    description: str | None,
+    content: str | None,
+    tags: tuple[str, ...],
+    domain: str | None,
+    reason: str | None,
+    as_json: bool,
+) -> None:
+    """Change a memory; the former text stays in its history."""
+    from swarm_memory.tools.memories import edit_memory
+
+    steps = sys.stdin.read() if content == "-" else content
+    changed = invocation.run(
+        lambda toolbox: edit_memory(
+            toolbox,
+            memory_id,
+            title=title,
+            description=description,
+            content=steps,
+            tags=tags or None,
+            domain=domain,
+            reason=reason,
+        )
+    )
+    print_json(changed) if as_json else _show(changed)
+
+
+@memories.command("forget")
+@ids_argument
+@click.confirmation_option("--yes", prompt="Delete for good, with every trace?")
+@json_option
+@click.pass_obj
+def forget_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> None:
+    """Delete memories for good: rows, indexes, former texts. This cannot be undone."""
+    from swarm_memory.tools.memories import forget_memories
+
+    _change(invocation, lambda toolbox: forget_memories(toolbox, ids), "forgotten", as_json)
+
+
+def _status_command(name: str, status: MemoryStatus, done: str, summary: str) -> None:
+    @memories.command(name, help=summary)
+    @ids_argument
+    @reason_option
+    @json_option
+    @click.pass_obj
+    def command(  # pyright: ignore[reportUnusedFunction]
+        invocation: Invocation, ids: tuple[str, ...], reason: str | None, as_json: bool
+    ) -> None:
+        from swarm_memory.tools.memories import set_memory_status
+
+        _change(invocation, lambda toolbox: set_memory_status(toolbox, ids, status, reason), done, as_json)
+
+
+_status_command("restore", "active", "restored", "Have memories retrieved again.")
+_status_command("quarantine", "quarantined", "quarantined", "Withdraw memories until somebody has looked at them.")
+_status_command("archive", "archived", "archived", "Put memories away; they are kept and no longer retrieved.")
+
+
+@memories.command("history")
+@id_argument
+@json_option
+@click.pass_obj
+def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> None:
+    """Show what happened to a memory."""
+    from swarm_memory.tools.memories import memory_history
+
+    events = invocation.run(lambda toolbox: memory_history(toolbox, memory_id))
+    if as_json:
+        print_json([{"at": event.at.isoformat(), "kind": event.kind, "data": dict(event.data)} for event in events])
+    else:
+        for event in events:
+            say(f"{event.at:%F %T}  {event.kind}  {dict(event.data)}")
+
+
+def _change(invocation: Invocation, operation: "Callable[[Toolbox], Awaitable[int]]", done: str, as_json: bool) -> None:
+    count = invocation.run(operation)
+    print_json({done: count}) if as_json else say(f"{count} {done}.")
+
+
+def _print_items(items: list[MemoryItem]) -> None:
+    print_json([item.model_dump(mode="json", exclude_none=True) for item in items])
+
+
+def _show(item: MemoryItem) -> None:
+    say(item.title, bold=True)
+    say(f"  {item.id} · {item.status} · {item.outcome} · confidence {item.confidence:.2f} · used {item.usage_count}x")
+    if item.description:
+        say(f"  {item.description}")
+    for line in item.content.splitlines():
+        say(f"    {line}")
+    tags = ", ".join(item.tags) or "none"
+    say(
+        f"  tags {tags} · domain {item.domain or 'none'} · project {item.scope.project} · {item.created_at:%F %T}",
+        dim=True,
+    )
+    source = item.provenance.model_dump(mode="json", exclude_none=True, exclude={"evidence"})
+    say("  from " + ", ".join(f"{name} {value}" for name, value in source.items()), dim=True)
+
+
+COMMANDS = {"memories": memories}

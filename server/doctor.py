@@ -1,0 +1,136 @@
+"""Examines the installation and the bank, and says for each part how it is and what to do; it changes nothing."""
+
+import platform
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import anyio
+
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.schema.status import MemoryStatus, StorageHealth
+from swarm_memory.server.embedding.static import SHIPPED_TABLE
+from swarm_memory.server.embedding.table import Table
+from swarm_memory.server.install import plan_install
+from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.wiring import make_embedder, open_toolbox, place_of
+from swarm_memory.tools.status import memory_status
+from swarm_memory.tools.toolbox import Toolbox
+
+MIN_PYTHON = (3, 11)
+
+
+class Finding(NamedTuple):
+    """How one part is."""
+
+    what: str
+    state: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
+
+
+def examine(invocation: Invocation) -> list[Finding]:
+    """Return the findings, one or more for each part. One that cannot be examined does not stop the others."""
+    findings = [*_python()]
+    for what, part in _parts(invocation).items():
+        try:
+            findings.extend(part())
+        except SwarmMemoryError as error:
+            findings.append(Finding(what, "fail", str(error)))
+    return findings
+
+
+def _parts(invocation: Invocation) -> dict[str, Callable[[], Iterator[Finding]]]:
+    return {
+        "settings": lambda: _settings(invocation),
+        "SQLite": lambda: _sqlite(invocation),
+        "embedder": lambda: _embedder(invocation),
+        "bank": lambda: _bank(invocation),
+        "Claude Code": lambda: _claude_code(invocation),
+    }
+
+
+def _python() -> Iterator[Finding]:
+    here = f"{platform.python_version()} at {sys.executable}"
+    state = "ok" if sys.version_info >= MIN_PYTHON else "fail"
+    yield Finding("Python", state, here, "" if state == "ok" else "install Python 3.11 or newer")
+    yield Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parent.parent}")
+
+
+def _settings(invocation: Invocation) -> Iterator[Finding]:
+    resolved = invocation.settings()
+    files = ", ".join(map(str, resolved.files)) or "no files"
+    yield Finding("settings", "ok", f"{len(resolved.origin)} not at their default ({files})")
+
+
+def _sqlite(invocation: Invocation) -> Iterator[Finding]:
+    """Try the driver on a bank that is thrown away, so that none is made where none is."""
+    settings = invocation.settings().settings
+    with tempfile.TemporaryDirectory(prefix="swarm-memory-doctor-") as folder:
+        trial = Settings(storage=StorageSettings(db=str(Path(folder) / "memory.db"), sqlite=settings.storage.sqlite))
+        place = place_of(Path(folder), trial)
+        status = anyio.run(_status, lambda: open_toolbox(place, trial))
+    yield from _driver(status.storage)
+
+
+async def _status(open_bank: Callable[[], Awaitable[Toolbox]]) -> MemoryStatus:
+    toolbox = await open_bank()
+    try:
+        return await memory_status(toolbox, version=version("swarm-memory"))
+    finally:
+        await toolbox.store.close()
+
+
+def _driver(health: StorageHealth) -> Iterator[Finding]:
+    yield Finding("SQLite", "ok", f"{health.sqlite_version} by {health.driver}: {health.driver_reason}")
+    if health.wal_reset_safe:
+        yield Finding("WAL", "ok", "this SQLite has the fix of the WAL-reset bug")
+    else:
+        advice = "nothing to do: a lock around every write guards against it; SQLite 3.51.3 has the fix"
+        yield Finding("WAL", "warn", f"SQLite {health.sqlite_version} has the WAL-reset bug", advice)
+    if health.sqlite_vec_version is None:
+        advice = "install pysqlite3, or a Python whose sqlite3 loads extensions; until then the exact scan answers"
+        yield Finding("sqlite-vec", "warn", "not loaded", advice)
+    else:
+        yield Finding("sqlite-vec", "ok", f"{health.sqlite_vec_version}, searched by {health.vector_search}")
+
+
+def _embedder(invocation: Invocation) -> Iterator[Finding]:
+    embedder = make_embedder(invocation.settings().settings.embedding)
+    if invocation.settings().settings.embedding.provider == "static":
+        Table(SHIPPED_TABLE).verify()
+        yield Finding("embedder", "ok", f"{embedder.name}, {embedder.dimensions} dimensions, checksum right")
+    else:
+        anyio.run(embedder.embed_query, "is this endpoint there?")
+        yield Finding("embedder", "ok", f"{embedder.name}, {embedder.dimensions} dimensions, answers")
+
+
+def _bank(invocation: Invocation) -> Iterator[Finding]:
+    place = invocation.place
+    if not place.database.exists():
+        yield Finding("bank", "ok", f"none yet; the first use makes {place.database}")
+        return
+    status = anyio.run(_status, invocation.open_toolbox)
+    counts, health = status.statistics, status.storage
+    memories = ", ".join(f"{number} {name}" for name, number in counts.memories.items()) or "no memories"
+    yield Finding("bank", "ok", f"{health.path}: schema {health.schema_version}, {memories}")
+    if failed := counts.jobs.get("failed"):
+        yield Finding("jobs", "warn", f"{failed} failed", "see `swarm-memory jobs list --all`")
+    if health.read_only:
+        yield Finding(
+            "bank", "fail", f"{health.path} cannot be written", "mend the permissions of the file and its folder"
+        )
+    yield from (Finding("bank", "warn", notice) for notice in status.notices)
+
+
+def _claude_code(invocation: Invocation) -> Iterator[Finding]:
+    for scope in ("project", "user"):
+        if not plan_install(scope, invocation.root):
+            yield Finding("Claude Code", "ok", f"server and hooks are installed for the {scope}")
+            return
+    advice = "run `swarm-memory install` (--dry-run shows what it writes)"
+    yield Finding("Claude Code", "warn", "server and hooks are not installed, or by another version", advice)

@@ -1,0 +1,101 @@
+"""The one place that picks adapters: which store and which embedder; the settings alone decide."""
+
+import os
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.settings import EmbeddingSettings, Settings
+from swarm_memory.server.jobs import Worker
+from swarm_memory.server.storage.location import Location, locate
+from swarm_memory.tools.ports import Embedder
+from swarm_memory.tools.toolbox import Toolbox
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now(self) -> datetime:
+        """Return the present, aware, in UTC."""
+        return datetime.now(UTC)
+
+
+def place_of(folder: Path | None, settings: Settings) -> Location:
+    """Return where the bank of the project is that `folder` (default: the process's) lies in."""
+    return locate(folder, settings.storage.db)
+
+
+async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
+    """Open the bank of a project. Raises `ConfigError`, `StorageError`."""
+    from swarm_memory.server.storage.sqlite import open_store
+
+    embedder = make_embedder(settings.embedding)
+    store = await open_store(
+        place.database,
+        sqlite=settings.storage.sqlite,
+        busy_timeout_s=settings.storage.busy_timeout_s,
+        embedder=embedder,
+    )
+    scope = Scope(tenant_id=settings.storage.tenant_id, project=settings.storage.project or place.project)
+    return Toolbox(store=store, embedder=embedder, clock=SystemClock(), settings=settings, scope=scope)
+
+
+def make_embedder(settings: EmbeddingSettings) -> Embedder:
+    """Return the embedder that the settings name. Raises `ConfigError` when one of its settings is missing."""
+    match settings.provider:
+        case "static":
+            from swarm_memory.server.embedding.static import StaticEmbedder
+
+            return StaticEmbedder()
+        case "openai":
+            return _openai(settings)
+        case "fastembed":
+            return _fastembed(settings)
+
+
+def _openai(settings: EmbeddingSettings) -> Embedder:
+    from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
+
+    if settings.model is None:
+        raise ConfigError("embedding.provider is openai: set embedding.model too, such as text-embedding-3-small")
+    options = OpenAIEmbeddingOptions(
+        model=settings.model,
+        base_url=settings.base_url,
+        dimensions=settings.dimensions,
+        query_prefix=settings.query_prefix,
+        document_prefix=settings.document_prefix,
+        timeout_s=settings.timeout_s,
+    )
+    return OpenAIEmbedder(options, _api_key(settings))
+
+
+def _api_key(settings: EmbeddingSettings) -> str | None:
+    """The environment's key is OpenAI's own: it never goes to another endpoint."""
+    if settings.api_key is not None:
+        return settings.api_key.get_secret_value()
+    return os.environ.get("OPENAI_API_KEY") if settings.base_url is None else None
+
+
+def _fastembed(settings: EmbeddingSettings) -> Embedder:
+    from swarm_memory.server.embedding.fastembed import DEFAULT_MODEL, FastEmbedEmbedder, FastEmbedOptions
+
+    options = FastEmbedOptions(
+        model=settings.model or DEFAULT_MODEL,
+        model_dir=Path(settings.model_dir).expanduser() if settings.model_dir else None,
+        query_prefix=settings.query_prefix,
+        document_prefix=settings.document_prefix,
+    )
+    return FastEmbedEmbedder(options)
+
+
+def make_worker(toolbox: Toolbox, place: Location) -> Worker:
+    """Return a worker for the jobs of the bank, which also takes in what the hooks left beside it."""
+    from swarm_memory.server.hook_files import SPOOL
+    from swarm_memory.server.learn_job import learn_from_job
+    from swarm_memory.server.spool import drain_spool
+    from swarm_memory.tools.hook_events import LEARN
+
+    handlers = {LEARN: partial(learn_from_job, root=place.root)}
+    return Worker(toolbox, handlers, lambda held: drain_spool(held, place.folder / SPOOL))

@@ -1,0 +1,96 @@
+"""The wheel, built from the sdist and installed in a clean environment, works from a folder that is full of traps."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAPS = ("server", "tools", "schema", "mcp", "pydantic")
+TRAP = "raise SystemExit('the project shadowed a module')\n"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("wheel")]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command offline and return what it printed."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_", "VIRTUAL"))}
+    environ |= {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run([*map(str, command)], cwd=cwd, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the sdist, and the wheel from it."""
+    out = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel in a new environment and return its folder of commands.
+
+    Dependencies are those of the running environment, on the path after the new one's own.
+    """
+    folder = tmp_path_factory.mktemp("venv")
+    run(sys.executable, "-m", "venv", folder, cwd=folder)
+    bin_folder = folder / ("Scripts" if os.name == "nt" else "bin")
+    (wheel,) = built.glob("*.whl")
+    run(bin_folder / "python", "-m", "pip", "install", "--no-deps", "--no-index", wheel, cwd=folder)
+    site = run(bin_folder / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder)
+    (Path(site.strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return bin_folder
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A project that holds modules with the names of ours, of our dependencies and of the standard library."""
+    (tmp_path / "dataclasses.py").write_text(TRAP)
+    for name in TRAPS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(TRAP)
+    return tmp_path
+
+
+def test_the_sdist_holds_the_code_and_no_development_files(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"server/cli.py", "tools/learn.py", "schema/memory.py", "README.md", "LICENSE", "pyproject.toml"} <= names
+    assert not any(name.startswith(("benchmarks/", "scripts/", ".venv", ".swarm")) for name in names)
+
+
+def test_the_wheel_holds_one_package_with_its_data_and_its_command(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (entry,) = [name for name in names if name.endswith("entry_points.txt")]
+        assert "swarm-memory = swarm_memory.server.cli:main" in archive.read(entry).decode()
+    tops = {name.partition("/")[0] for name in names}
+    assert all(top == "swarm_memory" or top.endswith(".dist-info") for top in tops)
+    for needed in ("server/py.typed", "server/embedding/data/", "server/demo/session.jsonl", "schema/sqlite/"):
+        assert any(name.startswith(f"swarm_memory/{needed}") for name in names), needed
+    assert not any("__pycache__" in name or name.endswith(".pyc") for name in names)
+    assert wheel.stat().st_size < 12_000_000
+
+
+def test_the_installed_command_works_where_the_project_shadows_every_module(installed: Path, hostile: Path) -> None:
+    assert run(installed / "swarm-memory", "--version", cwd=hostile).startswith("swarm-memory, version ")
+    findings = json.loads(run(installed / "swarm-memory", "doctor", "--json", cwd=hostile))
+    home = next(finding["found"] for finding in findings if finding["what"] == "swarm-memory")
+    assert str(installed.parent) in home
+    assert not [finding for finding in findings if finding["state"] == "fail"]
+
+
+def test_the_installed_module_works_as_claude_code_starts_it(installed: Path, hostile: Path) -> None:
+    text = run(installed / "python", "-I", "-m", "swarm_memory.server.cli", "demo", "--json", cwd=hostile)
+    assert json.loads(text)["retrieved"][0]["memories"]
