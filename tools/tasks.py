@@ -3,6 +3,7 @@
 import re
 from typing import Literal
 
+from swarm_memory.tools.preamble import NOTES_CLOSE, NOTES_OPEN, parse_ids
 from swarm_memory.tools.task_phrases import (
     ANAPHORA,
     APPROVAL,
@@ -17,13 +18,10 @@ from swarm_memory.tools.task_phrases import (
     YOUR_DOING,
 )
 
-NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"
-"""They frame whatever we put into a prompt, so that it can be taken out again."""
-
 _MAX_NOTES_CHARS = 12_000
 """Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
 
-_NOTED_ID = re.compile(r"(?<![A-Za-z0-9_])(?:rm|rt)_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
+_NOTED_ID = re.compile(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
 _OWN_TOOL = re.compile(r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__")
 _HOST_BLOCKS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification")
 _HOST_TEXT = re.compile(
@@ -37,7 +35,7 @@ _LEAD_CHARS = 600
 
 
 def strip_notes(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return `text` without the notes that we injected, and the memory and retrieval ids that they named."""
+    """Return `text` without the notes that we injected, and the ids of the memories that they named."""
     if NOTES_OPEN not in text:
         return text, ()
     kept: list[str] = []
@@ -47,13 +45,13 @@ def strip_notes(text: str) -> tuple[str, tuple[str, ...]]:
         kept.append(text[position:start])
         end = text.find(NOTES_CLOSE, start, start + _MAX_NOTES_CHARS)
         position = start + _MAX_NOTES_CHARS if end < 0 else end + len(NOTES_CLOSE)
-        ids.update(dict.fromkeys(noted_ids(text[start:position])))
+        ids.update(dict.fromkeys(parse_ids(text[start:position])))
     kept.append(text[position:])
     return "".join(kept), tuple(ids)
 
 
 def noted_ids(text: str) -> tuple[str, ...]:
-    """Return the distinct memory and retrieval ids in `text`, in order."""
+    """Return the distinct ids of memories in `text`, wherever they stand, in order."""
     return tuple(dict.fromkeys(_NOTED_ID.findall(text)))
 
 

@@ -18,8 +18,8 @@ from swarm_memory.server.transcripts.json_shapes import (
 )
 from swarm_memory.server.transcripts.records import Records
 from swarm_memory.server.transcripts.steps import Draft, exit_code_of
+from swarm_memory.tools.preamble import NOTES_OPEN
 from swarm_memory.tools.tasks import (
-    NOTES_OPEN,
     continues,
     is_own_tool,
     is_task_prompt,
@@ -81,6 +81,8 @@ class _Session:
     """Ids that were put into the context before a task began."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """Tool names by call id, of the running task."""
+    answered: set[str] = field(default_factory=set[str])
+    """Ids of its calls that have an observation: a session that was resumed repeats lines."""
     seen: set[int] = field(default_factory=set[int])
     """Hashes of the uuids of the lines read: a resumed session repeats lines."""
 
@@ -168,6 +170,7 @@ class _Session:
         )
         self.noted = {}
         self.tools = {}
+        self.answered = set()
         self._note(raw)
         return finished
 
@@ -201,6 +204,8 @@ class _Session:
 
     def _tool_use(self, draft: Draft, block: JsonObject, at: datetime | None) -> None:
         name, call_id = as_text(block.get("name")) or "tool", as_text(block.get("id"))
+        if call_id and call_id in self.tools:
+            return
         self.tools[call_id] = name
         if not is_own_tool(name):
             arguments = block.get("input")
@@ -210,6 +215,9 @@ class _Session:
         if self.draft is None or self.detour:
             return
         call_id = as_text(block.get("tool_use_id"))
+        if call_id in self.answered:
+            return
+        self.answered.add(call_id)
         name = self.tools.get(call_id)
         text = _all_text(block.get("content")) or _streams(as_object(result))
         if name is not None and is_own_tool(name):

@@ -4,9 +4,8 @@ import time
 
 import pytest
 
+from swarm_memory.tools.preamble import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.tasks import (
-    NOTES_CLOSE,
-    NOTES_OPEN,
     continues,
     feedback,
     is_own_tool,
@@ -247,8 +246,8 @@ def test_what_a_person_asks_is_a_task(text: str) -> None:
 
 
 def test_notes_that_we_injected_are_taken_out_and_their_ids_kept() -> None:
-    first, second = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rt_01JABCDEFGHJKMNPQRSTVWXYZ1"
-    text = f"before {NOTES_OPEN} [{first}] use uv ({second}, {first}) {NOTES_CLOSE} after"
+    first, second = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rm_01JABCDEFGHJKMNPQRSTVWXYZ1"
+    text = f"before {NOTES_OPEN}\n1) Use uv [{first}]\n2) Lint [{second}]\n3) Again [{first}]\n{NOTES_CLOSE} after"
     assert strip_notes(text) == ("before  after", (first, second))
 
 

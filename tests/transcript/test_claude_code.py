@@ -1,0 +1,294 @@
+"""A transcript of Claude Code as trajectories, one for each task."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_lines import SESSION, call, line, prompt, result, says, text, write
+
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.transcript import read_task, read_trajectories, subagent_files
+from swarm_memory.tools.preamble import NOTES_CLOSE, NOTES_OPEN
+
+ITEM, OTHER = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rm_01JABCDEFGHJKMNPQRSTVWXYZ1"
+FIRST = "Fix the failing login test in tests/test_auth.py"
+SECOND = "Write a script that converts CSV files to JSON"
+
+
+def read(path: Path, **more: object) -> list[Trajectory]:
+    return list(read_trajectories(path, **more))  # type: ignore[arg-type]
+
+
+def one(tmp_path: Path, *lines: dict[str, object] | str) -> Trajectory:
+    (trajectory,) = read(write(tmp_path / "s.jsonl", lines))
+    return trajectory
+
+
+def test_a_prompt_and_what_followed_it_become_one_trajectory(tmp_path: Path) -> None:
+    trajectory = one(
+        tmp_path,
+        prompt(FIRST),
+        says({"type": "thinking", "thinking": "Look first."}, id="m1"),
+        says(text("I run the test."), id="m1"),
+        says(call("t1", "pytest"), id="m1"),
+        result("t1", "Exit code 1\nFAILED test_login", error=True),
+        says(call("t2", "pytest"), id="m2"),
+        result("t2", "1 passed"),
+        says(text("Done."), id="m3"),
+    )
+    assert (trajectory.task_id, trajectory.task, trajectory.source) == (f"{SESSION}:1", FIRST, "claude_code")
+    assert [step.kind for step in trajectory.steps] == [
+        "thought", "message", "tool_call", "observation", "tool_call", "observation", "message"
+    ]  # fmt: skip
+    assert [step.id for step in trajectory.steps] == [f"s{number}" for number in range(1, 8)]
+    failed, passed = trajectory.steps[3], trajectory.steps[5]
+    assert (failed.tool_name, failed.call_id, failed.is_error, failed.exit_code) == ("Bash", "t1", True, 1)
+    assert (passed.is_error, passed.exit_code) == (False, 0)
+    assert trajectory.steps[2].tool_input == {"command": "pytest"}
+    assert trajectory.started_at is not None
+    assert trajectory.ended_at is not None
+    assert trajectory.started_at < trajectory.ended_at
+
+
+def test_tokens_are_counted_once_for_each_message(tmp_path: Path) -> None:
+    usage = {"input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 11, "cache_creation_input_tokens": 13}
+    trajectory = one(
+        tmp_path,
+        prompt(FIRST),
+        says(text("a"), id="m1", usage=usage | {"output_tokens": 1}),
+        says(call("t1", "ls"), id="m1", usage=usage),
+        says(text("b"), id="m2", usage=usage),
+    )
+    counted = trajectory.usage
+    assert (counted.input_tokens, counted.output_tokens) == (10, 14)
+    assert (counted.cache_read_tokens, counted.cache_creation_tokens) == (22, 26)
+
+
+def test_a_prompt_that_continues_belongs_to_the_task_and_another_begins_one(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl",
+        [
+            prompt(FIRST),
+            says(text("Fixed.")),
+            prompt("still failing"),
+            says(text("Now.")),
+            prompt(SECOND),
+            says(text("Ok.")),
+        ],
+    )
+    first, second = read(path)
+    assert [step.text for step in first.steps] == ["Fixed.", "still failing", "Now."]
+    assert first.steps[1].role == "user"
+    assert (second.task_id, second.task) == (f"{SESSION}:2", SECOND)
+
+
+def test_what_the_host_wrote_is_not_taken_for_a_persons_words(tmp_path: Path) -> None:
+    trajectory = one(
+        tmp_path,
+        {"type": "summary", "summary": "old", "leafUuid": "x"},
+        line("file-history-snapshot", snapshot={}),
+        prompt("Warm up the cache of the search please now", isSidechain=True),
+        prompt("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True),
+        prompt("This session is being continued from an earlier one", isCompactSummary=True),
+        prompt([text("<ide_opened_file>The user opened a.py</ide_opened_file>"), text(FIRST)]),
+        prompt("<local-command-stdout>(no content)</local-command-stdout>"),
+        prompt("<task-notification>\n<status>killed</status>\n</task-notification>"),
+        says(text("Done.")),
+        line("assistant", {"model": "<synthetic>", "role": "assistant", "content": [text("No response requested.")]}),
+        line("system", subtype="turn_duration"),
+    )
+    assert trajectory.task == FIRST
+    assert [step.text for step in trajectory.steps] == ["Done."]
+
+
+def test_what_a_slash_command_did_belongs_to_no_task(tmp_path: Path) -> None:
+    trajectory = one(
+        tmp_path,
+        prompt(FIRST),
+        says(text("Done.")),
+        prompt("<command-message>publish</command-message>\n<command-name>/publish</command-name>"),
+        prompt("Publish the session by running x", isMeta=True),
+        says(call("t9", "publish")),
+        result("t9", "Exit code 1\nno", error=True),
+        prompt("thanks"),
+        says(text("You are welcome.")),
+    )
+    assert [step.text for step in trajectory.steps] == ["Done.", "thanks", "You are welcome."]
+
+
+def test_a_command_that_only_changes_the_host_interrupts_nothing(tmp_path: Path) -> None:
+    trajectory = one(
+        tmp_path,
+        prompt(FIRST),
+        prompt("<command-name>/model</command-name>"),
+        says(text("Going on.")),
+    )
+    assert [step.text for step in trajectory.steps] == ["Going on."]
+
+
+def test_an_interruption_is_marked(tmp_path: Path) -> None:
+    trajectory = one(
+        tmp_path,
+        prompt(FIRST),
+        says(call("t1", "rm x")),
+        result("t1", "The user doesn't want to proceed with this tool use. It was rejected.", error=True),
+        prompt([text("[Request interrupted by user for tool use]")]),
+    )
+    assert [step.interrupted for step in trajectory.steps] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ({}, 0),
+        ({"interrupted": True}, None),
+        ({"backgroundTaskId": "b1"}, None),
+        ({"returnCodeInterpretation": "no match"}, None),
+    ],
+)
+def test_only_a_command_that_the_host_reports_as_done_has_exit_code_0(
+    tmp_path: Path, told: dict[str, Any], code: int | None
+) -> None:
+    trajectory = one(tmp_path, prompt(FIRST), says(call("t1", "make")), result("t1", "out", **told))
+    assert trajectory.steps[1].exit_code == code
+
+
+def test_words_about_an_exit_code_in_a_good_answer_are_no_exit_code(tmp_path: Path) -> None:
+    trajectory = one(tmp_path, prompt(FIRST), says(call("t1", "cat log")), result("t1", "Exit code 3 was seen before"))
+    assert trajectory.steps[1].exit_code == 0
+
+
+def test_our_own_words_never_come_back(tmp_path: Path) -> None:
+    notes = f"{NOTES_OPEN}\n1) always use uv [{ITEM}]\n{NOTES_CLOSE}"
+    own = "mcp__swarm-memory__retrieve_memories"
+    injected = {
+        "type": "hook_additional_context",
+        "hookEvent": "UserPromptSubmit",
+        "content": [f"x {notes}"],
+    }
+    trajectory = one(
+        tmp_path,
+        prompt(f"{FIRST}\n{notes}"),
+        line("attachment", attachment=injected),
+        says(call("t1", "query", tool=own)),
+        result("t1", f"use uv {OTHER}"),
+        says(call("t2", f"echo '{notes}'")),
+        result("t2", f"before {notes} after"),
+        says(text(f"I follow {notes}.")),
+    )
+    assert trajectory.task == FIRST
+    assert "always use uv" not in trajectory.model_dump_json()
+    assert own not in trajectory.model_dump_json()
+    assert trajectory.steps[1].text == "before  after"
+    assert trajectory.injected_memory_ids == (ITEM, OTHER)
+
+
+def test_notes_from_the_start_of_the_session_count_for_its_first_task(tmp_path: Path) -> None:
+    briefing = {"hookEvent": "SessionStart", "content": [f"{NOTES_OPEN}\n1) Lint first [{ITEM}]\n{NOTES_CLOSE}"]}
+    path = write(tmp_path / "s.jsonl", [line("attachment", attachment=briefing), prompt(FIRST), prompt(SECOND)])
+    assert [each.injected_memory_ids for each in read(path)] == [(ITEM,), ()]
+
+
+def test_a_prompt_typed_while_the_agent_works_is_part_of_the_task(tmp_path: Path) -> None:
+    queued = line("attachment", attachment={"type": "queued_command", "prompt": SECOND, "commandMode": "prompt"})
+    trajectory = one(tmp_path, prompt(FIRST), says(text("Working.")), queued, says(text("Both done.")))
+    assert [step.text for step in trajectory.steps] == ["Working.", SECOND, "Both done."]
+
+
+def test_lines_that_a_resumed_session_repeats_are_read_once(tmp_path: Path) -> None:
+    lines = [prompt(FIRST), says(call("t1", "ls"), id="m1"), result("t1", "a.py")]
+    copies = [dict(each, uuid=f"copy-{number}") for number, each in enumerate(lines)]
+    trajectory = one(tmp_path, *lines, *lines, *copies[1:])
+    assert [step.kind for step in trajectory.steps] == ["tool_call", "observation"]
+
+
+def test_a_subagent_has_a_trajectory_of_its_own(tmp_path: Path) -> None:
+    main = write(
+        tmp_path / f"{SESSION}.jsonl", [prompt(FIRST), says(call("t1", "look", tool="Task")), result("t1", "found")]
+    )
+    side: dict[str, Any] = {"isSidechain": True, "agentId": "a77"}
+    agent = [prompt("Find all users of login()", **side), says(call("t2", "grep"), **side), prompt(SECOND, **side)]
+    path = write(tmp_path / SESSION / "subagents" / "agent-a77.jsonl", agent)
+    own, subagents = read(main, subagents=False), read(main)[1:]
+    assert [each.task_id for each in own] == [f"{SESSION}:1"]
+    assert [(each.task_id, each.agent_id, each.task) for each in subagents] == [
+        (f"{SESSION}:agent-a77", "a77", "Find all users of login()")
+    ]
+    assert [step.kind for step in subagents[0].steps] == ["tool_call", "message"]
+    assert subagent_files(main) == [path]
+    assert read(path) == subagents
+    assert read_task(main, f"{SESSION}:agent-a77") == subagents[0]
+
+
+def test_one_task_is_found_by_its_number_or_its_id(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("a")), prompt(SECOND), says(text("b"))])
+    assert read_task(path, 2).task == SECOND
+    assert read_task(path, f"{SESSION}:1").task == FIRST
+    with pytest.raises(NotFoundError, match=r"no task '3'.*:1.*:2"):
+        read_task(path, 3)
+
+
+def test_the_session_id_of_the_caller_comes_first(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [prompt(FIRST)])
+    assert [each.task_id for each in read(path, session_id="mine")] == ["mine:1"]
+
+
+def test_lines_that_cannot_be_read_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
+    deep = '{"type": "user", "message": ' + "[" * 100_000
+    broken = ["// a comment", '{"type": "user", "cut', deep, '{"a": NaN}', "[1, 2", "\x00\x01", "9" * 5000]
+    trajectory = one(tmp_path, *broken[:2], prompt(FIRST), *broken[2:], "", "[]", "17", says(text("Done.")))
+    assert trajectory.skipped_lines == len(broken)
+    assert [step.text for step in trajectory.steps] == ["Done."]
+
+
+def test_a_byte_order_mark_and_other_line_ends_change_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("Done."))])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    (trajectory,) = read(path)
+    assert (trajectory.task, trajectory.skipped_lines, len(trajectory.steps)) == (FIRST, 0, 1)
+
+
+def test_texts_come_out_clean(tmp_path: Path) -> None:
+    said = "Fix \\ud800 the\\u0000 \\u001b[31mred\\u202e test"
+    dirty = f'{{"type":"user","uuid":"d","sessionId":"s","message":{{"role":"user","content":"{said}"}}}}'
+    trajectory = one(tmp_path, dirty, says(call("t1", "a\x00b\x1b[0m")))
+    assert trajectory.task == "Fix \ufffd the red test"
+    assert trajectory.steps[0].tool_input == {"command": "ab"}
+    trajectory.model_dump_json().encode("utf-8")
+
+
+def test_input_of_a_tool_is_bounded_in_every_direction(tmp_path: Path) -> None:
+    nested: object = "deep"
+    for _ in range(200):
+        nested = [nested]
+    block = {"type": "tool_use", "id": "t1", "name": "X", "input": {"a": nested, "b": ["x" * 90_000] * 900, "c": 1e999}}
+    trajectory = one(tmp_path, prompt(FIRST), says(block))
+    assert len(trajectory.model_dump_json()) < 1_000_000
+
+
+def test_steps_that_do_not_fit_fall_out_of_the_middle(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [prompt(FIRST), *(says(text(f"step {number}")) for number in range(1, 31))])
+    (trajectory,) = read(path, limits=LearnSettings(max_steps=10, max_step_chars=200))
+    assert trajectory.dropped_steps == 20
+    assert [step.text for step in trajectory.steps] == [f"step {n}" for n in (1, 2, 3, 4, 5, 26, 27, 28, 29, 30)]
+
+
+def test_a_long_step_is_shortened_in_its_middle(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("begin " + "x" * 5000 + " end"))])
+    (trajectory,) = read(path, limits=LearnSettings(max_step_chars=300))
+    said = trajectory.steps[0].text
+    assert len(said) <= 300
+    assert said.startswith("begin")
+    assert "characters left out" in said
+    assert said.endswith("end")
+
+
+def test_a_session_without_a_task_gives_nothing(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "s.jsonl", [{"type": "summary", "summary": "x", "leafUuid": "y"}])) == []
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match=r"no file '/nowhere/x\.jsonl'"):
+        list(read_trajectories("/nowhere/x.jsonl"))

@@ -1,0 +1,228 @@
+"""Message lists and steps as trajectories, and how the format of a file is found."""
+
+import gzip
+import io
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_lines import call, prompt, result, says, write
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.transcript import read_labelled, read_task, read_trajectories
+from swarm_memory.server.transcripts.records import MAX_LINE_CHARS
+
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "system", "content": "You help."},
+    {"role": "user", "content": "Book the cheapest flight"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"to": "SEA"}'}},
+            {"id": "c2", "type": "function", "function": {"name": "weather", "arguments": "not json"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c2", "content": "rain"},
+    {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "3 flights"}]},
+    {"role": "assistant", "content": "Booked.", "reasoning_content": "The second is cheapest."},
+    {"role": "user", "content": "thanks"},
+]
+
+STEPS: dict[str, Any] = {
+    "id": "run-7",
+    "task": "Find the answer",
+    "success": False,
+    "steps": [{"role": "user", "content": "Find the answer"}, {"role": "assistant", "content": "42"}],
+}
+
+
+def check_messages(trajectory: Trajectory) -> None:
+    assert trajectory.task == "Book the cheapest flight"
+    assert trajectory.source == "messages"
+    assert [(step.kind, step.role) for step in trajectory.steps] == [
+        ("message", "system"),
+        ("tool_call", "assistant"),
+        ("tool_call", "assistant"),
+        ("observation", "tool"),
+        ("observation", "tool"),
+        ("thought", "assistant"),
+        ("message", "assistant"),
+        ("message", "user"),
+    ]
+    assert [step.tool_input for step in trajectory.steps[1:3]] == [{"to": "SEA"}, {"input": "not json"}]
+    assert [(step.tool_name, step.call_id) for step in trajectory.steps[3:5]] == [("weather", "c2"), ("search", "c1")]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps(MESSAGES),
+        json.dumps(MESSAGES, indent=2),
+        json.dumps({"messages": MESSAGES}),
+        json.dumps({"messages": MESSAGES}, indent=1),
+        "\n".join(json.dumps(each) for each in MESSAGES),
+        "[\n" + ",\n".join(json.dumps(each) for each in MESSAGES) + "\n]",
+    ],
+    ids=["array", "indented array", "object", "indented object", "lines", "array of lines"],
+)
+def test_a_message_list_is_read_however_it_is_written(written: str, tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text(written, encoding="utf-8")
+    (trajectory,) = read_trajectories(path)
+    check_messages(trajectory)
+    check_messages(next(read_trajectories(io.StringIO(written))))
+    check_messages(next(read_trajectories(io.BytesIO(written.encode()))))
+
+
+def test_objects_with_steps_keep_their_ids_and_their_labels_stay_beside_them(tmp_path: Path) -> None:
+    path = write(tmp_path / "runs.jsonl", [STEPS, STEPS | {"id": None, "success": True, "task": ""}])
+    first, second = read_labelled(path)
+    assert (first.trajectory.task_id, first.trajectory.task, first.label) == ("run-7", "Find the answer", False)
+    assert (second.trajectory.task_id, second.trajectory.task, second.label) == ("runs:2", "Find the answer", True)
+    assert [step.text for step in first.trajectory.steps] == ["42"]
+    assert "success" not in first.trajectory.model_dump_json()
+    assert read_task(path, "run-7") == first.trajectory
+
+
+def test_an_array_of_objects_gives_one_trajectory_each() -> None:
+    both = list(read_trajectories(io.StringIO(json.dumps([STEPS, STEPS | {"id": "run-8"}]))))
+    assert [each.task_id for each in both] == ["run-7", "run-8"]
+
+
+def test_a_packed_file_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(STEPS).encode()))
+    assert [each.task_id for each in read_trajectories(path)] == ["run-7"]
+
+
+def test_a_packed_file_that_was_cut_off_is_an_error_of_the_input(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(STEPS).encode() * 50)[:-20])
+    with pytest.raises(InputError, match="cannot be read to its end"):
+        list(read_trajectories(path))
+
+
+def test_the_same_stream_gets_the_same_id_again() -> None:
+    written = json.dumps(MESSAGES)
+    first, again = (next(read_trajectories(io.StringIO(written))) for _ in range(2))
+    assert first.task_id == again.task_id
+    assert first.content_digest == again.content_digest
+
+
+def test_calls_that_are_written_into_the_text_are_calls() -> None:
+    calls = [{"id": "c9", "type": "function", "function": {"name": "lookup", "arguments": '{"id": 3}'}}]
+    steps = [
+        {"role": "assistant", "content": f"Let me see.\n[tool_calls] {json.dumps(calls)}"},
+        {"role": "tool", "name": "lookup", "content": "found"},
+    ]
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps(STEPS | {"steps": steps})))
+    assert [(step.kind, step.call_id) for step in trajectory.steps] == [
+        ("message", None), ("tool_call", "c9"), ("observation", "c9")
+    ]  # fmt: skip
+
+
+def test_text_in_the_react_form_becomes_steps() -> None:
+    text = (
+        "Find the answer\nThought 1: I search.\nAction 1: Search[deep thought]\nObservation 1: It is 42.\nIt was slow."
+        "\nThought 2: Done.\nAction 2: Finish[42]"
+    )
+    record = STEPS | {"steps": [{"role": "transcript", "content": text}]}
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps(record)))
+    assert [(step.kind, step.text or step.tool_input) for step in trajectory.steps] == [
+        ("thought", "I search."),
+        ("tool_call", {"input": "deep thought"}),
+        ("observation", "It is 42.\nIt was slow."),
+        ("thought", "Done."),
+        ("message", "42"),
+    ]
+
+
+def test_the_form_with_action_input_is_understood_too() -> None:
+    text = "Thought: go\nAction: search\nAction Input: cats\nObservation: 3\nFinal Answer: three"
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps(STEPS | {"steps": [{"role": "log", "content": text}]})))
+    assert [step.kind for step in trajectory.steps] == ["thought", "tool_call", "observation", "message"]
+    assert (trajectory.steps[1].tool_name, trajectory.steps[1].tool_input) == ("search", {"input": "cats"})
+
+
+def test_a_trajectory_of_ours_can_be_read_back(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl", [prompt("Fix the build of the shop"), says(call("t1", "make")), result("t1", "ok")]
+    )
+    (trajectory,) = read_trajectories(path)
+    (again,) = read_trajectories(io.StringIO(trajectory.model_dump_json()))
+    assert (again.task_id, again.task, again.session_id) == (trajectory.task_id, trajectory.task, trajectory.session_id)
+    assert again.steps == trajectory.steps
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("", "nothing"),
+        ("\n\n", "nothing"),
+        ("hello\nworld\n", "text that is not JSON"),
+        ("\ufffd\x00\x01" * 20, "binary data"),
+        ('{"name": 1, "value": 2}', "keys 'name', 'value'"),
+        ('{"id": "x", "steps": "none"}', "keys 'id', 'steps'"),
+        ("[1, 2, 3]", "JSON of type list"),
+        ('{"type": "user", "mess', "not JSON"),
+    ],
+)
+def test_what_is_no_transcript_is_refused_with_what_was_found_and_what_is_accepted(content: str, found: str) -> None:
+    with pytest.raises(InputError, match="accepted are a Claude Code transcript") as caught:
+        list(read_trajectories(io.StringIO(content)))
+    assert found in str(caught.value)
+
+
+def test_a_refusal_quotes_nothing_of_the_content() -> None:
+    with pytest.raises(InputError) as caught:
+        list(read_trajectories(io.StringIO("the very private text\n")))
+    assert "private" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_path_that_is_none_is_an_error_of_the_input(name: str) -> None:
+    with pytest.raises(InputError):
+        list(read_trajectories(name))
+
+
+def test_a_line_that_is_too_long_is_skipped_without_being_held(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", [prompt("Fix the build of the shop")])
+    with path.open("ab") as stream:
+        stream.write(b'{"type":"user","x":"')
+        for _ in range(40):
+            stream.write(b"a" * 1_000_000)
+        stream.write(b'"}\n')
+        stream.write(json.dumps(says({"type": "text", "text": "Done."})).encode() + b"\n")
+    tracemalloc.start()
+    try:
+        (trajectory,) = read_trajectories(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (trajectory.skipped_lines, [step.text for step in trajectory.steps]) == (1, ["Done."])
+    assert peak < 4 * MAX_LINE_CHARS
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_transcript_of_30_mb_takes_a_fraction_of_its_size(tmp_path: Path) -> None:
+    output = "a line of output 😀\n" * 1500
+    path = tmp_path / "s.jsonl"
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write(json.dumps(prompt("Build the whole shop from the plan")) + "\n")
+        for number in range(1200):
+            stream.write(json.dumps(says(call(f"t{number}", "make"))) + "\n")
+            stream.write(json.dumps(result(f"t{number}", output)) + "\n")
+    tracemalloc.start()
+    try:
+        (trajectory,) = read_trajectories(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size > 30_000_000
+    assert trajectory.dropped_steps > 0
+    assert peak < 80_000_000
