@@ -1,14 +1,17 @@
 """What the MCP tools answer: small shapes, because an agent pays for every token of them."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, JsonValue
 
-from swarm_memory.schema.learning import Distillation, LearnResult
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Retrieval, ScoredMemory
-from swarm_memory.schema.status import MemoryStatus
-from swarm_memory.schema.verdict import Label, Verdict
-from swarm_memory.tools.ports import Event
+from swarm_memory.schema.verdict import Label
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.learning import Distillation, LearnResult
+    from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Retrieval, ScoredMemory
+    from swarm_memory.schema.status import MemoryStatus
+    from swarm_memory.schema.verdict import Verdict
+    from swarm_memory.tools.ports import Event
 
 
 class FoundMemory(BaseModel):
@@ -26,7 +29,7 @@ class FoundMemory(BaseModel):
     judge: str | None = None
 
     @classmethod
-    def of(cls, found: ScoredMemory, project: str) -> "FoundMemory":
+    def of(cls, found: "ScoredMemory", project: str) -> "FoundMemory":
         item, parts = found.item, found.parts
         return cls(
             id=item.id,
@@ -55,7 +58,7 @@ class RetrieveAnswer(BaseModel):
     retrieval_id: str
 
     @classmethod
-    def of(cls, found: Retrieval, project: str) -> "RetrieveAnswer":
+    def of(cls, found: "Retrieval", project: str) -> "RetrieveAnswer":
         near = found.nearest
         cosine = "" if near is None or near.cosine is None else f", cosine {near.cosine:.2f}"
         return cls(
@@ -81,7 +84,7 @@ class VerdictAnswer(BaseModel):
     judge: str
 
     @classmethod
-    def of(cls, task_id: str, verdict: Verdict) -> "VerdictAnswer":
+    def of(cls, task_id: str, verdict: "Verdict") -> "VerdictAnswer":
         return cls(
             task_id=task_id,
             verdict=verdict.label,
@@ -102,7 +105,7 @@ class Draft(BaseModel):
     evidence: list[str]
 
     @classmethod
-    def of(cls, draft: MemoryDraft) -> "Draft":
+    def of(cls, draft: "MemoryDraft") -> "Draft":
         return cls(
             title=draft.title,
             description=draft.description,
@@ -124,7 +127,7 @@ class DistillAnswer(BaseModel):
     reason: str | None = None
 
     @classmethod
-    def proposed(cls, task_id: str, verdict: Verdict, drawn: Distillation) -> "DistillAnswer":
+    def proposed(cls, task_id: str, verdict: "Verdict", drawn: "Distillation") -> "DistillAnswer":
         return cls(
             task_id=task_id,
             verdict=verdict.label,
@@ -135,7 +138,7 @@ class DistillAnswer(BaseModel):
         )
 
     @classmethod
-    def kept(cls, result: LearnResult) -> "DistillAnswer":
+    def kept(cls, result: "LearnResult") -> "DistillAnswer":
         return cls(
             task_id=result.task_id,
             verdict=result.verdict.label,
@@ -147,7 +150,7 @@ class DistillAnswer(BaseModel):
         )
 
 
-def _draft_of(item: MemoryItem) -> Draft:
+def _draft_of(item: "MemoryItem") -> Draft:
     return Draft(
         title=item.title,
         description=item.description,
@@ -173,7 +176,7 @@ class Learned(BaseModel):
     reason: str | None = None
 
     @classmethod
-    def of(cls, result: LearnResult) -> "Learned":
+    def of(cls, result: "LearnResult") -> "Learned":
         return cls(
             task_id=result.task_id,
             trajectory_id=result.trajectory_id,
@@ -215,7 +218,7 @@ class MemoryView(BaseModel):
     provenance: dict[str, JsonValue] | None = None
 
     @classmethod
-    def of(cls, item: MemoryItem, *, full: bool) -> "MemoryView":
+    def of(cls, item: "MemoryItem", *, full: bool) -> "MemoryView":
         brief = cls(
             id=item.id,
             title=item.title,
@@ -248,7 +251,7 @@ class EventView(BaseModel):
     data: dict[str, JsonValue]
 
     @classmethod
-    def of(cls, event: Event) -> "EventView":
+    def of(cls, event: "Event") -> "EventView":
         return cls(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
 
 
@@ -281,7 +284,7 @@ class StatusAnswer(BaseModel):
     notices: list[str]
 
     @classmethod
-    def of(cls, status: MemoryStatus) -> "StatusAnswer":
+    def of(cls, status: "MemoryStatus") -> "StatusAnswer":
         storage, counts = status.storage, status.statistics
         return cls(
             version=status.version,

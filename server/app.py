@@ -67,7 +67,7 @@ Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why, one
 
 def build_server(
     open_toolbox: OpenToolbox,
-    make_worker: MakeWorker | None = None,
+    make_worker: "MakeWorker | None" = None,
     on_closed: Callable[[], None] | None = None,
 ) -> MCPServer[Bank]:
     """Make the server. Nothing is opened before a handler, or the worker, needs it.

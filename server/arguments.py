@@ -5,15 +5,17 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import anyio.to_thread
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import digest
-from swarm_memory.schema.settings import LearnSettings
-from swarm_memory.schema.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.settings import LearnSettings
+    from swarm_memory.schema.trajectory import Trajectory
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
@@ -54,7 +56,7 @@ def checked_path(text: str) -> Path:
     return path
 
 
-async def read_one(given: Given, limits: LearnSettings) -> Trajectory:
+async def read_one(given: Given, limits: "LearnSettings") -> "Trajectory":
     """Return the one trajectory that is meant: of a transcript without `task_id`, its last task.
 
     Reading is done in a thread. Raises `InputError`, `NotFoundError`.
@@ -62,7 +64,7 @@ async def read_one(given: Given, limits: LearnSettings) -> Trajectory:
     return await anyio.to_thread.run_sync(_read_one, given.source(), given.task_id, limits)
 
 
-async def read_all(given: Given, limits: LearnSettings) -> AsyncGenerator[Trajectory]:
+async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
     """Yield the trajectories that are meant, one at a time in memory: of a transcript all, or that of `task_id`."""
     source = given.source()
     if given.task_id is not None:
@@ -73,13 +75,13 @@ async def read_all(given: Given, limits: LearnSettings) -> AsyncGenerator[Trajec
         yield trajectory
 
 
-def _open(source: Source, limits: LearnSettings) -> Iterator[Trajectory]:
+def _open(source: Source, limits: "LearnSettings") -> "Iterator[Trajectory]":
     from swarm_memory.server.transcript import read_trajectories
 
     return read_trajectories(source, limits=limits)
 
 
-def _read_one(source: Source, task_id: str | None, limits: LearnSettings) -> Trajectory:
+def _read_one(source: Source, task_id: str | None, limits: "LearnSettings") -> "Trajectory":
     from swarm_memory.server.transcript import read_task, read_trajectories
 
     if task_id is not None and isinstance(source, Path):

@@ -3,16 +3,21 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.server.jobs import RECHECK_S, Worker
-from swarm_memory.tools.toolbox import Toolbox
 
-OpenToolbox: TypeAlias = Callable[[], Awaitable[Toolbox]]
-MakeWorker: TypeAlias = Callable[[Toolbox], Worker]
+if TYPE_CHECKING:
+    from swarm_memory.server.jobs import Worker
+    from swarm_memory.tools.toolbox import Toolbox
+
+OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
+MakeWorker: TypeAlias = "Callable[[Toolbox], Worker]"
+
+RETRY_S = 30.0
+"""How often a worker that found the bank closed looks again."""
 
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
@@ -23,14 +28,14 @@ log = logging.getLogger(__name__)
 class Bank:
     """A toolbox that is opened at first use. Where that fails, each use tells why, and the next one tries again."""
 
-    def __init__(self, open_toolbox: OpenToolbox, make_worker: MakeWorker | None = None) -> None:
+    def __init__(self, open_toolbox: OpenToolbox, make_worker: "MakeWorker | None" = None) -> None:
         self._open = open_toolbox
         self._make_worker = make_worker
         self._toolbox: Toolbox | None = None
         self._worker: Worker | None = None
         self._opening = anyio.Lock()
 
-    async def toolbox(self) -> Toolbox:
+    async def toolbox(self) -> "Toolbox":
         """Return the toolbox. Raises the `SwarmMemoryError` that opening it gave."""
         if self._toolbox is None:
             async with self._opening:
@@ -52,7 +57,7 @@ class Bank:
         self._worker = self._make_worker(toolbox)
         await self._worker.run()
 
-    async def _opened(self) -> Toolbox:
+    async def _opened(self) -> "Toolbox":
         told: str | None = None
         while True:
             try:
@@ -61,7 +66,7 @@ class Bank:
                 if str(error) != told:
                     log.warning("the bank is not open: %s", error)
                 told = str(error)
-            await anyio.sleep(RECHECK_S)
+            await anyio.sleep(RETRY_S)
 
     async def close(self) -> None:
         """Write what is queued and close the database."""

@@ -1,6 +1,6 @@
 """What a host can attach by URI: a memory, a trajectory, the bank's statistics. It changes nothing."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -9,7 +9,9 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.answers import MemoryView
 from swarm_memory.server.bank import Bank
-from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.toolbox import Toolbox
 
 JSON = "application/json"
 
@@ -50,7 +52,7 @@ async def statistics(ctx: Context[Any, Any], project: str = "") -> str:
     return counted.model_dump_json()
 
 
-async def _toolbox(ctx: Context[Any, Any]) -> Toolbox:
+async def _toolbox(ctx: Context[Any, Any]) -> "Toolbox":
     bank: Bank = ctx.request_context.lifespan_context
     try:
         return await bank.toolbox()
