@@ -40,6 +40,9 @@ _TAG = re.compile(
 """What could begin a tag; the marks that redaction leaves are none."""
 
 _TAG_END = re.compile(r"(\u2039[^<>\u2039\u203a]{0,200})>")
+_SUSPECT = re.compile(r"[^ -~]|[<&]|\]\(|```|INST\]|://|www\.|data:|script:|r[mt]_")
+"""A text without any of these has nothing that `harmless` would change but its white space."""
+
 _NUMBERING = re.compile(r"(?:\d{1,3}[.)]|[-*•])\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 
@@ -92,10 +95,10 @@ def preamble(
         reserved -= min(whole, fair)
         if whole > room - reserved:
             steps = _first_steps(steps, room - reserved - cost(_entry(len(entries), heading, [_CUT])), cost)
-        entry = _entry(len(kept) + 1, heading, steps)
-        if cost(entry) <= room:
-            kept.append(entry)
-            room -= cost(entry)
+            whole = cost(_entry(len(kept) + 1, heading, steps))
+        if whole <= room:
+            kept.append(_entry(len(kept) + 1, heading, steps))
+            room -= whole
     return f"{NOTES_OPEN}\n{opening}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
 
 
@@ -115,6 +118,8 @@ def harmless(text: str) -> str:
     Control, invisible and bidirectional characters and terminal codes go; what could begin a tag becomes U+2039; links
     to anything but this machine become `(link)`. Linear in the length.
     """
+    if not _SUSPECT.search(text):
+        return " ".join(text.split())
     text = _TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
     text = " ".join(text.translate(_INVISIBLE).split())
     if "<" in text or "&" in text or not text.isascii():

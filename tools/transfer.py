@@ -95,7 +95,7 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool) -> 
     if len(line) > MAX_LINE_CHARS:
         raise InputError(f"has {len(line):,} characters; a memory has at most {MAX_LINE_CHARS:,}")
     try:
-        item = MemoryItem.model_validate_json(line.encode("utf-8", "replace"))
+        item = MemoryItem.model_validate_json(line.lstrip("\ufeff").encode("utf-8", "replace"))
     except ValidationError as error:
         raise InputError(first_fault(error)) from error
     if not is_memory_id(item.id):

@@ -1,0 +1,174 @@
+"""What can be done to single memories, on a real bank."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.tools.memories import (
+    edit_memory,
+    forget_memories,
+    get_memories,
+    list_memories,
+    memory_history,
+    set_memory_status,
+)
+from swarm_memory.tools.ports import MemoryFilter, Vector
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+Add = Callable[..., Awaitable[str]]
+
+LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach it to the POST.")
+ABSENT = "rm_01JXYZ00000000000000000000"
+
+
+async def titles(toolbox: Toolbox, **which: Any) -> list[str]:
+    return [item.title for item in await list_memories(toolbox, MemoryFilter(**which))]
+
+
+async def test_a_list_is_of_the_project_and_the_global_scope(toolbox: Toolbox, add: Add) -> None:
+    for title, project in (("Own strategy", "shop"), ("Shared strategy", "*"), ("Foreign strategy", "bank")):
+        await add(title, project=project)
+    assert sorted(await titles(toolbox)) == ["Own strategy", "Shared strategy"]
+
+
+async def test_a_list_is_narrowed_and_paged(toolbox: Toolbox, add: Add) -> None:
+    for at in range(5):
+        await add(f"Strategy {at}", domain="web" if at % 2 else None, tags=("odd",) if at % 2 else ())
+    assert sorted(await titles(toolbox, domain="web")) == ["Strategy 1", "Strategy 3"]
+    assert sorted(await titles(toolbox, tags=("odd",))) == ["Strategy 1", "Strategy 3"]
+    assert await titles(toolbox, text="strategy 4") == ["Strategy 4"]
+    assert await titles(toolbox, text="100%_") == []
+    pages = [await titles(toolbox, limit=2, offset=offset) for offset in (0, 2, 4)]
+    assert sorted(title for page in pages for title in page) == [f"Strategy {at}" for at in range(5)]
+
+
+@pytest.mark.parametrize("which", [{"limit": 0}, {"limit": 501}, {"offset": -1}])
+async def test_a_page_out_of_range_is_refused(toolbox: Toolbox, which: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=next(iter(which))):
+        await list_memories(toolbox, MemoryFilter(**which))
+
+
+async def test_memories_come_in_the_order_asked_for(toolbox: Toolbox, add: Add) -> None:
+    ids = [await add(f"Strategy {at}") for at in range(3)]
+    assert [item.id for item in await get_memories(toolbox, [ids[2], ids[0], ids[2]])] == [ids[2], ids[0]]
+
+
+async def test_what_is_not_there_is_named(toolbox: Toolbox, add: Add) -> None:
+    there = await add(*LOGIN)
+    with pytest.raises(NotFoundError, match=f"{ABSENT} in project 'shop' or the global scope"):
+        await get_memories(toolbox, [there, ABSENT])
+
+
+async def test_a_memory_of_another_project_is_not_there(toolbox: Toolbox, add: Add) -> None:
+    foreign = await add(*LOGIN, project="bank")
+    for operation in (
+        get_memories(toolbox, [foreign]),
+        forget_memories(toolbox, [foreign]),
+        set_memory_status(toolbox, [foreign], "archived"),
+        edit_memory(toolbox, foreign, title="Mine now"),
+        memory_history(toolbox, foreign),
+    ):
+        with pytest.raises(NotFoundError):
+            await operation
+    (item,) = await get_memories(toolbox.in_project("bank"), [foreign])
+    assert (item.title, item.status) == (LOGIN[0], "active")
+
+
+@pytest.mark.parametrize("ids", [[], ["7"], ["rm_short"], ["rm_' OR 1=1 --"], [f"rm_{at:026d}" for at in range(201)]])
+async def test_ids_that_cannot_be_are_refused(toolbox: Toolbox, ids: list[str]) -> None:
+    with pytest.raises(InputError):
+        await get_memories(toolbox, ids)
+
+
+async def test_an_edit_is_found_by_its_new_words_and_keeps_the_former_text(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN)
+    edited = await edit_memory(toolbox, memory_id, title="Rotate kubernetes certificates", reason="was wrong")
+    assert (edited.title, edited.content) == ("Rotate kubernetes certificates", LOGIN[1])
+    assert [each.item for each in (await retrieve(toolbox, "kubernetes certificates")).memories] == [edited]
+    (event, *_) = [each for each in await memory_history(toolbox, memory_id) if LOGIN[0] in str(each.data)]
+    assert "was wrong" in str(event.data)
+
+
+async def test_an_edit_changes_tags_and_domain_and_takes_them_away(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN, domain="web", tags=("a",))
+    assert (await edit_memory(toolbox, memory_id, tags=["b", "b", " "], domain="auth")).tags == ("b",)
+    bare = await edit_memory(toolbox, memory_id, tags=[], domain="")
+    assert (bare.tags, bare.domain) == ((), None)
+    assert await get_memories(toolbox, [memory_id]) == [bare]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({}, "nothing to change"),
+        ({"title": "x"}, "title"),
+        ({"title": "  \n "}, "title"),
+        ({"title": "x" * 201}, "title"),
+        ({"content": "x" * 4001}, "content"),
+        ({"description": "x" * 501}, "description"),
+        ({"tags": [f"t{at}" for at in range(21)]}, "tags"),
+    ],
+)
+async def test_an_edit_unfit_for_a_memory_changes_nothing(
+    toolbox: Toolbox, add: Add, changes: dict[str, Any], named: str
+) -> None:
+    memory_id = await add(*LOGIN)
+    with pytest.raises(InputError, match=named):
+        await edit_memory(toolbox, memory_id, **changes)
+    assert (await get_memories(toolbox, [memory_id]))[0].title == LOGIN[0]
+
+
+async def test_a_secret_in_an_edit_is_not_stored(toolbox: Toolbox, add: Add) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
+    memory_id = await add(*LOGIN)
+    edited = await edit_memory(toolbox, memory_id, content=f"1. Use {secret}.", reason=f"because {secret}")
+    assert secret not in edited.content
+    assert secret not in str(await memory_history(toolbox, memory_id))
+
+
+async def test_an_edit_while_the_embedder_is_down_changes_nothing(toolbox: Toolbox, add: Add) -> None:
+    class Down(StaticEmbedder):
+        async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+            raise ModelUnavailable("down")
+
+    memory_id = await add(*LOGIN)
+    with pytest.raises(ModelUnavailable):
+        await edit_memory(replace(toolbox, embedder=Down()), memory_id, title="Another title")
+    assert (await get_memories(toolbox, [memory_id]))[0].title == LOGIN[0]
+
+
+async def test_what_is_withdrawn_is_not_retrieved_until_restored(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN)
+    for status in ("quarantined", "archived"):
+        assert await set_memory_status(toolbox, [memory_id], status, "looks wrong") == 1
+        assert (await retrieve(toolbox, LOGIN[0])).memories == ()
+        assert await titles(toolbox) == []
+        assert await titles(toolbox, statuses=(status,)) == [LOGIN[0]]
+        assert (await get_memories(toolbox, [memory_id]))[0].status_reason == "looks wrong"
+        assert await set_memory_status(toolbox, [memory_id], "active") == 1
+        assert len((await retrieve(toolbox, LOGIN[0])).memories) == 1
+
+
+async def test_what_is_forgotten_is_gone(toolbox: Toolbox, add: Add) -> None:
+    memory_id, other = await add(*LOGIN), await add("Another strategy")
+    assert await forget_memories(toolbox, [memory_id]) == 1
+    with pytest.raises(NotFoundError):
+        await get_memories(toolbox, [memory_id])
+    assert (await retrieve(toolbox, LOGIN[0])).memories == ()
+    assert [item.id for item in await list_memories(toolbox, MemoryFilter())] == [other]
+
+
+async def test_one_absent_id_leaves_all_others_untouched(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN)
+    for operation in (
+        forget_memories(toolbox, [memory_id, ABSENT]),
+        set_memory_status(toolbox, [memory_id, ABSENT], "archived"),
+    ):
+        with pytest.raises(NotFoundError, match=ABSENT):
+            await operation
+    assert (await get_memories(toolbox, [memory_id]))[0].status == "active"

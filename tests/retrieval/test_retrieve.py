@@ -1,0 +1,286 @@
+"""The operation `retrieve` on a real bank with the shipped embedder."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.settings import RetrieveSettings, Settings
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.tools.ports import RetrievalRecord, Store, Vector
+from swarm_memory.tools.preamble import parse_ids
+from swarm_memory.tools.retrieve import MAX_QUERY_CHARS, retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+Add = Callable[..., Awaitable[str]]
+
+PAGES = ("Handle pagination with cursors", "1. Read next_cursor.\n2. Stop when it repeats.")
+LOGIN = ("Handle login flows with CSRF tokens", "1. Load the page and parse the token.\n2. Attach it to the POST.")
+DEADLOCK = ("Diagnose database deadlocks", "1. Read the lock table.\n2. Order the updates by primary key.")
+
+
+def with_settings(toolbox: Toolbox, **changes: Any) -> Toolbox:
+    return replace(toolbox, settings=Settings(retrieve=RetrieveSettings(**changes)))
+
+
+class BrokenEmbedder(StaticEmbedder):
+    """Stands for an endpoint that is down; its message holds a key, as some do."""
+
+    async def embed_query(self, text: str) -> Vector:
+        raise ModelUnavailable("401: key sk-proj-" + "a1B2" * 12 + " refused")
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        raise ModelUnavailable("down")
+
+
+async def test_the_memory_that_fits_comes_first_with_its_parts_and_a_preamble(toolbox: Toolbox, add: Add) -> None:
+    ids = [await add(*each) for each in (PAGES, LOGIN, DEADLOCK)]
+    found = await retrieve(toolbox, "the login form answers 403, its CSRF token is missing")
+    first = found.memories[0]
+    assert first.item.id == ids[1]
+    assert first.parts.relevance == 1.0
+    assert first.parts.keyword is not None
+    assert first.parts.cosine is not None
+    assert first.score == pytest.approx(0.65 + 0.15 + 0.20 * 0.5)
+    assert LOGIN[0] in found.preamble
+    assert parse_ids(found.preamble) == tuple(each.item.id for each in found.memories)
+    assert found.embedder == toolbox.embedder.name
+    assert "keyword" in found.legs
+    assert len(found.legs) == 2
+    assert found.latency_ms > 0
+
+
+async def test_an_empty_bank_says_so(toolbox: Toolbox) -> None:
+    found = await retrieve(toolbox, "how to paginate")
+    assert (found.memories, found.preamble, found.nearest) == ((), "", None)
+    assert found.reason is not None
+    assert "no memories yet" in found.reason
+    assert "'shop'" in found.reason
+
+
+async def test_when_nothing_fits_the_answer_is_empty_and_names_what_came_nearest(toolbox: Toolbox, add: Add) -> None:
+    ids = [await add(*each) for each in (PAGES, LOGIN)]
+    found = await retrieve(toolbox, "bake sourdough bread overnight")
+    assert (found.memories, found.preamble) == ((), "")
+    assert found.nearest is not None
+    assert found.nearest.id in ids
+    assert found.nearest.title in (PAGES[0], LOGIN[0])
+    assert found.reason is not None
+    assert "none of the 2 memories" in found.reason
+    assert "cosine" in found.reason
+
+
+async def test_a_short_answer_says_how_many_fitted(toolbox: Toolbox, add: Add) -> None:
+    for each in (PAGES, LOGIN, DEADLOCK):
+        await add(*each)
+    found = await retrieve(toolbox, "handle pagination with cursors", k=3)
+    assert [each.item.title for each in found.memories] == [PAGES[0]]
+    assert found.reason is not None
+    assert found.reason.startswith("1 of 3 memories")
+
+
+@pytest.mark.parametrize("k", [0, -1, 51, 5000])
+async def test_a_k_out_of_range_is_refused(toolbox: Toolbox, k: int) -> None:
+    with pytest.raises(InputError, match=r"k is .* from 1 to 50"):
+        await retrieve(toolbox, "anything", k=k)
+
+
+@pytest.mark.parametrize("query", ["", "   \n", "\u200b\x00"])
+async def test_a_blank_query_is_refused(toolbox: Toolbox, query: str) -> None:
+    with pytest.raises(InputError, match="query is empty"):
+        await retrieve(toolbox, query)
+
+
+async def test_a_query_of_the_worst_characters_is_answered(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN)
+    for query in (
+        '"',
+        "NEAR(a b)",
+        "a AND OR NOT",
+        "* ^ :",
+        "title:x",
+        "\ud800 login",
+        "登录 CSRF",
+        "🙂",
+        "1' OR '1'='1",
+    ):
+        found = await retrieve(toolbox, query)
+        assert found.retrieval_id.startswith("rt_")
+
+
+async def test_a_query_of_stop_words_is_answered_by_the_vectors(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN)
+    found = await retrieve(with_settings(toolbox, min_cosine=0.0), "what should I do with this")
+    assert len(found.memories) == 1
+    assert found.memories[0].parts.keyword is None
+
+
+async def test_a_very_long_query_is_cut_and_says_so(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN)
+    words = " ".join(f"word{at}" for at in range(40_000))
+    found = await retrieve(toolbox, f"login flows with CSRF tokens: parse the token of the page. {words}")
+    assert [each.item.id for each in found.memories] in ([memory_id], [])
+    assert any(f"{MAX_QUERY_CHARS:,}" in notice for notice in found.notices)
+    assert any("distinct words" in notice for notice in found.notices)
+
+
+async def test_archived_and_quarantined_memories_never_come(toolbox: Toolbox, add: Add) -> None:
+    for status in ("archived", "quarantined"):
+        await add(*LOGIN, status=status)
+    assert (await retrieve(toolbox, LOGIN[0])).memories == ()
+
+
+async def test_another_project_is_never_seen_and_can_be_asked_for(toolbox: Toolbox, add: Add) -> None:
+    other = await add(*LOGIN, project="bank")
+    assert (await retrieve(toolbox, LOGIN[0])).memories == ()
+    found = await retrieve(toolbox, LOGIN[0], project="bank")
+    assert [each.item.id for each in found.memories] == [other]
+
+
+async def test_the_project_comes_before_the_global_scope(toolbox: Toolbox, add: Add) -> None:
+    shared = await add(*LOGIN, project="*")
+    own = await add(*LOGIN)
+    found = await retrieve(toolbox, LOGIN[0])
+    assert [each.item.id for each in found.memories] == [own, shared]
+    assert found.memories[0].score - found.memories[1].score == pytest.approx(
+        0.05 + found.memories[1].parts.diversity_penalty
+    )
+
+
+async def test_domain_tags_and_task_narrow_the_answer(toolbox: Toolbox, add: Add) -> None:
+    plain = await add(*LOGIN)
+    marked = await add(*LOGIN, domain="web", tags=("auth", "csrf"), provenance=Provenance(task_id="t1"))
+
+    async def ids(**narrowed: Any) -> set[str]:
+        return {each.item.id for each in (await retrieve(toolbox, LOGIN[0], **narrowed)).memories}
+
+    assert await ids() == {plain, marked}
+    assert await ids(domain="web") == {marked}
+    assert await ids(tags=["auth"]) == {marked}
+    assert await ids(tags=["auth", "other"]) == set()
+    assert await ids(exclude_task="t1") == {plain}
+
+
+async def test_confidence_and_age_decide_between_equals(toolbox: Toolbox, add: Add) -> None:
+    now = toolbox.clock.now()
+    old = await add(*LOGIN, created_at=now - timedelta(days=45))
+    sure = await add(*LOGIN, confidence=0.9)
+    future = await add(*LOGIN, created_at=now + timedelta(days=3650), confidence=0.1)
+    found = {each.item.id: each for each in (await retrieve(toolbox, LOGIN[0])).memories}
+    assert found[old].parts.recency == pytest.approx(0.5)
+    assert found[future].parts.recency == 1.0
+    assert max(found.values(), key=lambda each: each.score).item.id == sure
+
+
+async def test_of_near_duplicates_one_gives_way_to_another_subject(toolbox: Toolbox, add: Add) -> None:
+    await add("Retry uploads after a timeout", "1. Wait two seconds.\n2. Upload again.")
+    await add("Retry uploads after a timeout", "1. Wait two seconds.\n2. Upload again!")
+    await add("Uploads and timeout: chunk large files", "1. Split into parts of 5 MB.")
+    with_diversity = await retrieve(with_settings(toolbox, delta=1.0), "retry uploads after a timeout", k=2)
+    without = await retrieve(with_settings(toolbox, delta=0.0), "retry uploads after a timeout", k=2)
+    assert "chunk large files" in with_diversity.preamble
+    assert "chunk large files" not in without.preamble
+
+
+async def test_an_embedder_that_fails_leaves_the_keywords_and_is_named(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN)
+    found = await retrieve(replace(toolbox, embedder=BrokenEmbedder()), "login csrf tokens")
+    assert [each.item.id for each in found.memories] == [memory_id]
+    assert found.legs == ("keyword",)
+    assert found.memories[0].parts.relevance == 1.0
+    (notice,) = [each for each in found.notices if "keywords only" in each]
+    assert "a1B2a1B2" not in notice
+
+
+async def test_without_embedder_and_keywords_the_answer_is_empty(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN)
+    found = await retrieve(replace(toolbox, embedder=BrokenEmbedder()), "what should I do")
+    assert found.memories == ()
+    assert found.notices
+    assert found.reason
+
+
+async def test_reciprocal_rank_fusion_can_be_chosen(toolbox: Toolbox, add: Add) -> None:
+    ids = [await add(*each) for each in (PAGES, LOGIN, DEADLOCK)]
+    found = await retrieve(with_settings(toolbox, fusion="rrf"), "login with a CSRF token")
+    assert found.memories[0].item.id == ids[1]
+
+
+async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN)
+    records: list[RetrievalRecord] = []
+
+    class Listening:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(toolbox.store, name)
+
+        async def record_retrieval(self, record: RetrievalRecord) -> None:
+            records.append(record)
+            await toolbox.store.record_retrieval(record)
+
+    store: Any = Listening()
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    heard = replace(toolbox, store=store)
+    found = await retrieve(heard, f"login csrf token {secret[:40]}", task_id="t", session_id="s")
+    (record,) = records
+    assert record.retrieval_id == found.retrieval_id
+    assert dict(record.scores) == {memory_id: found.memories[0].score}
+    assert secret[:40] not in record.query
+    assert secret[:40] not in found.query
+    assert (record.task_id, record.session_id, record.scope) == ("t", "s", toolbox.scope)
+
+
+async def test_usage_is_counted(toolbox: Toolbox, add: Add, tmp_path: Any) -> None:
+    from swarm_memory.server.storage.sqlite import open_store
+
+    memory_id = await add(*LOGIN)
+    await retrieve(toolbox, LOGIN[0])
+    await toolbox.store.close()
+    store = await open_store(tmp_path / ".swarm" / "memory.db", embedder=toolbox.embedder)
+    (item,) = await store.get_memories(toolbox.scopes(), [memory_id])
+    await store.close()
+    assert item.usage_count == 1
+    assert item.last_used == toolbox.clock.now()
+
+
+async def test_a_bank_that_cannot_be_written_still_answers_and_says_so(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN)
+
+    class ReadOnly:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(toolbox.store, name)
+
+        async def record_retrieval(self, record: RetrievalRecord) -> None:
+            raise StoreReadOnly("read-only file system")
+
+    store: Any = ReadOnly()
+    found = await retrieve(replace(toolbox, store=store), LOGIN[0])
+    assert found.memories
+    assert any("not recorded" in notice for notice in found.notices)
+
+
+async def test_a_guardrail_is_marked_in_the_preamble(toolbox: Toolbox, add: Add) -> None:
+    await add(*PAGES, outcome="Failure")
+    assert f"Guardrail: {PAGES[0]}" in (await retrieve(toolbox, PAGES[0])).preamble
+
+
+async def test_the_preamble_keeps_to_the_token_budget_of_the_settings(toolbox: Toolbox, add: Add) -> None:
+    for at in range(10):
+        await add(
+            f"Login strategy number {at}", "\n".join(f"{step}. Check the login token {step}." for step in range(90))
+        )
+    found = await retrieve(with_settings(toolbox, token_budget=200), "login strategy token", k=10)
+    assert len(found.memories) == 10
+    assert len(found.preamble) < 1200
+
+
+async def test_legs_name_what_answered(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN)
+    store: Store = toolbox.store
+    vector_leg = (await store.health()).vector_search
+    found = await retrieve(toolbox, LOGIN[0])
+    assert set(found.legs) == {"keyword", "vector" if vector_leg == "vec0" else "exact_scan"}
