@@ -67,6 +67,8 @@ class ChatProviderSettings(Model):
 class ChatSettings(Model):
     """The chat models, in the order in which they are asked. None is a normal state: evidence judges alone."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
     providers: tuple[ChatProviderSettings, ...] = ()
     retries: int = Field(default=2, ge=0, le=10)
     """Further tries of one model after an answer such as 429 or 503, or a lost connection."""

@@ -22,7 +22,7 @@ class Backoff:
         """Return the seconds to wait after failed try number `attempt` (from 0); None: not worth waiting."""
         if retry_after_s is not None and retry_after_s > self.longest_wait_s:
             return None
-        grown: float = min(self.cap_s, self.base_s * 2.0**attempt)
+        grown: float = min(self.cap_s, self.base_s * 2.0 ** min(attempt, 30))
         # Half of it is random, so that callers who failed together do not come back together.
         return max(grown * self.rng.uniform(0.5, 1.0), retry_after_s or 0.0)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from anyio import CapacityLimiter
@@ -47,7 +47,7 @@ class LimitedChatModel:
             return await self._model.complete(request.model_copy(update={"timeout_s": left_s}))
 
     @asynccontextmanager
-    async def _slot(self, timeout_s: float) -> AsyncIterator[None]:
+    async def _slot(self, timeout_s: float) -> AsyncGenerator[None]:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._slots.acquire_on_behalf_of(token := object())
@@ -61,7 +61,7 @@ class LimitedChatModel:
             self._slots.release_on_behalf_of(token)
 
     @asynccontextmanager
-    async def _reservation(self, request: ChatRequest) -> AsyncIterator[None]:
+    async def _reservation(self, request: ChatRequest) -> AsyncGenerator[None]:
         if self._budget is None:
             yield
             return

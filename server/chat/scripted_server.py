@@ -89,6 +89,7 @@ class ScriptedServer:
 
     def __init__(self, script: Sequence[Turn]) -> None:
         self.requests: list[Received] = []
+        self.first_request = asyncio.Event()
         self._script = list(script)
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -128,6 +129,7 @@ class ScriptedServer:
         if method == "POST":
             place = len(self.requests)
             self.requests.append(received)
+            self.first_request.set()
             turn = self._script[place] if place < len(self._script) else error(500, "the script is used up")
         else:
             turn = error(404)

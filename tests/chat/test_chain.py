@@ -36,10 +36,12 @@ class SlowModel:
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
+        self.entered = asyncio.Semaphore(0)
         self.inside = self.most = 0
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         self.inside += 1
+        self.entered.release()
         self.most = max(self.most, self.inside)
         try:
             await self.go.wait()
@@ -106,8 +108,7 @@ async def test_a_cancelled_call_does_not_count_as_a_failure() -> None:
     slow = SlowModel()
     chain = ChainChatModel([slow], max_failures=1)
     call = asyncio.create_task(chain.complete(REQUEST))
-    while not slow.inside:
-        await asyncio.sleep(0)
+    await slow.entered.acquire()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -125,8 +126,8 @@ async def test_calls_over_the_limit_wait_for_their_turn() -> None:
     slow = SlowModel()
     model = LimitedChatModel(slow, InMemoryMeter(), max_concurrency=2, daily_token_budget=None)
     calls = [asyncio.create_task(model.complete(REQUEST)) for _ in range(6)]
-    while slow.inside < 2:
-        await asyncio.sleep(0)
+    await slow.entered.acquire()
+    await slow.entered.acquire()
     slow.go.set()
     assert [answer.text for answer in await asyncio.gather(*calls)] == ["ok"] * 6
     assert slow.most == 2
@@ -157,8 +158,8 @@ async def test_calls_under_way_count_against_the_budget() -> None:
     slow = SlowModel()
     model = LimitedChatModel(slow, InMemoryMeter(), max_concurrency=9, daily_token_budget=250)
     calls = [asyncio.create_task(model.complete(REQUEST)) for _ in range(4)]
-    while slow.inside < 2:
-        await asyncio.sleep(0)
+    await slow.entered.acquire()
+    await slow.entered.acquire()
     slow.go.set()
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(result, ModelUnavailable) for result in results) == 2

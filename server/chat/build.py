@@ -1,0 +1,59 @@
+"""Makes the chat model that the settings describe; it knows every provider and sends nothing."""
+
+from collections.abc import Mapping
+
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest
+from swarm_memory.schema.chat_settings import ChatProviderSettings, ChatSettings
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.server.chat.chain import ChainChatModel
+from swarm_memory.server.chat.claude_cli import CHILD_VARIABLE, ClaudeCliChatModel
+from swarm_memory.server.chat.limits import LimitedChatModel
+from swarm_memory.server.chat.metering import ChatMeter
+from swarm_memory.server.chat.openai import OpenAIChatModel
+from swarm_memory.tools.ports import ChatModel
+
+
+class MissingChatModel:
+    """A model that is set and cannot work: it stays in the list, so that every answer of the chain says why."""
+
+    is_local = True
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self._reason = reason
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Raise `ModelUnavailable` with the reason."""
+        del request
+        raise ModelUnavailable(f"{self.name} cannot be asked: {self._reason}")
+
+
+def build_chat_model(settings: ChatSettings, *, environ: Mapping[str, str], meter: ChatMeter) -> ChatModel | None:
+    """Return the models of the settings as one, within their limits; None when there are none.
+
+    Keys are read from `environ` now and stay in memory. Nothing is imported or reached before the first call.
+    """
+    if not settings.providers:
+        return None
+    models = [_build(provider, settings.retries, environ, meter) for provider in settings.providers]
+    chain = ChainChatModel(
+        models,
+        timeout_s=settings.timeout_s,
+        max_failures=settings.max_failures,
+        cool_down_s=settings.cool_down_s,
+    )
+    return LimitedChatModel(
+        chain, meter, max_concurrency=settings.max_concurrency, daily_token_budget=settings.daily_token_budget
+    )
+
+
+def _build(provider: ChatProviderSettings, retries: int, environ: Mapping[str, str], meter: ChatMeter) -> ChatModel:
+    if provider.provider == "claude_cli":
+        if environ.get(CHILD_VARIABLE):
+            return MissingChatModel(provider.name, "this process was itself started by a claude_cli call.")
+        return ClaudeCliChatModel(provider, environ, meter, retries=retries)
+    variable = provider.key_variable
+    key = environ.get(variable, "").strip() if variable else None
+    if key == "":
+        return MissingChatModel(provider.name, f"the environment variable {variable} is not set.")
+    return OpenAIChatModel(provider, key, meter, retries=retries)

@@ -1,0 +1,124 @@
+"""From settings to a chat model: order, keys, the guard against calling oneself; and what settings refuse."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from swarm_memory.schema.chat import ChatRequest
+from swarm_memory.schema.chat_settings import ChatSettings
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.server.chat.backoff import Backoff, retry_after_s
+from swarm_memory.server.chat.build import build_chat_model
+from swarm_memory.server.chat.metering import InMemoryMeter
+from swarm_memory.server.chat.scripted_server import ScriptedServer, completion, error
+
+REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=4)
+
+
+def settings(*providers: dict[str, object], **changes: object) -> ChatSettings:
+    return ChatSettings.model_validate({"providers": providers, **changes})
+
+
+def test_no_provider_is_no_model() -> None:
+    assert build_chat_model(ChatSettings(), environ={}, meter=InMemoryMeter()) is None
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+async def test_the_list_is_asked_in_order_each_with_its_own_key_and_model() -> None:
+    async with ScriptedServer([error(401)]) as first, ScriptedServer([completion("hello")]) as second:
+        chosen = settings(
+            {"provider": "openai", "model": "m-1", "base_url": first.url, "api_key_env": "KEY_ONE"},
+            {"provider": "openai", "model": "m-2", "base_url": second.url, "api_key_env": "KEY_TWO"},
+        )
+        meter = InMemoryMeter()
+        model = build_chat_model(chosen, environ={"KEY_ONE": "one", "KEY_TWO": "two"}, meter=meter)
+        assert model is not None
+        assert model.name == "openai:m-1 → openai:m-2"
+        answer = await model.complete(REQUEST)
+    assert answer.model == "openai:m-2"
+    assert first.requests[0].headers["authorization"] == "Bearer one"
+    assert second.requests[0].headers["authorization"] == "Bearer two"
+    assert [call.outcome for call in meter.calls] == ["unavailable", "answered"]
+
+
+async def test_a_key_that_is_not_set_is_named_and_nothing_is_sent() -> None:
+    model = build_chat_model(settings({"provider": "openai", "model": "m"}), environ={}, meter=InMemoryMeter())
+    assert model is not None
+    with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY is not set"):
+        await model.complete(REQUEST)
+
+
+async def test_a_child_of_claude_cli_never_calls_claude_again() -> None:
+    environ = {"SWARM_MEMORY_CHILD": "1", "PATH": ""}
+    model = build_chat_model(settings({"provider": "claude_cli"}), environ=environ, meter=InMemoryMeter())
+    assert model is not None
+    with pytest.raises(ModelUnavailable, match="itself started by a claude_cli call"):
+        await model.complete(REQUEST)
+
+
+async def test_a_budget_of_nothing_sends_nothing() -> None:
+    chosen = settings({"provider": "claude_cli"}, daily_token_budget=0)
+    model = build_chat_model(chosen, environ={}, meter=InMemoryMeter())
+    assert model is not None
+    with pytest.raises(ModelUnavailable, match="daily_token_budget"):
+        await model.complete(REQUEST)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"provider": "openai"},
+        {"provider": "openai", "model": "m", "base_url": "ftp://example.org"},
+        {"provider": "openai", "model": "m", "base_url": "https://user:hunter2secret@example.org/v1"},
+        {"provider": "openai", "model": "m", "api_key_env": "sk-hunter2secret"},
+        {"provider": "openai", "model": "m", "api_key_env": "gsk_hunter2secret"},
+        {"provider": "openai", "model": "m", "api_key": "hunter2secret"},
+    ],
+)
+def test_settings_that_cannot_work_or_hold_a_secret_are_refused_without_showing_it(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError) as raised:
+        settings(wrong)
+    assert "hunter2" not in str(raised.value)
+
+
+NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": " 1.5 "}, 1.5),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Tue, 01 Jan 2030 12:00:30 GMT"}, 30),
+        ({"retry-after": "Tue, 01 Jan 2030 11:00:00 GMT"}, 0),
+        ({"retry-after": "Tue, 99 Jan 2030 11:00:00 GMT"}, None),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_s(headers, NOW) == seconds
+
+
+def test_pauses_double_to_a_cap_and_too_long_ones_are_none() -> None:
+    backoff = Backoff(base_s=1, cap_s=8, longest_wait_s=30)
+    for attempt, most in enumerate([1, 2, 4, 8, 8, 8]):
+        pause_s = backoff.delay_s(attempt, None)
+        assert pause_s is not None
+        assert most / 2 <= pause_s <= most
+    assert backoff.delay_s(0, 30) == 30
+    assert backoff.delay_s(0, 31) is None
+    assert backoff.delay_s(5000, None) is not None
+
+
+def test_building_imports_no_client() -> None:
+    code = "import sys, swarm_memory.server.chat.build; print({'openai', 'jsonschema', 'httpx2'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

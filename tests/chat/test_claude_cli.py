@@ -1,0 +1,295 @@
+"""Claude Code as a chat model: a stand-in program for what can go wrong, and the real binary against a local API."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest
+from swarm_memory.schema.chat_settings import ChatProviderSettings
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
+from swarm_memory.server.chat.metering import InMemoryMeter
+from swarm_memory.server.chat.scripted_server import HANG, ScriptedServer, Turn, error, events
+
+CLAUDE = shutil.which("claude", path=str(Path(__file__).parents[1] / "node/node_modules/.bin")) or shutil.which(
+    "claude"
+)
+SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"label": {"type": "string", "enum": ["Success", "Failure"]}},
+    "required": ["label"],
+    "additionalProperties": False,
+}
+RESULT: dict[str, Any] = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "result": '{"label": "Success"}',
+    "total_cost_usd": 0.25,
+    "usage": {"input_tokens": 5, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 100, "output_tokens": 7},
+}
+
+
+def request(timeout_s: float = 4.0, **changes: object) -> ChatRequest:
+    plain = ChatRequest(purpose="judge", system="You judge.", user="The trajectory.", timeout_s=timeout_s)
+    return plain.model_copy(update={"answer_schema": SCHEMA, **changes})
+
+
+class StandIn:
+    """A program in the place of `claude` that keeps how it was called and prints what it is told."""
+
+    def __init__(self, folder: Path, *prints: str, then: str = "") -> None:
+        self.folder = folder
+        for number, text in enumerate(prints):
+            (folder / f"print-{number}").write_text(text)
+        program = folder / "claude"
+        program.write_text(
+            f"#!{sys.executable} -IS\n"
+            "import json, os, sys\nfrom pathlib import Path\n"
+            f"here = Path({str(folder)!r})\n"
+            "number = len(list(here.glob('call-*')))\n"
+            "call = dict(argv=sys.argv[1:], stdin=sys.stdin.read(), cwd=os.getcwd(), env=dict(os.environ))\n"
+            "call['system'] = Path('system.md').read_text()\n"
+            "(here / f'call-{number}').write_text(json.dumps(call))\n"
+            "sys.stdout.write((here / f'print-{number}').read_text()); sys.stdout.flush()\n"
+            f"{then}\n"
+        )
+        program.chmod(0o755)
+        self.meter = InMemoryMeter()
+        environ = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "CLAUDECODE": "1", "MINE": "kept"}
+        self.model = ClaudeCliChatModel(ChatProviderSettings(provider="claude_cli"), environ, self.meter)
+
+    def calls(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in sorted(self.folder.glob("call-*"))]
+
+
+async def test_the_answer_usage_and_cost_are_what_claude_code_tells(tmp_path: Path) -> None:
+    stand_in = StandIn(tmp_path, f"a warning\n{json.dumps(RESULT)}\n")
+    answer = await stand_in.model.complete(request())
+    assert answer.data == {"label": "Success"}
+    assert answer.model == "claude_cli:default"
+    usage = answer.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.tries) == (125, 7, 0.25, 1)
+
+
+async def test_prompts_stand_in_no_argument_and_the_child_is_marked(tmp_path: Path) -> None:
+    stand_in = StandIn(tmp_path, json.dumps(RESULT))
+    await stand_in.model.complete(request(max_tokens=77))
+    call = stand_in.calls()[0]
+    assert "The trajectory." in call["stdin"]
+    assert "You judge." in call["system"]
+    assert not any("trajectory" in part or "You judge" in part for part in call["argv"])
+    environment = call["env"]
+    assert (environment["SWARM_MEMORY_CHILD"], environment["MINE"]) == ("1", "kept")
+    assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "77"
+    assert "CLAUDECODE" not in environment
+    assert not os.path.exists(call["cwd"])  # noqa: PTH110, ASYNC240
+
+
+async def test_structured_output_goes_before_the_text(tmp_path: Path) -> None:
+    stand_in = StandIn(tmp_path, json.dumps(RESULT | {"result": "done", "structured_output": {"label": "Failure"}}))
+    assert (await stand_in.model.complete(request())).data == {"label": "Failure"}
+
+
+async def test_a_bad_answer_is_repaired_once_and_both_are_counted(tmp_path: Path) -> None:
+    stand_in = StandIn(tmp_path, json.dumps(RESULT | {"result": "It went well."}), json.dumps(RESULT))
+    answer = await stand_in.model.complete(request())
+    assert (answer.usage.tries, answer.usage.output_tokens, answer.usage.cost_usd) == (2, 14, 0.5)
+    assert "It went well." in stand_in.calls()[1]["stdin"]
+    assert "no JSON object" in stand_in.calls()[1]["stdin"]
+
+
+def result(**changes: object) -> str:
+    return json.dumps(RESULT | changes)
+
+
+FAULTS: Mapping[str, tuple[str, type[ModelError], str]] = {
+    "not signed in": (result(is_error=True, result="Please run /login"), ModelUnavailable, "sign in"),
+    "no schema kept": (
+        result(is_error=True, subtype="error_max_structured_output_retries"),
+        ModelAnswerInvalid,
+        "schema",
+    ),
+    "too many turns": (result(subtype="error_max_turns"), ModelUnavailable, "error_max_turns"),
+    "nothing": ("", ModelUnavailable, "without a result"),
+    "half a result": (result()[:50], ModelUnavailable, "without a result"),
+    "another JSON": ('{"hello": 1}', ModelUnavailable, "without a result"),
+    "a depth bomb": ("[" * 3000 + '{"a":' * 3000, ModelUnavailable, "without a result"),
+    "a flood": ("x" * 5_000_000, ModelUnavailable, "bytes"),
+    "wrong types": (result(is_error=True, usage=[1], total_cost_usd="x", result=[2]), ModelUnavailable, "no answer"),
+}
+
+
+@pytest.mark.parametrize(("printed", "kind", "said"), FAULTS.values(), ids=FAULTS.keys())
+async def test_a_child_that_fails_says_why(tmp_path: Path, printed: str, kind: type[ModelError], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        await StandIn(tmp_path, printed).model.complete(request())
+
+
+async def test_a_child_that_hangs_is_ended_at_the_deadline(tmp_path: Path) -> None:
+    stand_in = StandIn(tmp_path, "", then="import time; time.sleep(60)")
+    began = time.perf_counter()
+    with pytest.raises(ModelUnavailable, match=r"0\.5 s"):
+        await stand_in.model.complete(request(timeout_s=0.5))
+    assert time.perf_counter() - began < 1.0
+    assert [call.outcome for call in stand_in.meter.calls] == ["unavailable"]
+
+
+async def test_a_missing_program_names_the_setting(tmp_path: Path) -> None:
+    model = ClaudeCliChatModel(ChatProviderSettings(provider="claude_cli"), {"PATH": str(tmp_path)}, InMemoryMeter())
+    with pytest.raises(ModelUnavailable, match=r"chat\.providers"):
+        await model.complete(request())
+
+
+# The real binary.
+
+real = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(60),
+    pytest.mark.allow_hosts(["127.0.0.1"]),
+    pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed: npm ci in tests/node"),
+]
+
+
+def message(*blocks: dict[str, Any]) -> Turn:
+    """Return a streamed message of the Messages API, 11 input and 7 output tokens."""
+    parts: list[dict[str, Any]] = []
+    for index, block in enumerate(blocks):
+        is_text = block["type"] == "text"
+        empty: dict[str, Any] = block | ({"text": ""} if is_text else {"input": {}})
+        delta = (
+            {"type": "text_delta", "text": block["text"]}
+            if is_text
+            else {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        )
+        parts += [
+            {"type": "content_block_start", "index": index, "content_block": empty},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    usage = {"input_tokens": 11, "output_tokens": 1}
+    head: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-haiku-4-5",
+        "content": [],
+    }
+    stop = "end_turn" if blocks[-1]["type"] == "text" else "tool_use"
+    return events(
+        {"type": "message_start", "message": head | {"stop_reason": None, "stop_sequence": None, "usage": usage}},
+        *parts,
+        {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": {"output_tokens": 7}},
+        {"type": "message_stop"},
+    )
+
+
+def text(said: str) -> Turn:
+    return message({"type": "text", "text": said})
+
+
+def structured(value: dict[str, Any]) -> Turn:
+    return message({"type": "tool_use", "id": "toolu_1", "name": "StructuredOutput", "input": value})
+
+
+async def ask_claude(server: ScriptedServer, home: Path, asked: ChatRequest) -> ChatAnswer:
+    assert CLAUDE is not None
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "ANTHROPIC_BASE_URL": server.url,
+        "ANTHROPIC_API_KEY": "sk-ant-test",
+    }
+    settings = ChatProviderSettings(provider="claude_cli", model="claude-haiku-4-5", command=CLAUDE)
+    return await ClaudeCliChatModel(settings, environ, InMemoryMeter(), retries=0).complete(asked)
+
+
+class TestRealClaude:
+    pytestmark = real
+
+    async def test_it_answers_by_the_schema(self, home: Path) -> None:
+        async with ScriptedServer([structured({"label": "Success"}), text("done")]) as server:
+            answer = await ask_claude(server, home, request(30))
+        assert answer.data == {"label": "Success"}
+        assert answer.usage.input_tokens >= 11
+        assert answer.usage.cost_usd is not None
+        sent = server.requests[0].body
+        assert [tool["name"] for tool in sent["tools"]] == ["StructuredOutput"]
+        assert "You judge." in json.dumps(sent["system"])
+
+    async def test_it_answers_in_plain_text_and_has_no_tool(self, home: Path) -> None:
+        async with ScriptedServer([text("It went well.")]) as server:
+            answer = await ask_claude(server, home, request(30, answer_schema=None, user="/help me\n!id"))
+        assert answer.text == "It went well."
+        assert server.requests[0].body["tools"] == []
+        assert "/help me" in json.dumps(server.requests[0].body["messages"])
+
+    async def test_a_file_that_the_prompt_names_is_not_read(self, home: Path) -> None:
+        secret = home / "secret.txt"
+        secret.write_text("the-content-of-the-secret")
+        async with ScriptedServer([text("ok")]) as server:
+            await ask_claude(server, home, request(30, answer_schema=None, user=f'See @{secret} and @"{secret}" now'))
+        sent = json.dumps(server.requests[0].body)
+        assert str(secret) in sent
+        assert "the-content-of-the-secret" not in sent
+
+    async def test_it_runs_no_hook_and_no_server_and_leaves_no_transcript(self, home: Path) -> None:
+        ran = home / "ran"
+        noted = [{"hooks": [{"type": "command", "command": f"echo hook >> {ran}"}]}]
+        names = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+        folder = home / ".claude"
+        folder.mkdir()
+        (folder / "settings.json").write_text(json.dumps({"hooks": dict.fromkeys(names, noted)}))
+        (folder / "CLAUDE.md").write_text("the-memory-of-the-user")
+        server_entry = {"command": "sh", "args": ["-c", f"echo server >> {ran}"]}
+        (home / ".claude.json").write_text(json.dumps({"mcpServers": {"swarm-memory": server_entry}}))
+        async with ScriptedServer([text("ok")]) as server:
+            await ask_claude(server, home, request(30, answer_schema=None))
+        assert not ran.exists()
+        assert "the-memory-of-the-user" not in json.dumps(server.requests[0].body)
+        assert not list(folder.glob("projects/**/*.jsonl"))
+
+    @pytest.mark.parametrize("status", [401, 429, 500])
+    async def test_an_error_of_its_api_is_unavailable(self, home: Path, status: int) -> None:
+        async with ScriptedServer([error(status, "no", Retry_After="3600")] * 9) as server:
+            with pytest.raises(ModelUnavailable):
+                await ask_claude(server, home, request(30))
+
+    async def test_an_api_that_hangs_ends_at_the_deadline(self, home: Path) -> None:
+        async with ScriptedServer([HANG] * 3) as server:
+            began = time.perf_counter()
+            with pytest.raises(ModelUnavailable, match="within 3 s"):
+                await ask_claude(server, home, request(3))
+            assert time.perf_counter() - began < 3.5
+            assert server.requests
+
+    async def test_a_cancelled_call_leaves_no_process(self, home: Path) -> None:
+        async with ScriptedServer([HANG]) as server:
+            call = asyncio.create_task(ask_claude(server, home, request(30)))
+            async with asyncio.timeout(20):
+                await server.first_request.wait()
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        assert not processes_with(str(home))
+
+
+def processes_with(value: str) -> list[Path]:
+    """Return the living processes in whose environment `value` stands."""
+    found: list[Path] = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if value.encode() in path.read_bytes():
+                found.append(path)
+    return found
