@@ -85,10 +85,15 @@ _GENERAL: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\w/-])(?:msg|req|run|toolu|call|chatcmpl|resp|thread|asst)_[A-Za-z0-9]{16,64}(?!\w)"), "<id>"),
     (re.compile(rf"(?<!\w){_TIME}(?!\w)"), "<time>"),
     (re.compile(r"(?<![\w:.])\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?![\w:])"), "<time>"),
-    (re.compile(r"(?<![\w.-])(?:[\w.-]{1,64}@)?(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\w.]|/\d)"), "<host>"),
+    (
+        re.compile(
+            r"(?<![\w.-])(?:[\w.-]{1,64}@)?(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\w.]|/\d)"
+        ),
+        "<host>",
+    ),
     (re.compile(r"(?<!\w)0x[0-9a-fA-F]{4,32}(?!\w)"), "<id>"),
     (re.compile(rf"(?<![\w./-])(?:sha256:)?{_HEX_ID}(?![\w-]|\.\w)"), "<id>"),
-    (re.compile(r"(?<![\w.<])\d{6,40}(?![\w.])"), "<id>"),
+    (re.compile(r"(?<![\w.<])(?!\d{1,12}000(?!\d))\d{6,40}(?!\w|\.\d)"), "<id>"),
     (re.compile(r"\b([Pp][Ii][Dd][ =:]{1,3})\d{2,7}\b"), r"\1<id>"),
     (re.compile(r"\b([Ll]ines?[ :]{1,2})\d{1,7}(?:[-\u2013]\d{1,7})?\b"), r"\1<line>"),
     (re.compile(r"(\.[A-Za-z]{1,5}):\d{1,7}(?::\d{1,5})?(?![\w.])"), r"\1:<line>"),
@@ -97,8 +102,10 @@ _HOST = re.compile(
     r"(?<![\w.@/-])(?:([A-Za-z0-9_][\w.-]{0,63})@)?((?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}"
     r"(?:com|net|org|internal|local|lan|corp|intranet|localdomain|cloud|svc))(?::\d{1,5})?(?![\w-]|\.\w|\()"
 )
-_POSIX_PATH = re.compile(r"(?<![\w.<>/:$}*-])(?:~[\w-]{0,40}|/[\w.@+~%-]{1,255})(?:/[\w.@+~%=,-]{1,255}){0,60}/?")
-_WINDOWS_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:\\{1,2}|\\\\)[\w.@+~$-]{1,255}(?:\\{1,2}[\w .@+~$-]{1,255}){0,60}")
+_POSIX_PATH = re.compile(r"(?<![\w.<>/:$}*-])(?:~[\w-]{0,40}(?=/)|/[\w.@+~%-]{1,255})(?:/[\w.@+~%=,-]{1,255}){0,60}/?")
+_WINDOWS_PATH = re.compile(
+    r"(?<!\w)(?:[A-Za-z]:(?:\\{1,2}|/)|\\\\)[\w.@+~$-]{1,255}(?:(?:\\{1,2}|/)[\w.@+~$-]{1,255}){0,60}"
+)
 _FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 
@@ -122,9 +129,10 @@ def _generalized(text: str) -> str:
     text = urls.sub(url, text)
     text = _WINDOWS_PATH.sub(lambda match: _shortened(match[0].replace("\\", "/")), text)
     text = _POSIX_PATH.sub(lambda match: _posix(match[0]), text)
+    text = _HOST.sub(_host, text)
     for pattern, placeholder in rest:
         text = pattern.sub(placeholder, text)
-    return _HOST.sub(_host, text)
+    return text
 
 
 def _posix(path: str) -> str:

@@ -140,6 +140,8 @@ def test_overlapping_findings_leave_nothing_of_the_secret() -> None:
         ("id 550e8400-e29b-41d4-a716-446655440000", "id <id>"),
         ("ssh bob@build7.corp.internal", "ssh <user>@<host>"),
         ("ping 10.0.0.17:8080", "ping <host>"),
+        ("host db-1.prod.acme.com:5432", "host <host>"),
+        ("C:/Users/bob/x/y.txt", "<path>/y.txt"),
         ("src/a.py:12:4: error", "src/a.py:<line>: error"),
         ("job 8412345678 failed", "job <id> failed"),
         ("~/work/run.sh", "<path>/run.sh"),
@@ -164,6 +166,9 @@ def test_what_holds_for_one_machine_only_becomes_a_placeholder(text: str, expect
         "add a default face to decade-old feeds",
         "use [secret:github-token] of [email]",
         "exit code 137 after 30 s",
+        "it takes ~5 minutes, set the timeout to 600000 ms",
+        "bind 127.0.0.1:8000 and not 0.0.0.0",
+        "chown -R app:app ./data",
     ],
 )
 def test_commands_and_relative_paths_keep_their_meaning(text: str) -> None:
