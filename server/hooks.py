@@ -1,7 +1,7 @@
 """The commands that Claude Code runs when a session starts and ends: `python -I -m swarm_memory.server.hooks VERB`.
 
 A person waits for them, in a project that is not ours: they import the standard library and little else, print nothing
-but hook JSON, and end with code 0 whatever happens.
+but hook JSON, and end with code 0 whatever happens. What opens a database is imported where there is one.
 """
 
 import _thread
@@ -11,11 +11,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
-from swarm_memory.schema.errors import InputError, StorageError
+from swarm_memory.schema.errors import InputError, StoreBusy
 from swarm_memory.server.hook_files import checked_transcript, log_line, spool_event
-from swarm_memory.server.storage.lean import open_lean
 from swarm_memory.server.storage.location import Location, locate
 
 LOCK_WAIT_S = 0.3
@@ -24,11 +23,12 @@ TIME_LIMIT_S = 1.3
 
 MAX_EVENT_BYTES = 1_000_000
 DEFAULT_BRIEFING_ITEMS = 5
-WORKER = ("-I", "-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
+WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
 def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
     """Return hook JSON with a briefing of the project's best strategies; nothing when there are none."""
+    from swarm_memory.server.storage.lean import open_lean
     from swarm_memory.tools.preamble import briefing
 
     items = int(os.environ.get("SWARM_MEMORY_HOOKS__BRIEFING_ITEMS") or DEFAULT_BRIEFING_ITEMS)
@@ -45,6 +45,8 @@ def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
 
     When the database is busy the event goes into a file that the worker takes in.
     """
+    from swarm_memory.server.storage.lean import open_lean
+
     named, session_id = str(event.get("transcript_path") or ""), str(event.get("session_id") or "")
     if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
         raise InputError(f"not a session's id: {session_id[:40]!r}")
@@ -55,7 +57,7 @@ def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
     try:
         with open_lean(place, LOCK_WAIT_S) as bank:
             bank.end_session(session_id, transcript)
-    except StorageError as error:
+    except StoreBusy as error:
         spool_event(str(place.folder), told)
         log_line(str(place.folder), f"SessionEnd waits for the next worker: {error}")
     start_worker(place.root)
@@ -64,7 +66,7 @@ def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
 
 def start_worker(root: Path) -> None:
     """Start a worker in a process session of its own, so that the end of the host's does not end it."""
-    command = [sys.executable, *WORKER]
+    command = [sys.executable, "-I" if sys.flags.isolated else "-EP", *WORKER]
     if sys.platform == "win32":
         import subprocess
 
@@ -83,10 +85,10 @@ def start_worker(root: Path) -> None:
 
 
 def _read_event() -> dict[str, Any]:
-    event = json.loads(sys.stdin.buffer.read(MAX_EVENT_BYTES))
+    event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT_BYTES))
     if not isinstance(event, dict):
         raise InputError("the event is not a JSON object")
-    return event
+    return cast(dict[str, Any], event)
 
 
 def _leave_in_time() -> NoReturn:
