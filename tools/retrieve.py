@@ -30,8 +30,8 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K = 50
 MAX_QUERY_CHARS = 100_000
-MAX_QUERY_TOKENS = 64
-"""Distinct words that the keyword leg looks for; what a task is about is said at its beginning."""
+MAX_QUERY_TOKENS = 512
+"""Distinct words that are looked up; the store searches for the rarest of them."""
 
 _MAX_RECORDED_CHARS = 2_000
 
@@ -154,7 +154,7 @@ def _checked_query(query: str) -> tuple[str, list[str]]:
 def _keywords(text: str, notices: list[str]) -> tuple[str, ...]:
     tokens = query_tokens(text)
     if len(tokens) > MAX_QUERY_TOKENS:
-        notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked for as keywords")
+        notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
     return tokens[:MAX_QUERY_TOKENS]
 
 

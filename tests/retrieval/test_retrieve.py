@@ -126,6 +126,7 @@ async def test_a_very_long_query_is_cut_and_says_so(toolbox: Toolbox, add: Add) 
     assert [each.item.id for each in found.memories] in ([memory_id], [])
     assert any(f"{MAX_QUERY_CHARS:,}" in notice for notice in found.notices)
     assert any("distinct words" in notice for notice in found.notices)
+    assert found.latency_ms < 2000
 
 
 async def test_archived_and_quarantined_memories_never_come(toolbox: Toolbox, add: Add) -> None:
@@ -184,6 +185,29 @@ async def test_of_near_duplicates_one_gives_way_to_another_subject(toolbox: Tool
     without = await retrieve(with_settings(toolbox, delta=0.0), "retry uploads after a timeout", k=2)
     assert "chunk large files" in with_diversity.preamble
     assert "chunk large files" not in without.preamble
+
+
+async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(toolbox: Toolbox, add: Add) -> None:
+    subjects = (
+        "bread",
+        "tides",
+        "chess",
+        "violins",
+        "glaciers",
+        "beekeeping",
+        "pottery",
+        "comets",
+        "saffron",
+        "sonnets",
+    )
+    relevant = {
+        await add(f"Renew TLS certificates, case {at}", f"1. Check the expiry date of the certificate.\n2. Renew {at}.")
+        for at in range(10)
+    }
+    for at in range(190):
+        await add(f"About {subjects[at % 10]} number {at}", f"1. Look at the {subjects[at % 10]}.\n2. Write {at} down.")
+    found = await retrieve(toolbox, "renew an expired TLS certificate", k=10)
+    assert {each.item.id for each in found.memories} == relevant
 
 
 async def test_an_embedder_that_fails_leaves_the_keywords_and_is_named(toolbox: Toolbox, add: Add) -> None:
