@@ -8,7 +8,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -69,7 +68,7 @@ class ClaudeCliChatModel:
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Answer as `ChatModel.complete` says; usage and cost are what Claude Code itself tells."""
-        return await exchange(self.name, request, partial(self._ask), self._meter, Tally())
+        return await exchange(self.name, request, self._ask, self._meter, Tally())
 
     async def _ask(self, request: ChatRequest, repair: Repair | None, tally: Tally) -> Reply:
         program = shutil.which(self._settings.command, path=self._environ.get("PATH"))
