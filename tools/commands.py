@@ -113,7 +113,7 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _LINE_EDIT = re.compile(r"\s*(?:edit|insert)\s+\d")
 """An editing command of an agent's shell: the lines after the first are text, not commands."""
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(?:.*?\n)?\s*\2\s*(?=\n|$)", re.S)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)?\s*\2\s*(?=\n|$)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def parse_command(text: str) -> Command:
 
 def _logical_lines(text: str) -> list[str]:
     """Split at line ends outside quotes; here-documents and redirections that are no commands are taken out."""
-    flat = _REDIRECTION.sub(" ", _HEREDOC.sub("", text).replace("\\\n", " "))
+    flat = _REDIRECTION.sub(" ", _HEREDOC.sub(r"\3", text).replace("\\\n", " "))
     lines, quote, start = list[str](), "", 0
     for position, char in enumerate(flat):
         if quote:

@@ -25,6 +25,9 @@ MAX_DRAFTS = 10
 _FINDERS: tuple[Callable[[Material], Iterator[Lesson]], ...] = (
     corrections, repairs, open_errors, loops, fruitless_lookups, unsupported_answer, procedures,
 )  # fmt: skip
+_PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\W")
+"""What stands where something was taken out, and what is no word."""
+
 _URL = re.compile(r"(?i)\b(?:https?|ftp|ssh|file)://\S+")
 
 
@@ -103,7 +106,7 @@ def _checked(draft: MemoryDraft, known: set[str], settings: Settings) -> MemoryD
         )
     )
     title = " ".join(title.split())
-    if len(re.sub(r"<[^<>]*>|\W", "", title)) < 3 or len(re.sub(r"<[^<>]*>|\W", "", content)) < 3:
+    if any(len(_PLACEHOLDER.sub("", text)) < 3 for text in (title, content)):
         return "nothing is left of it without what belongs to this task alone (paths, ids, secrets)"
     tags = tuple(tag for tag in (_plain(" ".join(tag.split()), settings, 60) for tag in draft.tags) if tag)
     return draft.model_copy(update={"title": title, "description": description, "content": content, "tags": tags})

@@ -25,10 +25,11 @@ def same_intent(failed: Call, other: Call) -> bool:
 
 
 def words_shared(left: Command, right: Command) -> float:
-    """Return the share of the shorter command's words that the other has too."""
+    """Return the share of the shorter command's words that the other has too; one word alone counts for nothing."""
     mine = {word for part in left.parts for word in part.words}
     others = {word for part in right.parts for word in part.words}
-    return len(mine & others) / max(1, min(len(mine), len(others)))
+    shared = len(mine & others)
+    return shared / min(len(mine), len(others)) if shared >= 2 or mine == others else 0.0
 
 
 def _same_object(left: Call, right: Call) -> bool:

@@ -14,6 +14,9 @@ from swarm_memory.tools.toolbox import Toolbox
 MAX_CONFIDENCE = 0.97
 """Evidence read by rules is never surer than this."""
 
+OUTWEIGHS = 0.85
+"""Evidence as sure as this wins over the agent's own verdict."""
+
 HARD = 1.0
 """Log-odds from which one signal of a check counts as hard evidence."""
 
@@ -70,7 +73,7 @@ def _undecided(why: str, reasons: tuple[str, ...] = (), evidence: tuple[str, ...
 def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) -> Verdict:
     """Return the agent's verdict when the evidence lets it stand.
 
-    Evidence of the other label wins: with 0.8 and more its verdict is taken, with less the result is Undecided; both
+    Evidence of the other label wins: with 0.85 and more its verdict is taken, with less the result is Undecided; both
     reasons are kept. Raises `InputError` for evidence ids that are not steps of the trajectory.
     """
     unknown = sorted(set(given.evidence) - {step.id for step in trajectory.steps})
@@ -78,7 +81,7 @@ def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) 
         raise InputError(f"verdict.evidence names steps that the trajectory does not have: {', '.join(unknown[:5])}")
     opposed = {given.label, found.label} == {"Success", "Failure"}
     said = tuple(f"agent: {reason}" for reason in given.reasons[:_MAX_REASONS]) or (f"agent: {given.label}",)
-    if opposed and found.confidence >= 0.8:
+    if opposed and found.confidence >= OUTWEIGHS:
         why = f"the evidence contradicts the agent's verdict {given.label}"
         return found.model_copy(update={"reasons": (why, *found.reasons, *said)})
     if opposed:

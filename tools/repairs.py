@@ -244,7 +244,8 @@ def _ending(repair: Repair, names: Sequence[str]) -> str:
         return f"Run {show_call(repair.success, names)} again: {result} after that."
     folder = folder_of(repair.success.command.text) if repair.success.command else ""
     moved = bool(folder and repair.failed.command and folder != folder_of(repair.failed.command.text))
-    return f"Use {show_call(repair.success, names)}{f' in the folder `{show_file(folder, names)}`' if moved else ''}: {result}."
+    where = f" in the folder `{show_file(folder, names)}`" if moved else ""
+    return f"Use {show_call(repair.success, names)}{where}: {result}."
 
 
 def _deed(call: Call, names: Sequence[str]) -> str:
@@ -307,10 +308,13 @@ def _title(repair: Repair, names: Sequence[str]) -> str:
 
 def _run_before(command: Command, name: str, failure: Failure, names: Sequence[str]) -> str:
     """The command that made the difference; of a long line the first part."""
-    rest = f" before `{name}`{_because(failure)}"
     shown = show_command(command.text, names)
-    first = shown.split(" && ")[0]
-    return f"Run `{shown if len(shown) + len(rest) <= MAX_TITLE - 6 else first}`{rest}"
+    choices = (
+        f"Run `{part}` before `{name}`{because}"
+        for part in (shown, shown.split(" && ")[0])
+        for because in (_because(failure), "")
+    )
+    return next((title for title in choices if len(title) <= MAX_TITLE), f"Run `{one_line(shown, 45)}` before `{name}`")
 
 
 def _tool_title(repair: Repair, names: Sequence[str]) -> str:
@@ -348,7 +352,7 @@ def _value(repair: Repair) -> float:
         worth *= 0.5
     if repair.same_call and not repair.deeds:
         worth -= 0.3
-    told = any(_changed_line(call) for call in repair.deeds)
+    told = any(call.command or _changed_line(call) for call in repair.deeds)
     if repair.same_call and repair.failure.kind in _CODE_KINDS and not told:
         worth -= 0.15
     return worth

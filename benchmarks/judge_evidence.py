@@ -1,0 +1,91 @@
+"""How far the judging and distilling without a model carries on labelled trajectories; it only reads and prints.
+
+    python benchmarks/judge_evidence.py --data FOLDER [--items N]
+
+FOLDER holds `*.jsonl` or `*.jsonl.gz` files of {id, task, success, steps}, or transcripts of a coding agent (those have
+no labels). For each file: trajectories, verdicts decided, those that agree with the label, balanced accuracy over the
+decided ones, coverage; with `--items N` the items of the first N trajectories that gave any, word for word.
+"""
+
+import argparse
+import gzip
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.transcript import Labelled, read_labelled
+from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.judge import judge_by_evidence
+
+
+def main() -> None:
+    """Print one line for each file, and items where they were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder, searched through, or one file")
+    parser.add_argument(
+        "--items", type=int, default=0, metavar="N", help="print the items of N trajectories of each file"
+    )
+    arguments = parser.parse_args()
+    folder: Path = arguments.data
+    files = [folder] if folder.is_file() else sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in files:
+        if path.name.endswith((".jsonl", ".jsonl.gz")) and "subagents" not in path.parts:
+            measure(path, arguments.items)
+
+
+def measure(path: Path, items: int) -> None:
+    """Judge and distill every trajectory of one file and print the figures."""
+    settings = Settings()
+    outcomes: Counter[tuple[str, bool | None]] = Counter()
+    stored = 0
+    shown = 0
+    for labelled in read(path):
+        trajectory = archivable(labelled.trajectory, settings)
+        verdict = judge_by_evidence(trajectory, settings)
+        outcomes[(verdict.label, labelled.label)] += 1
+        distilled = distill_by_extraction(trajectory, verdict, settings)
+        stored += len(distilled.drafts)
+        if distilled.drafts and shown < items:
+            shown += 1
+            print(f"\n--- {trajectory.task_id}: {verdict.label} {verdict.confidence} (label: {labelled.label})")
+            for draft in distilled.drafts:
+                print(f"* {draft.title}\n  {draft.description}\n{draft.content}\n  {draft.domain} {draft.tags}")
+    print(f"{path.name}: {figures(outcomes)}, items={stored}")
+
+
+def read(path: Path) -> Iterator[Labelled]:
+    """Read a file, unpacked where it is packed."""
+    if path.suffix != ".gz":
+        yield from read_labelled(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / path.stem
+        plain.write_bytes(gzip.decompress(path.read_bytes()))
+        yield from read_labelled(plain)
+
+
+def figures(outcomes: Counter[tuple[str, bool | None]]) -> str:
+    """Return n, decided, agree, balanced accuracy over the decided and coverage, as text."""
+    n = outcomes.total()
+    decided = {key: count for key, count in outcomes.items() if key[0] != "Undecided"}
+    total = sum(decided.values())
+    text = f"n={n} decided={total} coverage={total / n if n else 0:.3f}"
+    if all(label is None for _, label in outcomes):
+        return f"{text} (no labels) " + " ".join(
+            f"{label}={count}" for (label, _), count in sorted(outcomes.items(), key=str)
+        )
+    agree = decided.get(("Success", True), 0) + decided.get(("Failure", False), 0)
+    rates = [
+        decided.get((name, label), 0) / count
+        for name, label in (("Success", True), ("Failure", False))
+        if (count := sum(each for (_, known), each in decided.items() if known is label))
+    ]
+    balanced = sum(rates) / len(rates) if rates else 0.0
+    return f"{text} agree={agree} accuracy={agree / total if total else 0:.3f} balanced_accuracy={balanced:.3f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What a command line is for, and what the output of a check says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_memory.tools.checks import read_check
+from swarm_memory.tools.commands import parse_command
+
+
+@pytest.mark.parametrize(
+    ("text", "purpose", "name"),
+    [
+        ("cd /x && uv run pytest -q tests | tail -5", "test", "pytest"),
+        ("FOO=1 npm test", "test", "npm test"),
+        ("npm run build && npm run test:unit", "test", "npm test:unit"),
+        ("python -m unittest discover", "test", "unittest"),
+        ("timeout 60 pytest || true", "test", "pytest"),
+        ("bash -lc 'pytest -x'", "test", "pytest"),
+        ("npx tsc --noEmit 2>&1 | head -50", "build", "tsc"),
+        ("cargo clippy", "lint", "cargo clippy"),
+        ("./gradlew :app:test", "test", "gradlew"),
+        ("python manage.py test", "test", "python manage.py"),
+        ("python reproduce.py", "run", "python reproduce.py"),
+        ("echo '5 passed'", "print", "echo"),
+        ("grep -rn pytest .", "search", "grep"),
+        ("cat tests/test_a.py", "read", "cat"),
+        ("cat <<'EOF' > x.py\npytest\nEOF", "edit", "cat"),
+        ("git commit -m 'run pytest; make'", "vcs", "git commit"),
+        ('python -c "\nimport pytest\npytest\n"', "run", "python"),
+        ("edit 1:2\npytest\nend_of_edit", "edit", "edit"),
+        ("sed -n 1,5p x", "read", "sed"),
+        ("sed -i s/a/b/ x", "edit", "sed"),
+        ("", "other", ""),
+        ("'never closed", "other", "never"),
+    ],
+)
+def test_a_command_is_known_by_what_it_is_for(text: str, purpose: str, name: str) -> None:
+    command = parse_command(text)
+    assert (command.purpose, command.name) == (purpose, name)
+
+
+@given(st.text(max_size=300))
+def test_no_command_line_breaks_the_parser(text: str) -> None:
+    command = parse_command(text)
+    assert (command.main is None) == (not command.parts)
+
+
+PASSED = {
+    "pytest": "=== 5 passed, 2 warnings in 0.31s ===",
+    "pytest -q": "5 passed in 61.20s (0:01:01)",
+    "python -m unittest": "Ran 12 tests in 1.2s\n\nOK (skipped=1)",
+    "npx jest": "Tests:       2 skipped, 20 passed, 22 total",
+    "npx vitest run": " Test Files  4 passed (4)\n      Tests  21 passed (21)",
+    "npx mocha": "  12 passing (34ms)",
+    "go test ./...": "ok  \texample.org/x\t0.004s",
+    "cargo test": "test result: ok. 3 passed; 0 failed; 0 ignored",
+    "mvn test": "[INFO] Tests run: 4, Failures: 0, Errors: 0, Skipped: 0\n[INFO] BUILD SUCCESS",
+    "dotnet test": "Passed!  - Failed:     0, Passed:     7, Skipped: 0",
+    "bundle exec rspec": "7 examples, 0 failures",
+    "phpunit": "OK (3 tests, 9 assertions)",
+    "ruff check .": "All checks passed!",
+    "ruff check . --fix": "Found 3 errors (3 fixed, 0 remaining).",
+    "mypy .": "Success: no issues found in 12 source files",
+    "pyright": "0 errors, 0 warnings, 0 informations",
+}
+FAILED = {
+    "pytest": "=== 2 failed, 10 passed, 1 error in 0.12s ===",
+    "pytest -x": "1 error in 0.05s",
+    "python -m unittest": "Ran 2 tests in 0.1s\n\nFAILED (failures=1)",
+    "npx jest": "Tests:       1 failed, 20 passed, 21 total",
+    "npx vitest run": " Test Files  1 failed | 3 passed (4)\n      Tests  1 failed | 20 passed (21)",
+    "npx mocha": "  12 passing (34ms)\n  1 failing",
+    "go test ./...": "--- FAIL: TestA (0.00s)\nFAIL\nFAIL\texample.org/x\t0.004s",
+    "cargo test": "test result: FAILED. 2 passed; 1 failed",
+    "cargo build": "error[E0308]: mismatched types",
+    "mvn test": "[ERROR] Tests run: 4, Failures: 1, Errors: 0\n[INFO] BUILD FAILURE",
+    "npx tsc": "src/a.ts(3,1): error TS2322: Type 'x' is not assignable",
+    "npx eslint .": "✖ 3 problems (1 error, 2 warnings)",
+    "make": "make: *** [Makefile:3: all] Error 1",
+    "phpunit": "FAILURES!\nTests: 3, Assertions: 9, Failures: 1.",
+    "pyright": "2 errors, 0 warnings, 0 informations",
+}
+
+
+@pytest.mark.parametrize(("text", "output"), PASSED.items())
+def test_a_summary_of_success_is_read_as_passed(text: str, output: str) -> None:
+    result = read_check(parse_command(text), output, None)
+    assert result is not None
+    assert result.passed is True
+    assert result.summary
+
+
+@pytest.mark.parametrize(("text", "output"), FAILED.items())
+def test_a_summary_of_failure_is_read_as_failed_even_where_a_pipe_hides_the_exit_code(text: str, output: str) -> None:
+    result = read_check(parse_command(f"{text} | tail -20"), output, False)
+    assert result is not None
+    assert result.passed is False
+
+
+def test_the_exit_code_decides_where_no_summary_is_known() -> None:
+    command = parse_command("make all")
+    assert read_check(command, "cc -o x x.c", False) == read_check(command, "", False)
+    good, bad = read_check(command, "", False), read_check(command, "", True)
+    assert good is not None
+    assert bad is not None
+    assert (good.passed, bad.passed) == (True, False)
+
+
+def test_the_exit_code_of_a_pipe_says_nothing_of_the_check() -> None:
+    result = read_check(parse_command("pytest | tail -1"), "", False)
+    assert result is not None
+    assert result.passed is None
+
+
+def test_a_run_of_no_tests_proves_nothing() -> None:
+    for text, output in (("pytest", "no tests ran in 0.01s"), ("python -m unittest", "Ran 0 tests in 0.0s\n\nOK")):
+        result = read_check(parse_command(text), output, None)
+        assert result is not None
+        assert result.passed is None
+
+
+@pytest.mark.parametrize("text", ["echo '5 passed in 0.1s'", "cat log.txt", "grep -c FAILED log.txt", "git log"])
+def test_output_of_a_command_that_checks_nothing_is_no_result(text: str) -> None:
+    assert read_check(parse_command(text), "=== 5 passed in 0.1s ===", False) is None

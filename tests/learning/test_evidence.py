@@ -1,0 +1,229 @@
+"""Verdicts without a model: what was seen to happen decides, at the end, and words alone never do."""
+
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+from scripted_runs import Script
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.settings import JudgeSettings, Settings
+from swarm_memory.schema.trajectory import Step, Trajectory, TrajectorySource
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.judge import judge_by_evidence, weigh_agent_verdict
+
+SETTINGS = Settings()
+
+
+def label(script: Script) -> str:
+    return judge_by_evidence(script.done(), SETTINGS).label
+
+
+def test_tests_that_pass_after_they_failed_are_a_success() -> None:
+    script = Script("fix the login test").shell("pytest", "1 failed, 3 passed in 0.5s", 1)
+    script.edit("/r/auth.py", "a", "b").shell("pytest", "4 passed in 0.4s").say("Done.")
+    verdict = judge_by_evidence(script.done(), SETTINGS)
+    assert verdict.label == "Success"
+    assert verdict.confidence > 0.85
+    assert {"s2", "s7"} <= set(verdict.evidence)
+
+
+def test_tests_that_fail_at_the_end_are_a_failure_whatever_the_agent_says() -> None:
+    script = Script("fix the login test").shell("pytest", "4 passed in 0.5s")
+    script.edit("/r/auth.py", "a", "b").shell("pytest", "1 failed, 3 passed in 0.4s", 1)
+    assert label(script.say("All tests pass, everything works!")) == "Failure"
+
+
+def test_words_alone_are_undecided() -> None:
+    said = Script("fix it").say("0 errors, all tests pass: 12 passed in 0.1s").user("great, that works, thanks!")
+    assert label(said) == "Undecided"
+
+
+def test_an_echo_of_a_result_proves_nothing() -> None:
+    script = Script("fix it").shell('echo "5 passed in 0.1s"', "5 passed in 0.1s").shell("echo error", "error")
+    script.shell("grep -rn error src", "src/a.py:1: error = 1").say("0 errors, all tests pass")
+    verdict = judge_by_evidence(script.done(), SETTINGS)
+    assert verdict.label == "Undecided"
+    assert not any("failed" in reason and "no call failed" not in reason for reason in verdict.reasons)
+
+
+def test_a_search_without_a_match_is_no_error() -> None:
+    script = Script("look for it").shell("grep foo x.log", "", 1).shell("diff a b", "1c1", 1).say("There is none.")
+    assert label(script) == "Undecided"
+
+
+def test_contradicting_checks_are_undecided_and_both_are_told() -> None:
+    script = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "4 passed in 0.4s")
+    script.shell("cargo build", "error[E0308]: mismatched types", 101)
+    verdict = judge_by_evidence(script.done(), SETTINGS)
+    assert verdict.label == "Undecided"
+    assert verdict.confidence == 0
+    assert any("pytest" in reason for reason in verdict.reasons)
+    assert any("cargo build" in reason for reason in verdict.reasons)
+
+
+def test_a_change_after_the_last_test_makes_it_less_sure() -> None:
+    tested = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "4 passed in 0.4s")
+    before = judge_by_evidence(tested.done(), SETTINGS).confidence
+    after = judge_by_evidence(tested.edit("/r/a.py", "b", "c").done(), SETTINGS).confidence
+    assert after < before
+
+
+def test_an_interruption_with_nothing_after_it_is_a_failure() -> None:
+    script = Script("do it").shell("rm -rf build", "").user("[Request interrupted by user]", interrupted=True)
+    assert label(script) == "Failure"
+
+
+def test_the_users_last_word_counts() -> None:
+    corrected = Script("do it").shell("npm run generate", "done").say("Done.").user("that's wrong, revert it")
+    assert label(corrected) == "Failure"
+    approved = Script("do it").shell("npm run generate", "done").say("Done.").user("great, it works now")
+    assert label(approved) == "Success"
+
+
+def test_a_courtesy_is_not_proof() -> None:
+    assert label(Script("book it").call("book", {"a": 1}, "ok").say("Booked.").user("thank you, bye")) == "Undecided"
+
+
+def test_a_no_that_answers_a_question_is_no_correction() -> None:
+    script = Script("book it").call("search", {"a": 1}, "three flights").say("Do you want insurance?")
+    script.user("no, not needed").call("book_flight", {"a": 2}, '{"status": "booked"}').say("It is booked.")
+    assert label(script) == "Undecided"
+
+
+def test_errors_left_open_at_the_end_are_a_failure() -> None:
+    script = Script("deploy", source="steps").call("deploy", {"env": "test"}, "Error: quota exceeded")
+    script.call("deploy", {"env": "test"}, "Error: quota exceeded").call(
+        "deploy", {"env": "test"}, "Error: quota exceeded"
+    )
+    assert label(script.say("It may be deployed.")) == "Failure"
+
+
+def test_a_tool_whose_answer_reports_an_error_has_failed() -> None:
+    script = Script("pay", source="steps").call("pay", {"sum": 5}, '{"error": "no such account"}').say("Paid.")
+    assert any("last call failed" in reason for reason in judge_by_evidence(script.done(), SETTINGS).reasons)
+
+
+def question(answer: str) -> Script:
+    script = Script("In which city was the composer of the opera Fidelio born?", source="steps")
+    script.call("Search", {"input": "Fidelio"}, "Fidelio is the only opera of the composer Ludwig van Beethoven.")
+    script.call("Search", {"input": "Beethoven"}, "The composer Ludwig van Beethoven was born in the city of Bonn.")
+    return script.say(answer)
+
+
+def test_an_answer_that_was_read_is_more_probable_than_one_that_was_not() -> None:
+    found = judge_by_evidence(question("Bonn").done(), SETTINGS)
+    made_up = judge_by_evidence(question("the old imperial city of Vienna").done(), SETTINGS)
+    assert found.label == "Success"
+    assert made_up.label == "Failure"
+
+
+def test_a_question_that_got_no_answer_is_a_failure() -> None:
+    script = Script("Who wrote Fidelio?", source="steps")
+    for name in ("Fidelio", "Fidelio opera", "Leonore"):
+        script.call("Search", {"input": name}, f"Could not find [{name}].")
+    assert label(script) == "Failure"
+
+
+def test_the_threshold_of_the_settings_makes_it_undecided() -> None:
+    strict = Settings(judge=JudgeSettings(min_confidence=0.99))
+    script = Script("fix it").shell("pytest", "4 passed in 0.4s")
+    assert judge_by_evidence(script.done(), strict).label == "Undecided"
+
+
+# --- the agent's own verdict
+
+
+def agent(name: str, confidence: float = 1.0, evidence: tuple[str, ...] = ()) -> Verdict:
+    given = {"label": name, "confidence": confidence, "judge": "agent", "reasons": ("I looked",), "evidence": evidence}
+    return Verdict.model_validate(given)
+
+
+def weighed(script: Script, given: Verdict) -> Verdict:
+    trajectory = script.done()
+    return weigh_agent_verdict(given, judge_by_evidence(trajectory, SETTINGS), trajectory)
+
+
+def test_the_agents_verdict_stands_where_no_evidence_speaks_against_it() -> None:
+    verdict = weighed(Script("write a letter").shell("ls", "a"), agent("Success", evidence=("s2",)))
+    assert (verdict.label, verdict.judge) == ("Success", "agent")
+    assert verdict.confidence < 1
+
+
+def test_failing_tests_outweigh_the_agents_verdict() -> None:
+    failing = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1)
+    verdict = weighed(failing, agent("Success"))
+    assert (verdict.label, verdict.judge) == ("Failure", "evidence")
+    assert any("I looked" in reason for reason in verdict.reasons)
+
+
+def test_weak_evidence_against_the_agents_verdict_makes_it_undecided() -> None:
+    script = Script("do it").shell("npm run generate", "done").say("Done.").user("that's wrong, revert it")
+    verdict = weighed(script, agent("Success"))
+    assert (verdict.label, verdict.confidence) == ("Undecided", 0)
+
+
+def test_evidence_that_is_no_step_is_refused() -> None:
+    with pytest.raises(InputError, match="s99"):
+        weighed(Script("x").shell("ls"), agent("Success", evidence=("s99",)))
+
+
+# --- whatever comes
+
+TEXTS = st.sampled_from(
+    ["", "Error: x", "1 failed, 2 passed in 1s", "3 passed in 1s", "no, use pnpm", "thanks", "[]", "Exit code 1\nboom",
+     '{"error": 1}', "Could not find it", "\x00\ud800", "Traceback (most recent call last):\nKeyError: 'x'"]
+) | st.text(max_size=60)  # fmt: skip
+INPUTS = st.none() | st.dictionaries(
+    st.sampled_from(["command", "file_path", "query", "old_string", "new_string", "x"]),
+    st.sampled_from(["pytest", "npm test", "ls | wc", "a\nb"]) | st.integers() | st.none() | st.lists(st.text()),
+    max_size=4,
+)  # fmt: skip
+
+
+@st.composite
+def soups(draw: st.DrawFn) -> Trajectory:
+    steps: list[Step] = []
+    for number in range(draw(st.integers(0, 14))):
+        steps.append(
+            Step(
+                id=f"s{number}",
+                kind=draw(st.sampled_from(["message", "thought", "tool_call", "observation"])),
+                role=draw(st.sampled_from(["user", "assistant", "tool", "system"])),
+                text=draw(TEXTS),
+                tool_name=draw(st.none() | st.sampled_from(["Bash", "Edit", "Search", "finish", "book_it"])),
+                tool_input=cast("dict[str, JsonValue] | None", draw(INPUTS)),
+                call_id=draw(st.none() | st.sampled_from(["a", "b"])),
+                is_error=draw(st.none() | st.booleans()),
+                exit_code=draw(st.none() | st.integers(0, 2)),
+                interrupted=draw(st.booleans()),
+            )
+        )
+    sources: list[TrajectorySource] = ["claude_code", "messages", "steps", "agent"]
+    source = draw(st.sampled_from(sources))
+    return Trajectory(task_id="t", task=draw(TEXTS), steps=tuple(steps), source=source)
+
+
+@given(soups())
+def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits(trajectory: Trajectory) -> None:
+    verdict = judge_by_evidence(trajectory, SETTINGS)
+    assert 0 <= verdict.confidence <= 0.97
+    assert (verdict.label == "Undecided") == (verdict.confidence == 0)
+    assert set(verdict.evidence) <= {step.id for step in trajectory.steps}
+    distilled = distill_by_extraction(trajectory, verdict, SETTINGS)
+    assert len(distilled.drafts) <= 3
+    assert bool(distilled.drafts) != bool(distilled.reason)
+    for draft in distilled.drafts:
+        assert len(draft.title) <= 80
+        assert len(draft.content.splitlines()) <= 8
+        assert set(draft.evidence) <= {step.id for step in trajectory.steps}
+
+
+@given(soups())
+def test_without_a_tool_call_it_is_always_undecided(trajectory: Trajectory) -> None:
+    steps = tuple(step for step in trajectory.steps if step.kind != "tool_call")
+    talk = trajectory.model_copy(update={"steps": steps})
+    assert judge_by_evidence(talk, SETTINGS).label == "Undecided"
