@@ -1,7 +1,7 @@
 """What the operations need from outside, as Protocols: storage, embedding, time. No adapter is known here."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -122,7 +122,12 @@ class Candidate:
     """BM25 over title, description and content, higher is better; None: not in the keyword pool."""
     tokens: str
     """The indexed tokens, joined by spaces."""
-    vector: Vector | None = None
+    decode_vector: Callable[[], Vector] | None = None
+
+    @property
+    def vector(self) -> Vector | None:
+        """The item's vector in the query's space; it is decoded anew each time, so ask only for the few that count."""
+        return None if self.decode_vector is None else self.decode_vector()
 
 
 @dataclass(frozen=True, slots=True)

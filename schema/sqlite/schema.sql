@@ -1,0 +1,212 @@
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE scopes (
+  id INTEGER PRIMARY KEY,
+  tenant_id TEXT NOT NULL,
+  project TEXT NOT NULL,
+  active INTEGER NOT NULL DEFAULT 0,
+  consolidated_seq INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (tenant_id, project)
+);
+
+CREATE TABLE patterns (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  type TEXT NOT NULL,
+  pattern_data TEXT NOT NULL,
+  confidence REAL NOT NULL,
+  usage_count INTEGER NOT NULL DEFAULT 0,
+  created_at TEXT NOT NULL,
+  last_used TEXT,
+  updated_at TEXT NOT NULL,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  status TEXT NOT NULL,
+  status_reason TEXT,
+  outcome TEXT NOT NULL,
+  domain TEXT,
+  task_id TEXT,
+  run_id TEXT,
+  content_hash TEXT NOT NULL
+);
+
+CREATE INDEX patterns_by_scope ON patterns (scope_id, status, created_at);
+
+CREATE INDEX patterns_by_task ON patterns (task_id, scope_id);
+
+CREATE INDEX patterns_by_run ON patterns (run_id);
+
+CREATE TABLE pattern_tags (
+  seq INTEGER NOT NULL REFERENCES patterns (seq) ON DELETE CASCADE,
+  tag TEXT NOT NULL,
+  PRIMARY KEY (seq, tag)
+) WITHOUT ROWID;
+
+CREATE TABLE pattern_tokens (
+  seq INTEGER PRIMARY KEY REFERENCES patterns (seq) ON DELETE CASCADE,
+  title TEXT NOT NULL,
+  description TEXT NOT NULL,
+  content TEXT NOT NULL
+);
+
+CREATE TABLE vector_spaces (
+  id INTEGER PRIMARY KEY,
+  model TEXT NOT NULL,
+  dims INTEGER NOT NULL,
+  quantization TEXT NOT NULL,
+  stale INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (model, dims)
+);
+
+CREATE TABLE space_members (
+  space_id INTEGER NOT NULL REFERENCES vector_spaces (id) ON DELETE CASCADE,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  active INTEGER NOT NULL,
+  PRIMARY KEY (space_id, scope_id)
+) WITHOUT ROWID;
+
+CREATE TABLE pattern_embeddings (
+  id TEXT NOT NULL REFERENCES patterns (id) ON DELETE CASCADE,
+  model TEXT NOT NULL,
+  dims INTEGER NOT NULL,
+  vector BLOB NOT NULL,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (id, model)
+);
+
+CREATE INDEX pattern_embeddings_by_space ON pattern_embeddings (model, dims);
+
+CREATE TABLE pattern_links (
+  src_id TEXT NOT NULL REFERENCES patterns (id) ON DELETE CASCADE,
+  dst_id TEXT NOT NULL REFERENCES patterns (id) ON DELETE CASCADE,
+  relation TEXT NOT NULL,
+  weight REAL NOT NULL DEFAULT 1.0,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (src_id, dst_id, relation)
+);
+
+CREATE INDEX pattern_links_by_target ON pattern_links (dst_id);
+
+CREATE TABLE task_trajectories (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  task_id TEXT NOT NULL,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  agent_id TEXT,
+  query TEXT NOT NULL,
+  trajectory_json TEXT NOT NULL,
+  content_digest TEXT NOT NULL,
+  started_at TEXT,
+  ended_at TEXT,
+  judge_label TEXT,
+  judge_conf REAL,
+  verdict_json TEXT,
+  run_id TEXT,
+  matts_run_id TEXT,
+  created_at TEXT NOT NULL,
+  content_hash TEXT NOT NULL
+);
+
+CREATE INDEX task_trajectories_by_task ON task_trajectories (scope_id, task_id, content_digest);
+
+CREATE TABLE matts_runs (
+  run_id TEXT PRIMARY KEY,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  task_id TEXT NOT NULL,
+  mode TEXT NOT NULL,
+  k INTEGER NOT NULL,
+  status TEXT NOT NULL DEFAULT 'completed',
+  summary TEXT,
+  created_at TEXT NOT NULL
+);
+
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  type TEXT NOT NULL,
+  subject_id TEXT,
+  data TEXT NOT NULL,
+  created_at TEXT NOT NULL
+);
+
+CREATE INDEX events_by_subject ON events (subject_id);
+
+CREATE INDEX events_by_type ON events (scope_id, type);
+
+CREATE TABLE performance_metrics (
+  seq INTEGER PRIMARY KEY,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  metric TEXT NOT NULL,
+  value REAL NOT NULL,
+  data TEXT NOT NULL,
+  created_at TEXT NOT NULL
+);
+
+CREATE INDEX performance_metrics_by_metric ON performance_metrics (scope_id, metric, created_at);
+
+CREATE TABLE tool_calls (
+  seq INTEGER PRIMARY KEY,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  tool_name TEXT NOT NULL,
+  input TEXT NOT NULL,
+  output TEXT NOT NULL,
+  success INTEGER NOT NULL,
+  time_cost_s REAL,
+  token_cost INTEGER,
+  created_at TEXT NOT NULL,
+  session_id TEXT NOT NULL DEFAULT '',
+  task_id TEXT,
+  call_id TEXT
+);
+
+CREATE INDEX tool_calls_by_tool ON tool_calls (scope_id, tool_name, created_at);
+
+CREATE UNIQUE INDEX tool_calls_by_call ON tool_calls (scope_id, session_id, call_id) WHERE call_id IS NOT NULL;
+
+CREATE TABLE host_sessions (
+  session_id TEXT NOT NULL,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  transcript_path TEXT,
+  task_id TEXT,
+  task TEXT NOT NULL,
+  task_number INTEGER NOT NULL,
+  updated_at TEXT NOT NULL,
+  PRIMARY KEY (scope_id, session_id)
+) WITHOUT ROWID;
+
+CREATE TABLE jobs (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  kind TEXT NOT NULL,
+  key TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  status TEXT NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  run_after TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  started_at TEXT,
+  heartbeat_at TEXT,
+  ended_at TEXT,
+  worker TEXT,
+  result TEXT,
+  error TEXT
+);
+
+CREATE UNIQUE INDEX jobs_queued ON jobs (scope_id, kind, key) WHERE status = 'queued';
+
+CREATE INDEX jobs_by_status ON jobs (status, run_after);
+
+CREATE VIRTUAL TABLE pattern_fts USING fts5 (title, description, content, content = '', tokenize = 'ascii');
+
+CREATE VIRTUAL TABLE pattern_terms USING fts5vocab (pattern_fts, row);
+
+CREATE VIEW scoped_tokens AS
+SELECT
+  t.seq AS seq,
+  CASE t.title WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.title, ' ', ' s' || p.scope_id || 'x') END AS title,
+  CASE t.description WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.description, ' ', ' s' || p.scope_id || 'x') END AS description,
+  CASE t.content WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.content, ' ', ' s' || p.scope_id || 'x') END AS content
+FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq;

@@ -1,0 +1,221 @@
+"""Opening a bank's file and writing to it: trust checks, settings, the write transaction, errors translated once.
+
+It knows no table, and imports nothing that is slow: hook commands use it too.
+"""
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from swarm_memory.schema.errors import InputError, StorageError, StoreBusy, StoreReadOnly, StoreUntrusted
+from swarm_memory.server.storage.driver import Driver, plain_module
+from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.migrate import migrate
+from swarm_memory.server.storage.trust import BankState, check_content, check_path
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+LARGE_WAL_BYTES = 64 * 1024 * 1024
+_SETTINGS = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA wal_autocheckpoint = 1000",
+    f"PRAGMA journal_size_limit = {LARGE_WAL_BYTES}",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+def connect(
+    database: Path,
+    *,
+    driver: Driver | None = None,
+    read_only: bool = False,
+    create: bool = True,
+    timeout_s: float = 10.0,
+) -> "Connection":
+    """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
+
+    Without `driver` the connection has no sqlite-vec and is for what needs no vectors. Raises `StoreUntrusted`,
+    `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to the byte.
+    """
+    module = driver.module if driver else plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+    with storage_errors(module, database):
+        if not check_path(database):
+            if read_only or not create:
+                raise StorageError(f"there is no bank at {database}")
+            _make_file(database)
+        state = _look(module, database)
+        if read_only:
+            return _open_reader(module, driver, database, state, timeout_s)
+        return _open_writer(module, driver, database, state, timeout_s)
+
+
+def close(connection: "Connection", database: Path, wait_s: float = 1.0) -> None:
+    """Close a connection that could write. The last one to close checkpoints, which needs the writer lock.
+
+    When another process holds the lock it is connected too: then this one is not the last.
+    """
+    try:
+        with writer_lock(database, wait_s):
+            connection.close()
+    except (StoreBusy, StoreReadOnly):
+        connection.close()
+
+
+@contextmanager
+def write_transaction(connection: "Connection", database: Path, timeout_s: float) -> Generator[None]:
+    """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, undone by an exception.
+
+    Raises `StoreBusy` when the lock is not free within `timeout_s`.
+    """
+    with writer_lock(database, timeout_s):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if _wal_bytes(database) > LARGE_WAL_BYTES:
+            truncate_wal(connection)
+
+
+def truncate_wal(connection: "Connection") -> bool:
+    """Write the log into the database and empty it; False when a reader stood in the way. Needs the writer lock."""
+    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
+
+
+@contextmanager
+def storage_errors(module: ModuleType, database: Path) -> Generator[None]:
+    """Turn what the driver raises into errors of ours: those of pysqlite3 are no `sqlite3.Error`s."""
+    try:
+        yield
+    except module.Error as error:
+        raise _translated(error, database) from error
+    except UnicodeEncodeError as error:
+        raise InputError("a text holds a lone surrogate: it is not valid Unicode and cannot be stored") from error
+    except OSError as error:
+        raise StorageError(f"{database}: {error.strerror or error}") from error
+
+
+def _translated(error: Exception, database: Path) -> StorageError:
+    text = str(error)
+    name: str = getattr(error, "sqlite_errorname", None) or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or "is locked" in text:
+        return StoreBusy(f"{database} is locked by another process; try again")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or "readonly" in text:
+        return StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
+    if name.startswith("SQLITE_NOTADB") or "not a database" in text:
+        return StoreUntrusted(f"{database} is not an SQLite database: move it away, or name another file")
+    if name.startswith("SQLITE_CORRUPT") or "malformed" in text:
+        return StorageError(f"{database} is damaged ({text}): run `swarm-memory doctor`")
+    if name.startswith("SQLITE_FULL"):
+        return StorageError(f"the disk of {database} is full; nothing was written")
+    return StorageError(f"{database}: {text}")
+
+
+def _make_file(database: Path) -> None:
+    """Make the empty file, for this user alone, before SQLite opens it."""
+    folder = database.parent
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, parents=True)
+    ignore = folder / ".gitignore"
+    if folder.name == ".swarm" and not ignore.exists():
+        ignore.write_text("*\n", "utf-8")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        os.close(os.open(database, flags, 0o600))
+    except FileExistsError:
+        check_path(database)  # another process was faster
+    except PermissionError as error:
+        raise StoreReadOnly(f"{database} cannot be made: give this user the folder {folder}") from error
+
+
+def _look(module: ModuleType, database: Path) -> BankState:
+    """Check the content over a connection that cannot write, not even by closing."""
+    connection = _open(module, database, "ro", 10.0)
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        return check_content(connection, database)
+    finally:
+        connection.close()
+
+
+def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "Connection":
+    uri = f"{database.absolute().as_uri()}?mode={mode}"
+    connection: Connection = module.connect(
+        uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except module.OperationalError:
+        connection.close()
+        if mode != "ro" or _wal_bytes(database) > 0:
+            raise
+        # A folder that cannot be written has no room for the shared index of the log; there is no log to read either.
+        connection = module.connect(f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    return connection
+
+
+def _open_reader(
+    module: ModuleType, driver: Driver | None, database: Path, state: BankState, timeout_s: float
+) -> "Connection":
+    if state != "bank":
+        raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
+    connection = _open(module, database, "ro", timeout_s)
+    for setting in _SETTINGS:
+        connection.execute(setting)
+    if driver is not None:
+        driver.prepare(connection)
+    return connection
+
+
+def _open_writer(
+    module: ModuleType, driver: Driver | None, database: Path, state: BankState, timeout_s: float
+) -> "Connection":
+    connection = _open(module, database, "rw", timeout_s)
+    try:
+        for setting in _SETTINGS:
+            connection.execute(setting)
+        if driver is not None:
+            driver.prepare(connection)
+        if state != "bank":
+            with writer_lock(database, timeout_s):
+                _use_wal(module, connection, timeout_s)
+                migrate(connection)
+            check_content(connection, database)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(module: ModuleType, connection: "Connection", timeout_s: float) -> None:
+    """Switch to the write-ahead log; SQLite does not wait here by itself while another process only looks."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except module.OperationalError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _wal_bytes(database: Path) -> int:
+    try:
+        return os.stat(f"{database}-wal").st_size  # noqa: PTH116 - asked after each write: no Path is built
+    except OSError:
+        return 0

@@ -1,0 +1,128 @@
+"""The job table: queue, lease, end. Each function is one statement or one transaction of the caller's."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.job import Job, JobStatus
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.lean import put_job
+from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+_QUERIES = queries()
+
+
+def enqueue(connection: "Connection", job: Job) -> str:
+    """Queue a job, or replace the queued one of its scope, kind and key; return the id that stands."""
+    return put_job(
+        connection,
+        make_scope(connection, job.scope),
+        job_id=job.id,
+        kind=job.kind,
+        key=job.key,
+        payload=to_json(job.payload),
+        run_after=to_text(job.run_after),
+        created_at=to_text(job.created_at),
+    )
+
+
+def release(connection: "Connection", scope: Scope, key_prefix: str, run_after: datetime) -> int:
+    """Bring queued jobs forward whose key starts so; return how many."""
+    values = {"scope_id": find_scope(connection, scope), "prefix": key_prefix, "run_after": to_text(run_after)}
+    return connection.execute(_QUERIES["release_jobs"], values).rowcount
+
+
+def is_due(connection: "Connection", now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:
+    """Return whether there is a job to take."""
+    return connection.execute(_QUERIES["is_job_due"], _due(now, lease_s, kinds)).fetchone() is not None
+
+
+def claim(connection: "Connection", worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
+    """Take the oldest due job, or one whose lease has lapsed; None when there is none."""
+    values = {**_due(now, lease_s, kinds), "worker": worker}
+    rows = connection.execute(_QUERIES["claim_job"], values).fetchall()
+    if not rows:
+        return None
+    return _job(connection.execute(_QUERIES["get_job"], rows[0]).fetchone())
+
+
+def heartbeat(connection: "Connection", job_id: str, worker: str, now: datetime) -> bool:
+    """Renew a lease; False when the job is no longer this worker's."""
+    return connection.execute(_QUERIES["heartbeat"], (to_text(now), job_id, worker)).rowcount == 1
+
+
+def finish(
+    connection: "Connection",
+    job_id: str,
+    worker: str,
+    status: JobStatus,
+    result: Mapping[str, JsonValue] | None,
+    error: str | None,
+) -> bool:
+    """End a job or put it back; False when it is no longer this worker's.
+
+    One that is put back after a later job of its key was queued is cancelled: the later one stands for both.
+    """
+    held = connection.execute(_QUERIES["held_job"], (job_id, worker)).fetchone()
+    if held is None:
+        return False
+    ended: JobStatus = status
+    if status == "queued" and connection.execute(_QUERIES["queued_job"], held).fetchone():
+        ended, error = "cancelled", "a later job of the same key took its place"
+    values = {
+        "id": job_id,
+        "status": ended,
+        "result": None if result is None else to_json(dict(result)),
+        "error": error,
+        "ended_at": None if ended == "queued" else to_text(datetime.now(UTC)),
+        "worker": None if ended == "queued" else worker,
+    }
+    connection.execute(_QUERIES["end_job"], values)
+    return True
+
+
+def list_jobs(connection: "Connection", scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
+    """Return jobs of a scope, newest first."""
+    values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
+    return [_job(row) for row in connection.execute(_QUERIES["list_jobs"], values).fetchall()]
+
+
+def next_due(connection: "Connection", kinds: Sequence[str]) -> datetime | None:
+    """Return when the next queued job is due."""
+    (moment,) = connection.execute(_QUERIES["next_due"], (to_json(list(kinds)),)).fetchone()
+    return optional_moment(moment)
+
+
+def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, str]:
+    lapsed = now - timedelta(seconds=lease_s)
+    return {"kinds": to_json(list(kinds)), "now": to_text(now), "lapsed": to_text(lapsed)}
+
+
+def _job(row: Sequence[Any]) -> Job:
+    (
+        job_id, tenant_id, project, kind, key, payload, status, attempts, run_after, created_at, started_at, ended_at,
+        worker, result, error,
+    ) = row  # fmt: skip
+    return Job(
+        id=job_id,
+        scope=Scope(tenant_id=tenant_id, project=project),
+        kind=kind,
+        key=key,
+        payload=json.loads(payload),
+        status=status,
+        attempts=attempts,
+        run_after=to_moment(run_after),
+        created_at=to_moment(created_at),
+        started_at=optional_moment(started_at),
+        ended_at=optional_moment(ended_at),
+        worker=worker,
+        result=None if result is None else json.loads(result),
+        error=error,
+    )

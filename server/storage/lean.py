@@ -1,0 +1,117 @@
+"""What a hook command asks of the bank, with the standard library alone: no pydantic, no vectors, no event loop."""
+
+import json
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.connection import close, connect, storage_errors, write_transaction
+from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.location import Location
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+GLOBAL_PROJECT = "*"
+LEARN = "learn"
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+class LeanBank:
+    """A bank that is open for the moment of a hook."""
+
+    def __init__(self, connection: "Connection", place: Location, wait_s: float) -> None:
+        self._connection = connection
+        self._place = place
+        self._wait_s = wait_s
+        self._tenant = os.environ.get("SWARM_MEMORY_STORAGE__TENANT_ID") or "default"
+        self._project = os.environ.get("SWARM_MEMORY_STORAGE__PROJECT") or place.project
+
+    def briefing_rows(self, limit: int) -> list[tuple[str, str, str]]:
+        """Return (id, title, content) of the surest active items, the project's before the global ones."""
+        return briefing_rows(self._connection, self._tenant, self._project, limit)
+
+    def end_session(self, session_id: str, transcript_path: str) -> str:
+        """Make the jobs of a session's tasks due and queue one for its whole transcript; return that one's id."""
+        now = now_text()
+        with write_transaction(self._connection, self._place.database, self._wait_s):
+            scope_id = scope_row(self._connection, self._tenant, self._project)
+            released = {"scope_id": scope_id, "prefix": f"{session_id}:", "run_after": now}
+            self._connection.execute(queries()["release_jobs"], released)
+            return put_job(
+                self._connection,
+                scope_id,
+                job_id=lean_id("job"),
+                kind=LEARN,
+                key=f"{session_id}:all",
+                payload=json.dumps({"transcript_path": transcript_path, "session_id": session_id}),
+                run_after=now,
+                created_at=now,
+            )
+
+
+@contextmanager
+def open_lean(place: Location, wait_s: float) -> Generator[LeanBank]:
+    """Open a bank that exists for as long as the block runs. Raises `StorageError` and its kinds."""
+    database = Path(place.database)
+    connection = connect(database, create=False, timeout_s=wait_s)
+    try:
+        module = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+        with storage_errors(module, database):
+            yield LeanBank(connection, place, wait_s)
+    finally:
+        close(connection, database, wait_s)
+
+
+def briefing_rows(connection: "Connection", tenant_id: str, project: str, limit: int) -> list[tuple[str, str, str]]:
+    """Return (id, title, content) of the surest active items of a project and of its tenant's global scope."""
+    values = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT, "limit": limit}
+    return connection.execute(queries()["briefing"], values).fetchall()
+
+
+def scope_row(connection: "Connection", tenant_id: str, project: str) -> int:
+    """Return the id of a scope, which is made when it is new. Within a write transaction."""
+    scope = (tenant_id, project)
+    connection.execute(queries()["add_scope"], scope)
+    (scope_id,) = connection.execute(queries()["find_scope"], scope).fetchone()
+    return int(scope_id)
+
+
+def put_job(
+    connection: "Connection",
+    scope_id: int,
+    *,
+    job_id: str,
+    kind: str,
+    key: str,
+    payload: str,
+    run_after: str,
+    created_at: str,
+) -> str:
+    """Queue a job, or replace the queued one of its scope, kind and key; return the id that stands."""
+    found = connection.execute(queries()["queued_job"], (scope_id, kind, key)).fetchone()
+    if found is not None:
+        connection.execute(queries()["replace_job"], (payload, run_after, found[0]))
+        return str(found[0])
+    row = (job_id, scope_id, kind, key, payload, run_after, created_at)
+    connection.execute(queries()["add_job"], row)
+    return job_id
+
+
+def now_text() -> str:
+    """Return the present as every time in the bank is written: ISO 8601 in UTC with microseconds."""
+    return datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def lean_id(kind: str) -> str:
+    """Return `<kind>_<ULID>` as `schema.ids` does, whose library takes longer to import than a hook may run.
+
+    48 bits of milliseconds and 80 random bits in Crockford's base 32 (the ULID specification).
+    """
+    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    return f"{kind}_" + "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))

@@ -1,0 +1,72 @@
+"""Retrievals on their way into the database: queued at once, written behind the reader's back. It knows no SQL."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from swarm_memory.schema.errors import StorageError
+from swarm_memory.tools.ports import RetrievalRecord
+
+MAX_WAITING = 1000
+GATHER_S = 0.05
+RETRY_S = 0.5
+CLOSE_LIMIT_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Gathers records for a moment and gives them to `write` in one batch; a busy database is tried again."""
+
+    def __init__(self, write: Callable[[Sequence[RetrievalRecord]], Awaitable[None]]) -> None:
+        self._write = write
+        self._waiting: deque[RetrievalRecord] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self.dropped = 0
+        """Records that were given up because too many were waiting."""
+
+    def add(self, record: RetrievalRecord) -> None:
+        """Queue a record; the oldest is dropped when too many wait."""
+        if len(self._waiting) >= MAX_WAITING:
+            self._waiting.popleft()
+            self.dropped += 1
+        self._waiting.append(record)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._write_behind())
+
+    async def close(self) -> None:
+        """Write what waits, for at most two seconds; what then is left is logged and lost."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        try:
+            async with asyncio.timeout(CLOSE_LIMIT_S):
+                await self._write_waiting()
+        except (TimeoutError, StorageError) as error:
+            log.warning("%d retrievals were not recorded: %s", len(self._waiting), error or "time is up")
+
+    async def _write_behind(self) -> None:
+        wait_s = GATHER_S
+        while self._waiting:
+            await asyncio.sleep(wait_s)
+            try:
+                await self._write_waiting()
+            except StorageError as error:
+                log.info("retrievals wait to be recorded: %s", error)
+                wait_s = RETRY_S
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            batch = list(self._waiting)
+            # Cancelled or not, a write that has begun is done: its records must not be written twice.
+            work = asyncio.ensure_future(self._write(batch))
+            work.add_done_callback(partial(self._written, len(batch)))
+            await asyncio.shield(work)
+
+    def _written(self, count: int, work: "asyncio.Future[None]") -> None:
+        if work.cancelled() or work.exception() is not None:
+            return
+        for _ in range(min(count, len(self._waiting))):
+            self._waiting.popleft()

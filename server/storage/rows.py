@@ -1,0 +1,130 @@
+"""How values of the schema become rows and rows values again: times, scopes, memory items. It runs next to no SQL."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.sqlite.statements import queries
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+_QUERIES = queries()
+
+
+def to_text(moment: datetime) -> str:
+    """Return a moment as ISO 8601 in UTC with microseconds: texts sort as the moments do."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def optional_text(moment: datetime | None) -> str | None:
+    """Return a moment as `to_text` does, or nothing."""
+    return None if moment is None else to_text(moment)
+
+
+def to_moment(text: str) -> datetime:
+    """Return the moment of a text that `to_text` made."""
+    return datetime.fromisoformat(text)
+
+
+def optional_moment(text: str | None) -> datetime | None:
+    """Return the moment of a text, or nothing."""
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def to_json(value: object) -> str:
+    """Return a value as compact JSON. Raises `ValueError` for NaN."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def find_scope(connection: "Connection", scope: Scope) -> int | None:
+    """Return the id of a scope; None when nothing was ever written in it."""
+    row = connection.execute(_QUERIES["find_scope"], (scope.tenant_id, scope.project)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def make_scope(connection: "Connection", scope: Scope) -> int:
+    """Return the id of a scope, which is made when it is new. Within a write transaction."""
+    found = find_scope(connection, scope)
+    if found is None:
+        connection.execute(_QUERIES["add_scope"], (scope.tenant_id, scope.project))
+        found = find_scope(connection, scope)
+    assert found is not None
+    return found
+
+
+def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> dict[int, Scope]:
+    """Return those of the scopes that exist by their ids, in order."""
+    found = ((find_scope(connection, scope), scope) for scope in scopes)
+    return {scope_id: scope for scope_id, scope in found if scope_id is not None}
+
+
+def pattern_data(item: MemoryItem) -> str:
+    """Return the part of an item that its JSON column holds."""
+    source = item.provenance.model_dump(mode="json", exclude_none=True)
+    source["outcome"] = item.outcome
+    data: dict[str, Any] = {
+        "title": item.title,
+        "description": item.description,
+        "content": item.content,
+        "source": source,
+        "tags": list(item.tags),
+        "domain": item.domain,
+    }
+    return to_json(data)
+
+
+def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
+    """Return the columns of an item."""
+    data = pattern_data(item)
+    return {
+        "id": item.id,
+        "pattern_data": data,
+        "confidence": item.confidence,
+        "usage_count": item.usage_count,
+        "created_at": to_text(item.created_at),
+        "last_used": optional_text(item.last_used),
+        "updated_at": now,
+        "scope_id": scope_id,
+        "status": item.status,
+        "status_reason": item.status_reason,
+        "outcome": item.outcome,
+        "domain": item.domain,
+        "task_id": item.provenance.task_id,
+        "run_id": item.provenance.run_id,
+        "content_hash": content_hash(item.id, data),
+    }
+
+
+def item_of(row: Sequence[Any]) -> MemoryItem:
+    """Return the item of a row of `get_patterns` or `list_patterns`."""
+    item_id, tenant_id, project, text, confidence, usage_count, created_at, last_used, status, status_reason = row
+    data = json.loads(text)
+    source = data.get("source", {})
+    outcome = source.pop("outcome", "Success")
+    return MemoryItem(
+        id=item_id,
+        scope=Scope(tenant_id=tenant_id, project=project),
+        title=data["title"],
+        description=data["description"],
+        content=data["content"],
+        tags=tuple(data["tags"]),
+        domain=data["domain"],
+        outcome=outcome,
+        confidence=confidence,
+        usage_count=usage_count,
+        created_at=to_moment(created_at),
+        last_used=optional_moment(last_used),
+        status=status,
+        status_reason=status_reason,
+        provenance=Provenance.model_validate(source),
+    )
+
+
+def content_hash(row_id: str, text: str) -> str:
+    """Return the SHA-256 of a row's text with its id: SQLite has no checksums of its own."""
+    return hashlib.sha256(f"{row_id}\0{text}".encode()).hexdigest()

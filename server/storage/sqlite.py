@@ -1,0 +1,302 @@
+"""The Store on SQLite: every port's function, each one call of the writer's or the reader's thread.
+
+What is done with a connection stands in the modules beside; here is only where it runs and under which lock.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import StoreReadOnly
+from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.job import Job, JobStatus
+from swarm_memory.schema.memory import MemoryItem, MemoryStatus
+from swarm_memory.schema.status import BankStatistics, StorageHealth
+from swarm_memory.schema.tool_memory import ToolCall
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.server.storage import jobs, journal, memories, reembed, trajectories
+from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
+from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.health import health
+from swarm_memory.server.storage.index import Index
+from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.recorder import Recorder
+from swarm_memory.server.storage.search import nearest, search
+from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.server.storage.worker import ConnectionThread
+from swarm_memory.tools.ports import (
+    Embedder,
+    Event,
+    LearnedBefore,
+    LearnRecord,
+    MemoryFilter,
+    RetrievalRecord,
+    SearchQuery,
+    SearchResult,
+    StoredMemory,
+    Vector,
+)
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+T = TypeVar("T")
+
+
+async def open_store(
+    path: Path,
+    *,
+    sqlite: str = "auto",
+    busy_timeout_s: float = 10.0,
+    embedder: Embedder,
+    create: bool = True,
+    consolidate_every: int = 20,
+) -> "SqliteStore":
+    """Open the bank in a file, which is made when it is not there and `create` says so.
+
+    Raises `ConfigError` when the SQLite that `sqlite` names cannot be used, `StoreUntrusted` for a file that is no bank
+    of ours, `StorageError`. A bank that this user may only read opens read-only.
+    """
+    driver = await asyncio.to_thread(choose, sqlite)
+    index = Index(driver.vec_version is not None, driver.reason)
+    writer: ConnectionThread | None = None
+    try:
+        writer = await ConnectionThread.open(
+            path, driver.module, lambda: connect(path, driver=driver, create=create, timeout_s=busy_timeout_s)
+        )
+    except StoreReadOnly:
+        if not await asyncio.to_thread(path.exists):
+            raise
+    reader = await ConnectionThread.open(path, driver.module, lambda: _reader(path, driver, busy_timeout_s))
+    store = SqliteStore(path, driver, index, writer, reader, busy_timeout_s, embedder, consolidate_every)
+    await store.refresh()
+    return store
+
+
+def _reader(path: Path, driver: Driver, timeout_s: float) -> "Connection":
+    connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
+    connection.create_function("casefold", 1, _casefold, deterministic=True)
+    return connection
+
+
+def _casefold(text: object) -> str:
+    return str(text).casefold()
+
+
+class SqliteStore:
+    """One bank in one file. Writes run one after another on one thread, reads on another and never wait for them."""
+
+    def __init__(
+        self,
+        path: Path,
+        driver: Driver,
+        index: Index,
+        writer: ConnectionThread | None,
+        reader: ConnectionThread,
+        busy_timeout_s: float,
+        embedder: Embedder,
+        consolidate_every: int,
+    ) -> None:
+        self._path = path
+        self._driver = driver
+        self._index = index
+        self._writer = writer
+        self._reader = reader
+        self._busy_timeout_s = busy_timeout_s
+        self._embedder = embedder
+        self._consolidate_every = consolidate_every
+        self._recorder = Recorder(self._write_retrievals)
+
+    async def search(self, query: SearchQuery) -> SearchResult:
+        return await self._reader.run(lambda connection: search(connection, self._index, query))
+
+    async def get_memories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+        return await self._reader.run(lambda connection: memories.get_memories(connection, scopes, ids))
+
+    async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
+        return await self._reader.run(lambda connection: memories.list_memories(connection, scopes, which))
+
+    async def add_memories(self, memories: Sequence[StoredMemory], embedder: str) -> list[str]:
+        def add(connection: "Connection") -> list[str]:
+            writer = self._memory_writer(connection, embedder)
+            return [memory.item.id for memory in memories if writer.add(memory)]
+
+        return await self._write(add)
+
+    async def replace_memory(self, memory: StoredMemory, embedder: str, reason: str) -> None:
+        def replace(connection: "Connection") -> None:
+            self._memory_writer(connection, embedder).replace(memory, reason)
+            self._index.tidy(connection)
+
+        await self._write(replace)
+
+    async def set_status(self, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str) -> int:
+        def change(connection: "Connection") -> int:
+            changed = memories.set_status(connection, self._index, scopes, ids, status, reason)
+            self._index.tidy(connection)
+            return changed
+
+        return await self._write(change)
+
+    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str]) -> int:
+        def drop(connection: "Connection") -> int:
+            forgotten = memories.forget(connection, self._index, scopes, ids)
+            self._index.tidy(connection)
+            return forgotten
+
+        count = await self._write(drop)
+        if count:
+            await self._on_writer(self._truncate_log)
+        return count
+
+    async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
+        return await self._reader.run(lambda connection: nearest(connection, self._index, scopes, embedder, vector, k))
+
+    async def record_retrieval(self, record: RetrievalRecord) -> None:
+        if self._writer is not None:
+            self._recorder.add(record)
+
+    async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
+        return await self._reader.run(lambda connection: journal.history(connection, scopes, memory_id))
+
+    async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
+        return await self._reader.run(
+            lambda connection: trajectories.learned_before(connection, scope, task_id, content_digest)
+        )
+
+    async def save_learning(self, record: LearnRecord) -> tuple[str, ...]:
+        quantization = self._quantization(record.embedder)
+        return await self._write(
+            lambda connection: trajectories.save_learning(connection, self._index, record, quantization)
+        )
+
+    async def save_verdict(self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict) -> None:
+        at = datetime.now(UTC)
+        await self._write(
+            lambda connection: trajectories.save_verdict(connection, scope, trajectory_id, trajectory, verdict, at)
+        )
+
+    async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
+        return await self._reader.run(lambda connection: trajectories.get_trajectory(connection, scope, trajectory_id))
+
+    async def enqueue(self, job: Job) -> str:
+        return await self._write(lambda connection: jobs.enqueue(connection, job))
+
+    async def release(self, scope: Scope, key_prefix: str, run_after: datetime) -> int:
+        return await self._write(lambda connection: jobs.release(connection, scope, key_prefix, run_after))
+
+    async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
+        # A worker looks often and finds seldom: the look alone must not take the writer lock.
+        if not await self._reader.run(lambda connection: jobs.is_due(connection, now, lease_s, kinds)):
+            return None
+        return await self._write(lambda connection: jobs.claim(connection, worker, now, lease_s, kinds))
+
+    async def heartbeat(self, job_id: str, worker: str, now: datetime) -> bool:
+        return await self._write(lambda connection: jobs.heartbeat(connection, job_id, worker, now))
+
+    async def finish(
+        self, job_id: str, worker: str, status: JobStatus, result: Mapping[str, JsonValue] | None, error: str | None
+    ) -> bool:
+        return await self._write(lambda connection: jobs.finish(connection, job_id, worker, status, result, error))
+
+    async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
+        return await self._reader.run(lambda connection: jobs.list_jobs(connection, scope, statuses, limit))
+
+    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
+        return await self._reader.run(lambda connection: jobs.next_due(connection, kinds))
+
+    async def get_session(self, scope: Scope, session_id: str) -> HostSession | None:
+        return await self._reader.run(lambda connection: journal.get_session(connection, scope, session_id))
+
+    async def put_session(self, session: HostSession) -> None:
+        await self._write(lambda connection: journal.put_session(connection, session))
+
+    async def add_tool_calls(self, calls: Sequence[ToolCall]) -> int:
+        return await self._write(lambda connection: journal.add_tool_calls(connection, calls))
+
+    async def add_event(self, scope: Scope, event: Event) -> None:
+        await self._write(lambda connection: journal.add_event(connection, scope, event))
+
+    async def statistics(self, scope: Scope, embedder: str) -> BankStatistics:
+        return await self._reader.run(
+            lambda connection: journal.statistics(connection, scope, embedder, self._consolidate_every)
+        )
+
+    async def health(self) -> StorageHealth:
+        read_only, dropped = self._writer is None, self._recorder.dropped
+        return await self._reader.run(
+            lambda connection: health(connection, self._path, self._driver, read_only, dropped)
+        )
+
+    async def refresh(self) -> int:
+        """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
+        stale = await self._reader.run(reembed.stale_spaces)
+        if not stale or self._writer is None or not self._index.searchable:
+            return 0
+        return await self._write(self._index.refresh)
+
+    async def reindex(self) -> None:
+        """Make the keyword index and the vector indexes anew from the plain tables."""
+        await self._write(self._index.rebuild)
+
+    async def without_vector(
+        self, embedder: str, dimensions: int, limit: int, after: int = 0
+    ) -> list[tuple[int, str, str]]:
+        """Return (position, id, text to embed) of items without a vector of the embedder, after a position."""
+        return await self._reader.run(
+            lambda connection: reembed.without_vector(connection, embedder, dimensions, limit, after)
+        )
+
+    async def put_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
+        """Write vectors by memory id, with their index; return how many items were there."""
+        quantization = self._quantization(embedder)
+        return await self._write(
+            lambda connection: reembed.put_vectors(connection, self._index, embedder, vectors, quantization)
+        )
+
+    async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
+        """Delete the vectors of every other embedder; return their names."""
+        return await self._write(
+            lambda connection: reembed.drop_other_spaces(connection, self._index, embedder, dimensions)
+        )
+
+    async def close(self) -> None:
+        """Write what is queued (at most 2 s) and close."""
+        await self._recorder.close()
+        await self._reader.close(lambda connection: connection.close())
+        if self._writer is not None:
+            await self._writer.close(lambda connection: close(connection, self._path))
+
+    async def _write(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function in one transaction under the writer lock."""
+
+        def transaction(connection: "Connection") -> T:
+            with write_transaction(connection, self._path, self._busy_timeout_s):
+                return function(connection)
+
+        return await self._on_writer(transaction)
+
+    async def _on_writer(self, function: "Callable[[Connection], T]") -> T:
+        if self._writer is None:
+            raise StoreReadOnly(f"{self._path} can only be read: give this user the file and its folder")
+        return await self._writer.run(function)
+
+    def _truncate_log(self, connection: "Connection") -> bool:
+        with writer_lock(self._path, self._busy_timeout_s):
+            return truncate_wal(connection)
+
+    async def _write_retrievals(self, records: Sequence[RetrievalRecord]) -> None:
+        await self._write(lambda connection: journal.write_retrievals(connection, records))
+
+    def _memory_writer(self, connection: "Connection", embedder: str) -> memories.MemoryWriter:
+        return memories.MemoryWriter(connection, self._index, embedder, self._quantization(embedder))
+
+    def _quantization(self, embedder: str) -> Quantization:
+        """Return how a space of that name is kept when it is new."""
+        return self._embedder.quantization if embedder == self._embedder.name else "float32"

@@ -1,0 +1,137 @@
+"""Whether a file may be opened as a bank: whose it is, and that it holds exactly our objects. It writes nothing.
+
+A database that comes with a cloned repository is hostile until shown otherwise: a trigger in it would fire on our
+INSERT, a symbolic link would be followed.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from swarm_memory.schema.errors import StorageError, StoreUntrusted
+from swarm_memory.schema.sqlite.statements import APPLICATION_ID, VECTOR_TABLE, migrations, schema_objects
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+BankState = Literal["new", "bank", "outdated"]
+
+_SIDECARS = ("", "-wal", "-shm", "-journal", ".lock")
+_KEYWORD_SHADOWS = {f"pattern_fts_{part}" for part in ("data", "idx", "docsize", "config")}
+_VECTOR_NAME = re.compile(r"vec_([0-9]{1,9})")
+_VECTOR_SQL = re.compile(
+    re.escape(VECTOR_TABLE).replace(r"\{space_id\}", "[0-9]{1,9}").replace(r"\{element\}", "(?:int8|float)")
+    .replace(r"\{dims\}", "[0-9]{1,5}")
+)  # fmt: skip
+_VECTOR_SHADOW = re.compile(r"vec_[0-9]{1,9}_(?:info|chunks|rowids|vector_chunks00)")
+_SHADOW_SQL = re.compile(r"CREATE TABLE ['\"]?\w+['\"]? ?\([\w, ()]*\)(?: WITHOUT ROWID)?")
+_SHADOW_FORBIDDEN = re.compile(r"\b(?:AS|CHECK|DEFAULT|GENERATED|REFERENCES|COLLATE|ON)\b", re.IGNORECASE)
+_OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
+
+
+def check_path(database: Path) -> bool:
+    """Return whether the file exists. It, its folder and its companions must be no links and of this user.
+
+    Raises `StoreUntrusted`; `StorageError` when the file is empty and its log is not: what was in it would be lost.
+    """
+    if database.parent.is_symlink():
+        raise StoreUntrusted(f"{database.parent} is a symbolic link: the bank must lie in a real folder")
+    sizes: dict[str, int] = {}
+    for suffix in _SIDECARS:
+        path = database.with_name(database.name + suffix)
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            continue
+        except (NotADirectoryError, PermissionError) as error:
+            raise StorageError(f"{path} cannot be reached: {error.strerror}") from error
+        _check_file(path, status)
+        sizes[suffix] = status.st_size
+    if sizes.get("") == 0 and sizes.get("-wal", 0) > 0:
+        raise StorageError(
+            f"{database} is empty, but its log {database.name}-wal is not: the file was cut off. "
+            "Bring back a copy of the database, or move both files away to begin anew"
+        )
+    return "" in sizes
+
+
+def _check_file(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+        raise StoreUntrusted(f"{path} is {kind}: it was not opened")
+    if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
+        raise StoreUntrusted(f"{path} belongs to another user (uid {status.st_uid}): it was not opened")
+
+
+def check_content(connection: "Connection", database: Path) -> BankState:
+    """Look at an open database and say what it is: `new` (nothing in it), a `bank`, or one of an older schema.
+
+    Raises `StoreUntrusted` for anything else.
+    """
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    objects = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    if not objects and application_id in (0, APPLICATION_ID) and version == 0:
+        return "new"
+    if application_id != APPLICATION_ID:
+        raise StoreUntrusted(_foreign(database, {row[1] for row in objects}))
+    newest = len(migrations())
+    if version == 0:
+        raise StoreUntrusted(f"{database} claims to be a bank and has no schema version: it was not opened")
+    if version > newest:
+        raise StoreUntrusted(
+            f"{database} has schema {version}, this swarm-memory knows schemas up to {newest}: "
+            "update swarm-memory. The file was not touched"
+        )
+    expected = schema_objects() if version == newest else _objects_of(connection, version)
+    _check_objects(database, objects, expected)
+    return "bank" if version == newest else "outdated"
+
+
+def _objects_of(connection: "Connection", version: int) -> dict[str, str]:
+    """Return what a bank of an older schema holds, by replaying its migrations in memory."""
+    replayed = type(connection)(":memory:", isolation_level=None)
+    try:
+        for migration in migrations()[:version]:
+            for statement in migration.statements:
+                replayed.execute(statement)
+        rows = replayed.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        return {name: sql for name, sql in rows if name not in _KEYWORD_SHADOWS}
+    finally:
+        replayed.close()
+
+
+def _foreign(database: Path, names: set[str]) -> str:
+    if "patterns" in names:
+        return f"{database} is a database of claude-flow: run `swarm-memory adopt` to take it over. It was not touched"
+    return f"{database} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
+
+
+def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None]], expected: dict[str, str]) -> None:
+    missing = sorted(set(expected) - {row[1] for row in objects})
+    strange = sorted(name for kind, name, _, sql in objects if not _is_ours(kind, name, sql, expected))
+    if strange or missing:
+        what = (
+            f"has unknown or changed objects ({', '.join(strange[:5])})"
+            if strange
+            else f"lacks {', '.join(missing[:5])}"
+        )
+        raise StoreUntrusted(f"{database} {what}: it was not made by swarm-memory alone and was not opened")
+
+
+def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) -> bool:
+    if kind == "index" and sql is None:
+        return name.startswith("sqlite_autoindex_")
+    if name in _OF_SQLITE:
+        return kind == "table"
+    if name in expected:
+        return sql == expected[name]
+    if kind != "table" or sql is None:
+        return False
+    if _VECTOR_NAME.fullmatch(name):
+        return _VECTOR_SQL.fullmatch(sql) is not None
+    if name in _KEYWORD_SHADOWS or _VECTOR_SHADOW.fullmatch(name):
+        return _SHADOW_SQL.fullmatch(sql) is not None and not _SHADOW_FORBIDDEN.search(sql)
+    return False
