@@ -36,7 +36,6 @@ COMMANDS = {
     "config": ("upkeep", "Each setting, its value and where it came from"),
     "reembed": ("upkeep", "Give every memory a vector of the current embedder"),
     "reindex": ("upkeep", "Build the search indexes anew"),
-    "adopt": ("upkeep", "Take over a claude-flow database"),
     "export": ("transfer", "Write all memories as JSONL"),
     "import": ("transfer", "Learn from a project's transcripts, or read an export"),
     "install": ("installing", "Write the MCP server and the hooks into Claude Code's files"),

@@ -37,6 +37,7 @@ async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
         sqlite=settings.storage.sqlite,
         busy_timeout_s=settings.storage.busy_timeout_s,
         embedder=embedder,
+        consolidate_every=settings.consolidate.run_every_new_items,
     )
     scope = Scope(tenant_id=settings.storage.tenant_id, project=settings.storage.project or place.project)
     return Toolbox(store=store, embedder=embedder, clock=SystemClock(), settings=settings, scope=scope)

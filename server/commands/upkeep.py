@@ -1,16 +1,22 @@
 """`status`, `config`, `doctor`, `reembed`, `reindex` and `adopt`: how everything stands, and putting it in order."""
 
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import click
 
+from swarm_memory.schema.errors import InputError
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.status import MemoryStatus
+    from swarm_memory.server.storage.sqlite import SqliteStore
+    from swarm_memory.tools.toolbox import Toolbox
 
 
 @click.command()
@@ -97,4 +103,70 @@ def doctor(invocation: Invocation, as_json: bool) -> None:
         sys.exit(1)
 
 
-COMMANDS = {"status": status, "config": show_config, "doctor": doctor}
+@click.command()
+@click.option("--drop-others", is_flag=True, help="Then delete the vectors of other embedders.")
+@json_option
+@click.pass_obj
+def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
+    """Give every memory a vector of the current embedder.
+
+    Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
+
+    \b
+    Example:
+      SWARM_MEMORY_EMBEDDING__PROVIDER=fastembed swarm-memory reembed
+    """
+    from swarm_memory.server.reembedding import Reembedded
+    from swarm_memory.server.reembedding import reembed as operation
+
+    async def operate(toolbox: "Toolbox") -> Reembedded:
+        with _bar("embedding", quiet=as_json) as advance:
+            return await operation(_sqlite(toolbox), toolbox.embedder, drop_others=drop_others, on_progress=advance)
+
+    done = invocation.run(operate)
+    if as_json:
+        print_json(asdict(done))
+    else:
+        say(f"{done.embedded} memories embedded by {done.embedder}, {done.skipped} skipped.")
+        if done.dropped:
+            say(f"Vectors deleted of {', '.join(done.dropped)}.")
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def reindex(invocation: Invocation, as_json: bool) -> None:
+    """Build the keyword and vector indexes anew from the plain tables. Nothing is lost if it is stopped."""
+
+    async def operate(toolbox: "Toolbox") -> int:
+        await _sqlite(toolbox).reindex()
+        counts = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+        return sum(counts.memories.values())
+
+    count = invocation.run(operate)
+    print_json({"memories": count}) if as_json else say(f"Indexes built anew; {count} memories in this project.")
+
+
+def _sqlite(toolbox: "Toolbox") -> "SqliteStore":
+    from swarm_memory.server.storage.sqlite import SqliteStore
+
+    if not isinstance(toolbox.store, SqliteStore):
+        raise InputError("this is done for banks in SQLite only")
+    return toolbox.store
+
+
+@contextmanager
+def _bar(what: str, *, quiet: bool) -> Generator[Callable[[int], None]]:
+    """Show a counter on stderr when a person looks."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    with Progress(SpinnerColumn(), TextColumn(what), MofNCompleteColumn(), console=Console(stderr=True)) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda count: progress.advance(task, count)
+
+
+COMMANDS = {"status": status, "config": show_config, "doctor": doctor, "reembed": reembed, "reindex": reindex}

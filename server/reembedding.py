@@ -1,0 +1,61 @@
+"""Gives every memory a vector of the current embedder, in batches: it can be stopped and goes on where it was."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.tools.ports import Embedder, Vector
+
+BATCH = 128
+
+
+@dataclass(slots=True)
+class Reembedded:
+    """What was done."""
+
+    embedder: str
+    embedded: int = 0
+    skipped: int = 0
+    """Memories without a text that can be embedded; keywords find them."""
+    dropped: tuple[str, ...] = ()
+    """Embedders whose vectors were deleted."""
+
+
+async def reembed(
+    store: SqliteStore, embedder: Embedder, *, drop_others: bool, on_progress: Callable[[int], None]
+) -> Reembedded:
+    """Embed what has no vector yet; `on_progress` is told of each batch's size. No model is called in a transaction.
+
+    With `drop_others` the vectors of other embedders are deleted, once every memory has its own. Raises `ModelError`:
+    what was embedded until then is kept.
+    """
+    done = Reembedded(embedder.name)
+    after = 0
+    while rows := await store.without_vector(embedder.name, embedder.dimensions, BATCH, after):
+        ids, texts = [row[1] for row in rows], [row[2] for row in rows]
+        vectors = await _embed(embedder, texts)
+        found = {memory_id: vector for memory_id, vector in zip(ids, vectors, strict=True) if vector is not None}
+        done.embedded += await store.put_vectors(embedder.name, found) if found else 0
+        done.skipped += len(rows) - len(found)
+        after = rows[-1][0]
+        on_progress(len(rows))
+    if drop_others:
+        done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
+    return done
+
+
+async def _embed(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
+    """Embed a batch; where one text is refused, each by itself."""
+    try:
+        return [*await embedder.embed_documents(texts)]
+    except InputError:
+        return [await _embed_one(embedder, text) for text in texts]
+
+
+async def _embed_one(embedder: Embedder, text: str) -> Vector | None:
+    try:
+        (vector,) = await embedder.embed_documents([text])
+    except InputError:
+        return None
+    return vector

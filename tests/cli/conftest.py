@@ -1,0 +1,87 @@
+"""Running the command line in this process, in an empty project, as a person would in a shell."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+
+from swarm_memory.server.cli import main
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def rows(self) -> list[Any]:
+        """The lines of JSON."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Shell: TypeAlias = Callable[..., Ran]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, in which the commands run."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def swarm(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Run `swarm-memory` with arguments and, where given, a standard input."""
+
+    def run(*arguments: str | Path, stdin: str | bytes = b"") -> Ran:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "argv", ["swarm-memory", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Ran(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+def _ran(call: str, command: str, output: str) -> list[dict[str, Any]]:
+    """One command and what it printed, as chat messages."""
+    function = {"name": "Bash", "arguments": json.dumps({"command": command})}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": call, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": call, "content": output},
+    ]
+
+
+@pytest.fixture
+def fixed() -> dict[str, Any]:
+    """A task that failed first and was then fixed, with the proof."""
+    failure = "Exit code 1\nE sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
+    steps = [
+        *_ran("c1", "pytest -q", failure),
+        *_ran("c2", "python -m shop.migrate", "migrated shop_test.db: 1 table"),
+        *_ran("c3", "pytest -q", "2 passed in 0.01s"),
+        {"role": "assistant", "content": "Done: the tests pass after the migration."},
+    ]
+    return {"id": "fix-1", "task": "Make the tests of the shop pass.", "steps": steps}
+
+
+@pytest.fixture
+def talk() -> dict[str, Any]:
+    """A task of which nothing can be proved."""
+    said = {"role": "assistant", "content": "A monoid in the category of endofunctors."}
+    return {"id": "talk-1", "task": "What is a monad?", "steps": [said]}

@@ -1,0 +1,220 @@
+"""The commands, each as a person or a program would call it."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Task = dict[str, Any]
+Shell = Callable[..., Any]
+
+SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
+
+
+@pytest.fixture
+def learned(swarm: Shell, project: Path, fixed: Task) -> str:
+    """Let the bank learn one memory and return its id."""
+    (project / "run.json").write_text(json.dumps(fixed))
+    return swarm("learn", "run.json", "--json").json["stored"][0]["id"]
+
+
+def test_what_was_learned_comes_back_for_a_similar_task(swarm: Shell, learned: str) -> None:
+    found = swarm("retrieve", SIMILAR, "--json").json
+    assert [memory["item"]["id"] for memory in found["memories"]] == [learned]
+    assert found["preamble"]
+    shown = swarm("retrieve", SIMILAR, "--scores")
+    assert shown.code == 0
+    assert learned in shown.out
+    assert "relevance" in shown.out
+
+
+def test_nothing_comes_back_for_an_unrelated_task_and_the_reason_is_said(swarm: Shell, learned: str) -> None:
+    found = swarm("retrieve", "Translate the landing page into French", "--json").json
+    assert found["memories"] == []
+    assert found["reason"]
+
+
+def test_learning_twice_changes_nothing(swarm: Shell, learned: str) -> None:
+    again = swarm("learn", "run.json", "--json").json
+    assert again["status"] == "already_learned"
+    assert len(swarm("memories", "list", "--json").json) == 1
+
+
+def test_judge_answers_one_line_of_json_for_each_task_of_each_file(
+    swarm: Shell, project: Path, fixed: Task, talk: Task
+) -> None:
+    (project / "two.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, (fixed, talk))).encode()))
+    (project / "one.json").write_text(json.dumps(fixed | {"id": "fix-2"}))
+    ran = swarm("judge", "two.jsonl.gz", "one.json", "--json")
+    assert ran.code == 0
+    assert [(row["id"], row["label"]) for row in ran.rows] == [
+        ("fix-1", "Success"),
+        ("talk-1", "Undecided"),
+        ("fix-2", "Success"),
+    ]
+    assert all(row["judge"] == "evidence" and row["reasons"] for row in ran.rows)
+
+
+def test_judge_and_distill_make_no_bank(swarm: Shell, project: Path, fixed: Task) -> None:
+    assert swarm("judge", "-", "--json", stdin=json.dumps(fixed)).json["label"] == "Success"
+    drawn = swarm("distill", "-", "--json", stdin=json.dumps(fixed)).json
+    assert drawn["drafts"]
+    assert drawn["verdict"]["label"] == "Success"
+    assert not (project / ".swarm").exists()
+
+
+def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
+    swarm: Shell, project: Path, fixed: Task
+) -> None:
+    (project / "good.json").write_text(json.dumps(fixed))
+    (project / "bad.json").write_text("this is no trajectory")
+    ran = swarm("learn", "bad.json", "good.json", "missing.json", "--json")
+    assert ran.code == 1
+    assert [row.get("id") or row["file"] for row in ran.rows] == ["bad.json", "fix-1", "missing.json"]
+    assert "bad.json" in ran.err
+    assert swarm("learn", "bad.json").code == 2
+
+
+def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: Shell, fixed: Task) -> None:
+    recorded = swarm("post-task", "--task-id", "T-17", "--trajectory", "-", "--json", stdin=json.dumps(fixed)).json
+    assert (recorded["id"], recorded["status"]) == ("T-17", "learned")
+    assert swarm("pre-task", "--task-id", "T-17", "--query", SIMILAR).out == ""
+    given = swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR)
+    assert "migrate" in given.out
+    assert swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR, "--json").json["preamble"] in given.out
+
+
+def test_post_task_refuses_more_than_one_task_and_records_none(swarm: Shell, fixed: Task, talk: Task) -> None:
+    both = "\n".join(map(json.dumps, (fixed, talk)))
+    ran = swarm("post-task", "--task-id", "T-1", "--trajectory", "-", stdin=both)
+    assert ran.code == 2
+    assert "more than one task" in ran.err
+    assert swarm("status", "--json").json["statistics"]["trajectories"] == 0
+
+
+def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, learned: str) -> None:
+    assert [item["id"] for item in swarm("memories", "list", "--json").json] == [learned]
+    assert swarm("memories", "get", learned, "--json").json[0]["provenance"]["task_id"] == "fix-1"
+    edited = swarm("memories", "edit", learned, "--title", "Migrate before testing", "--reason", "shorter", "--json")
+    assert edited.json["title"] == "Migrate before testing"
+    assert swarm("memories", "quarantine", learned, "--json").json == {"quarantined": 1}
+    assert swarm("retrieve", SIMILAR, "--json").json["memories"] == []
+    assert swarm("memories", "restore", learned, "--json").json == {"restored": 1}
+    kinds = [event["kind"] for event in swarm("memories", "history", learned, "--json").json]
+    assert len(kinds) >= 3
+    assert swarm("memories", "archive", learned).out == "1 archived.\n"
+    assert swarm("memories", "forget", learned, "--yes", "--json").json == {"forgotten": 1}
+    assert swarm("memories", "get", learned).code == 2
+
+
+def test_forgetting_asks_first(swarm: Shell, learned: str) -> None:
+    assert swarm("memories", "forget", learned, stdin="n\n").code == 130
+    assert len(swarm("memories", "list", "--json").json) == 1
+
+
+def test_status_says_how_answers_are_made(swarm: Shell, learned: str) -> None:
+    status = swarm("status", "--json").json
+    assert status["judge"] == "evidence"
+    assert status["statistics"]["memories"]["active"] == 1
+    shown = swarm("status").out
+    assert status["embedder"] in shown
+    assert status["storage"]["sqlite_version"] in shown
+
+
+def test_config_shows_each_value_and_where_it_came_from(
+    swarm: Shell, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / ".swarm").mkdir()
+    (project / ".swarm" / "config.yaml").write_text("retrieve: {alpha: 0.5}")
+    monkeypatch.setenv("SWARM_MEMORY_EMBEDDING__API_KEY", "sk-secret")
+    rows = swarm("--set", "retrieve.k=5", "config", "--json").json
+    assert rows["retrieve.k"] == {"value": 5, "origin": "command line"}
+    assert rows["retrieve.alpha"] == {"value": 0.5, "origin": str(project / ".swarm" / "config.yaml")}
+    assert rows["retrieve.beta"]["origin"] == "default"
+    assert rows["embedding.api_key"]["value"] == "********"
+    assert len(swarm("--set", "retrieve.k=5", "config", "--changed", "--json").json) == 3
+    assert "sk-secret" not in swarm("config").out
+
+
+def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path) -> None:
+    ran = swarm("doctor", "--json")
+    assert ran.code == 0
+    assert {"Python", "settings", "SQLite", "WAL", "sqlite-vec", "embedder", "bank", "Claude Code"} <= {
+        finding["what"] for finding in ran.json
+    }
+    assert not (project / ".swarm").exists()
+    assert "swarm-memory install" in swarm("doctor").out
+
+
+def test_doctor_names_what_is_wrong_and_fails(swarm: Shell, project: Path) -> None:
+    (project / ".swarm").mkdir()
+    (project / ".swarm" / "config.yaml").write_text("retreive: {k: 3}")
+    ran = swarm("doctor")
+    assert ran.code == 1
+    assert "did you mean retrieve?" in ran.out
+
+
+def test_install_writes_claude_codes_files_and_uninstall_takes_only_that_back(swarm: Shell, project: Path) -> None:
+    (project / ".mcp.json").write_text('{"mcpServers": {"other": {"command": "other"}}}')
+    planned = swarm("install", "--dry-run", "--json").json
+    assert planned["status"] == "planned"
+    assert "swarm-memory" not in (project / ".mcp.json").read_text()
+    done = swarm("install")
+    assert done.code == 0
+    assert "Backup" in done.out
+    assert set(json.loads((project / ".mcp.json").read_text())["mcpServers"]) == {"other", "swarm-memory"}
+    assert "already installed" in swarm("install").out
+    assert swarm("uninstall").code == 0
+    assert set(json.loads((project / ".mcp.json").read_text())["mcpServers"]) == {"other"}
+
+
+def test_an_export_read_into_another_project_brings_the_memories(
+    swarm: Shell, learned: str, project: Path, tmp_path: Path
+) -> None:
+    assert swarm("export", "-o", "memories.jsonl").code == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    read = swarm("--project", other, "import", project / "memories.jsonl", "--json").json
+    assert next(iter(read["exports"].values()))["added"] == 1
+    assert swarm("--project", other, "retrieve", SIMILAR, "--json").json["memories"]
+    again = swarm("--project", other, "import", project / "memories.jsonl", "--json").json
+    assert next(iter(again["exports"].values()))["known"] == 1
+
+
+def test_import_learns_from_all_transcripts_of_the_project(
+    swarm: Shell, project: Path, home: Path, fixed: Task
+) -> None:
+    folder = home / ".claude" / "projects" / str(project).replace("/", "-").replace("_", "-")
+    folder.mkdir(parents=True)
+    (folder / "one.jsonl").write_text(json.dumps(fixed))
+    (folder / "two.jsonl").write_text(json.dumps(fixed | {"id": "fix-2", "task": "Repair the checkout."}))
+    read = swarm("import", "--json").json["transcripts"]
+    assert (read["files"], read["tasks"], read["verdicts"]) == (2, 2, {"Success": 2})
+    assert swarm("import", "--json").json["transcripts"]["known"] == 2
+
+
+def test_import_says_where_it_looked_when_there_is_nothing(swarm: Shell, home: Path) -> None:
+    ran = swarm("import")
+    assert ran.code == 2
+    assert str(home / ".claude" / "projects") in ran.err
+
+
+def test_the_demo_shows_what_was_learned_and_how_it_comes_back(swarm: Shell, project: Path) -> None:
+    shown = swarm("demo")
+    assert shown.code == 0
+    for expected in ("Verdict: Success", "Learned:", "put into the agent's prompt: nothing", "Why:"):
+        assert expected in shown.out
+    played = swarm("demo", "--json").json
+    similar, unrelated = played["retrieved"]
+    assert similar["memories"]
+    assert not unrelated["memories"]
+    assert list(project.iterdir()) == []
+
+
+def test_jobs_are_listed_and_worked_off(swarm: Shell) -> None:
+    assert swarm("jobs", "list", "--json").json == []
+    assert swarm("jobs", "list").out == "No jobs.\n"
+    assert swarm("jobs", "work", "--until-idle", "--json").json == {"jobs": 0}

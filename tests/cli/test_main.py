@@ -1,0 +1,154 @@
+"""What all commands share: help, options, errors in one line, exit codes."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from swarm_memory.schema.errors import (
+    ConfigError,
+    ModelUnavailable,
+    NotFoundError,
+    StoreBusy,
+    SwarmMemoryError,
+)
+from swarm_memory.server import cli as command_line
+from swarm_memory.server.commands import retrieving
+
+Shell = Callable[..., Any]
+
+
+def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the path of every command, groups included."""
+    context = click.Context(group)
+    found: list[tuple[str, ...]] = []
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        found.append((*prefix, name))
+        if isinstance(command, click.Group):
+            found.extend(commands_of(command, (*prefix, name)))
+    return found
+
+
+ALL = commands_of(command_line.cli)
+WITHOUT_JSON = {("serve",), ("export",), ("memories",), ("jobs",)}
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_has_help_and_json(swarm: Shell, path: tuple[str, ...]) -> None:
+    ran = swarm(*path, "--help")
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) > 3
+    assert ("--json" in ran.out) == (path not in WITHOUT_JSON)
+
+
+def test_the_help_names_every_command_and_the_exit_codes(swarm: Shell) -> None:
+    text = swarm("--help").out
+    for name in command_line.COMMANDS:
+        assert f"  {name} " in text
+    assert "Exit codes:" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NotFoundError("no memory rm_1"), 2),
+        (ConfigError("unknown setting 'kk'"), 3),
+        (StoreBusy("the writer lock\nwas not free"), 4),
+        (ModelUnavailable("no answer"), 5),
+        (SwarmMemoryError("other"), 1),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(
+    swarm: Shell, monkeypatch: pytest.MonkeyPatch, error: SwarmMemoryError, code: int
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(retrieving.retrieve, "callback", fail)
+    ran = swarm("retrieve", "x")
+    assert ran.code == code
+    assert ran.out == ""
+    assert ran.err == f"swarm-memory: {' '.join(str(error).split())}\n"
+
+
+def test_a_fault_of_ours_is_one_line_too(swarm: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(retrieving.retrieve, "callback", fail)
+    ran = swarm("retrieve", "x")
+    assert ran.code == 1
+    assert ran.err.startswith("swarm-memory: internal error: ZeroDivisionError")
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("retrive", "x"), "No such command"),
+        (("retrieve",), "Missing argument"),
+        (("retrieve", "x", "-k", "500"), "range 1<=x<=50"),
+        (("--set", "retrieve.k", "config"), "KEY=VALUE"),
+        (("--project", "/no/such/folder", "config"), "does not exist"),
+    ],
+)
+def test_wrong_usage_ends_with_2(swarm: Shell, arguments: tuple[str, ...], told: str) -> None:
+    ran = swarm(*arguments)
+    assert ran.code == 2
+    assert told in ran.err
+
+
+def test_an_unknown_setting_ends_with_3_and_names_the_nearest(swarm: Shell) -> None:
+    ran = swarm("--set", "retrieve.kk=3", "config")
+    assert ran.code == 3
+    assert "did you mean retrieve.k?" in ran.err
+
+
+def test_a_file_that_is_no_bank_ends_with_4_and_is_left_alone(swarm: Shell, project: Path) -> None:
+    (project / "notes.db").write_text("somebody's notes, long enough not to be taken for an empty file" * 50)
+    before = (project / "notes.db").read_bytes()
+    assert swarm("--db", "notes.db", "status").code == 4
+    assert (project / "notes.db").read_bytes() == before
+
+
+def test_options_choose_the_database_and_the_project(swarm: Shell, project: Path, tmp_path: Path) -> None:
+    assert swarm("--db", "other.db", "status", "--json").json["storage"]["path"] == str(project / "other.db")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    status = swarm("--project", folder, "status", "--json").json
+    assert status["storage"]["path"] == str(folder / ".swarm" / "memory.db")
+    assert status["statistics"]["scope"]["project"] == "elsewhere"
+
+
+def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
+    from swarm_memory.server.console import printable
+
+    assert printable("a\x1b[2Jb\x07\u202ec\nd\te") == "a\ufffd[2Jb\ufffd\ufffdc\nd\te"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(30)
+def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) -> None:
+    command = f"{sys.executable} -I -m swarm_memory.server.cli config --json | head -c 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, check=False, cwd=project)
+    assert done.stdout == b"{"
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(30)
+def test_the_help_imports_no_heavy_module(project: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['swarm-memory', '--help']\n"
+        "from swarm_memory.server.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'mcp', 'openai', 'numpy', 'rich', 'sqlite3', 'pydantic', 'yaml'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, cwd=project)

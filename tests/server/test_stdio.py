@@ -1,0 +1,194 @@
+"""The server as a process of its own: it answers over stdio, and always ends cleanly and soon."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.server.storage.location import locate
+
+SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
+END_LIMIT_S = 2.5
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(40)]
+
+
+class Server:
+    """A server process, spoken to in lines of JSON."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._id = 0
+
+    def send(self, method: str, params: dict[str, Any], **extra: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | extra).encode())
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._id += 1
+        self.send(method, params, id=self._id)
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            answer = json.loads(line)
+            if answer.get("id") == self._id:
+                return answer["result"]
+        raise AssertionError("the server ended without an answer")
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        return self.ask("tools/call", {"name": tool, "arguments": arguments})
+
+    def initialize(self) -> dict[str, Any]:
+        client = {"name": "test", "version": "1"}
+        told = self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client})
+        self.send("notifications/initialized", {})
+        return told
+
+
+@contextmanager
+def serving(folder: Path) -> Generator[Server]:
+    """Run the server in a project's folder."""
+    with subprocess.Popen(
+        SERVE, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield Server(process)
+        finally:
+            process.kill()
+
+
+def seconds_to_end(server: Server) -> float:
+    began = time.monotonic()
+    server.process.wait(20)
+    return time.monotonic() - began
+
+
+def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        told = server.initialize()
+        assert told["serverInfo"]["name"] == "swarm-memory"
+        assert "retrieve_memories" in told["instructions"]
+        assert len(server.ask("tools/list", {})["tools"]) == 7
+        answer = server.call("retrieve_memories", query="fix the flaky date test")
+        assert not answer.get("isError")
+        assert answer["structuredContent"]["memories"] == []
+        assert answer["structuredContent"]["reason"]
+        assert locate(tmp_path).database.is_file()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_within_two_seconds(tmp_path: Path, end: signal.Signals) -> None:
+    with serving(tmp_path) as server:
+        server.initialize()
+        server.call("memory_status")
+        server.process.send_signal(end)
+        assert seconds_to_end(server) < END_LIMIT_S
+        assert server.process.returncode == 0
+
+
+def test_sigint_followed_by_sigterm_still_writes_what_was_queued(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.initialize()
+        before = server.call("memory_status")["structuredContent"]["retrievals"]
+        server.call("retrieve_memories", query="fix the flaky date test")
+        server.process.send_signal(signal.SIGINT)
+        server.process.send_signal(signal.SIGTERM)
+        assert seconds_to_end(server) < END_LIMIT_S
+        assert server.process.returncode == 0
+    with serving(tmp_path) as server:
+        server.initialize()
+        assert server.call("memory_status")["structuredContent"]["retrievals"] == before + 1
+
+
+def test_the_end_of_its_input_ends_it(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.initialize()
+        server.call("memory_status")
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+        assert seconds_to_end(server) < END_LIMIT_S
+        assert server.process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is no child by its pidfd")
+def test_it_ends_when_its_parent_is_killed_though_a_sibling_holds_the_pipe(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    code = f"import subprocess, sys, time; p = subprocess.Popen({SERVE!r}, stdin={read_end}, pass_fds=[{write_end}])\n"
+    code += "print(p.pid, flush=True); time.sleep(60)"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, pass_fds=[read_end, write_end]
+    )
+    try:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        initialize = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        message = {"jsonrpc": "2.0", "method": "initialize", "params": initialize, "id": 1}
+        os.write(write_end, json.dumps(message).encode() + b"\n")
+        assert json.loads(parent.stdout.readline())["id"] == 1
+        parent.kill()
+        parent.wait(5)
+        assert _gone_within(child, 5.0)
+    finally:
+        parent.kill()
+        parent.stdout.close() if parent.stdout else None
+        os.close(read_end)
+        os.close(write_end)
+
+
+def _gone_within(pid: int, seconds: float) -> bool:
+    """Wait for the end of a process that is no child of ours."""
+    handle = os.pidfd_open(pid)
+    try:
+        ready, _, _ = select.select([handle], [], [], seconds)
+        return bool(ready)
+    finally:
+        os.close(handle)
+
+
+def test_it_writes_nothing_but_the_protocol_to_its_output(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.initialize()
+        server.call("handle_hook", event={"hook_event_name": "Stop", "session_id": "s"})
+        server.call("retrieve_memories", qury="x")
+        assert server.process.stdin is not None
+        assert server.process.stdout is not None
+        server.process.stdin.close()
+        assert server.process.stdout.read() == b""
+
+
+def test_a_database_that_is_not_ours_is_left_alone_and_every_tool_says_what_to_do(tmp_path: Path) -> None:
+    database = locate(tmp_path).database
+    database.parent.mkdir()
+    database.write_bytes(b"this is no database at all, but somebody's text" * 100)
+    before = database.read_bytes()
+    with serving(tmp_path) as server:
+        server.initialize()
+        for tool, arguments in (("memory_status", {}), ("retrieve_memories", {"query": "x"})):
+            answer = server.call(tool, **arguments)
+            assert answer["isError"]
+            assert str(database) in answer["content"][0]["text"]
+        assert (
+            server.call("handle_hook", event={"hook_event_name": "Stop", "session_id": "s"})["content"][0]["text"]
+            == "{}"
+        )
+    assert database.read_bytes() == before
+
+
+def test_a_setting_that_is_wrong_does_not_keep_it_from_starting(tmp_path: Path) -> None:
+    (tmp_path / ".swarm").mkdir()
+    (tmp_path / ".swarm" / "config.yaml").write_text("retrieve: {kk: 3}")
+    with serving(tmp_path) as server:
+        server.initialize()
+        answer = server.call("memory_status")
+        assert answer["isError"]
+        assert "did you mean retrieve.k?" in answer["content"][0]["text"]
