@@ -1,5 +1,6 @@
 """The loop, written down once: keep the trajectory, judge, distill, store what is new; how each is done is not here."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,6 +70,9 @@ async def learn(
         at=toolbox.clock.now(),
     )
     superseded = await toolbox.store.save_learning(record)
+    written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
+    if written is not None and written.run_id != run_id:
+        return _already(kept, written)
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     known = f"the bank already says {len(found.known)} of them" if found.known else None
     return LearnResult(
@@ -183,16 +187,22 @@ async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory, threshold: float
     if not found and memory.vector is not None:
         near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, 5)
         ids = [memory_id for memory_id, similarity in near if similarity >= threshold]
-        found = await toolbox.store.get_memories(scopes, ids) if ids else []
+        close = await toolbox.store.get_memories(scopes, ids) if ids else []
+        found = [item for item in close if _named(item) == _named(memory.item)]
     return next((item for item in found if item.status == "active" and item.outcome == memory.item.outcome), None)
 
 
 def _alike(left: StoredMemory, right: StoredMemory, threshold: float) -> bool:
     if _normal(left.item) == _normal(right.item):
         return True
-    if left.vector is None or right.vector is None:
+    if left.vector is None or right.vector is None or _named(left.item) != _named(right.item):
         return False
     return cosine(left.vector, right.vector) >= threshold
+
+
+def _named(item: MemoryItem) -> frozenset[str]:
+    """The commands, files and modules that a title names: however near the vectors, other names are another matter."""
+    return frozenset(name.lower() for name in re.findall(r"`([^`]+)`", item.title))
 
 
 def _normal(item: MemoryItem) -> tuple[str, str]:

@@ -1,17 +1,18 @@
-"""Trajectories written down call by call, and a bank in memory that keeps the promises of the port."""
+"""Trajectories written down call by call, and a bank in a file to learn them into."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import cast
+from pathlib import Path
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.status import BankStatistics
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource
-from swarm_memory.tools.indexing import cosine
-from swarm_memory.tools.ports import Embedder, LearnedBefore, LearnRecord, MemoryFilter, Store, Vector
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.ports import Embedder, MemoryFilter, Store
 from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -57,73 +58,22 @@ class Script:
         return Trajectory(task_id=self.task_id, task=self.task, steps=tuple(self._steps), source=self.source)
 
 
-class MemoryBank:
-    """The part of the store that learning uses, kept in dictionaries."""
+class Bank:
+    """A real bank in a file, with what the tests ask of it."""
 
-    def __init__(self) -> None:
-        self.items: dict[str, MemoryItem] = {}
-        self.vectors: dict[str, Vector | None] = {}
-        self.records: list[LearnRecord] = []
+    def __init__(self, store: Store, folder: Path, scope: Scope) -> None:
+        self.store, self.folder, self.scope = store, folder, scope
 
-    async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
-        for record in self.records:
-            same = record.trajectory.task_id == task_id and record.trajectory.content_digest == content_digest
-            if same and record.scope == scope:
-                ids = tuple(memory.item.id for memory in record.memories)
-                return LearnedBefore(record.trajectory_id, record.run_id, record.verdict, ids)
-        return None
+    async def items(self, *statuses: MemoryStatus) -> list[MemoryItem]:
+        which = MemoryFilter(statuses=statuses or ("active",), limit=1000)
+        return sorted(await self.store.list_memories((self.scope,), which), key=lambda item: item.id)
 
-    async def save_learning(self, record: LearnRecord) -> tuple[str, ...]:
-        gone = [
-            item.id
-            for item in self.items.values()
-            if item.provenance.task_id == record.trajectory.task_id
-            and item.status == "active"
-            and item.id not in record.reinforced
-        ]
-        for item_id in gone:
-            self.items[item_id] = self.items[item_id].model_copy(update={"status": "archived"})
-        for item_id in record.reinforced:
-            raised = min(1.0, self.items[item_id].confidence + record.reinforcement)
-            self.items[item_id] = self.items[item_id].model_copy(update={"confidence": raised})
-        for memory in record.memories:
-            self.items[memory.item.id] = memory.item
-            self.vectors[memory.item.id] = memory.vector
-        self.records.append(record)
-        return tuple(gone)
+    async def confidence(self) -> list[float]:
+        return [item.confidence for item in await self.items()]
 
-    async def list_memories(self, scopes: tuple[Scope, ...], which: MemoryFilter) -> list[MemoryItem]:
-        wanted = (which.text or "").lower()
-        return [item for item in self.items.values() if item.scope in scopes and wanted in item.title.lower()]
-
-    async def get_memories(self, scopes: tuple[Scope, ...], ids: list[str]) -> list[MemoryItem]:
-        return [self.items[item_id] for item_id in ids if self.items[item_id].scope in scopes]
-
-    async def nearest(
-        self, scopes: tuple[Scope, ...], embedder: str, vector: Vector, k: int
-    ) -> list[tuple[str, float]]:
-        found = [
-            (item_id, cosine(vector, other))
-            for item_id, other in self.vectors.items()
-            if other is not None and self.items[item_id].status == "active" and self.items[item_id].scope in scopes
-        ]
-        return sorted(found, key=lambda pair: -pair[1])[:k]
-
-    async def statistics(self, scope: Scope, embedder: str) -> BankStatistics:
-        return BankStatistics(
-            scope=scope, memories={}, by_outcome={}, trajectories=len(self.records), verdicts={}, retrievals=0, jobs={},
-            embedded={}, not_embedded=0, new_since_consolidation=len(self.items),
-            consolidation_due=len(self.items) >= 20,
-        )  # fmt: skip
-
-    @property
-    def active(self) -> list[MemoryItem]:
-        return [item for item in self.items.values() if item.status == "active"]
-
-    def everything(self) -> str:
-        """All that was ever stored, as one text."""
-        kept = [record.trajectory.model_dump_json() + record.verdict.model_dump_json() for record in self.records]
-        return "\n".join([*kept, *(item.model_dump_json() for item in self.items.values())])
+    def holds(self, text: str) -> bool:
+        """Whether any byte of the database's files is of that text."""
+        return any(text.encode() in path.read_bytes() for path in self.folder.iterdir() if path.is_file())
 
 
 class Fixed:
@@ -133,8 +83,15 @@ class Fixed:
         return NOW
 
 
-def toolbox(bank: MemoryBank, embedder: Embedder, settings: Settings | None = None, project: str = "shop") -> Toolbox:
-    return Toolbox(
-        store=cast(Store, bank), embedder=embedder, clock=Fixed(), settings=settings or Settings(),
-        scope=Scope(project=project),
-    )  # fmt: skip
+@asynccontextmanager
+async def opened(
+    folder: Path, embedder: Embedder, settings: Settings | None = None
+) -> AsyncGenerator[tuple[Toolbox, Bank]]:
+    """A toolbox on a fresh database in `folder`."""
+    store = await open_store(folder / "memory.db", embedder=embedder)
+    scope = Scope(project="shop")
+    try:
+        tools = Toolbox(store=store, embedder=embedder, clock=Fixed(), settings=settings or Settings(), scope=scope)
+        yield tools, Bank(store, folder, scope)
+    finally:
+        await store.close()
