@@ -109,13 +109,13 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next(shop: Path, tmp_p
 
 def test_each_tool_call_is_one_row_and_each_job_is_done_once(shop: Path, tmp_path: Path) -> None:
     run_session(shop, tmp_path / "home", SCRIPT, TASK)
-    calls = rows(shop, "SELECT tool_name, success FROM tool_calls ORDER BY created_at")
+    calls = rows(shop, "SELECT tool_name, success FROM tool_calls ORDER BY seq")
     assert [name for name, _ in calls] == ["Bash"] * 6
     assert [bool(success) for _, success in calls] == [False, False, False, True, True, True]
     jobs = json.loads(swarm_memory(shop, "jobs", "list", "--all", "--json"))
     assert {job["status"] for job in jobs} == {"completed"}
     assert all(job["attempts"] == 1 for job in jobs)
-    assert len(json.loads(swarm_memory(shop, "memories", "list", "--json"))["memories"]) == 1
+    assert len(json.loads(swarm_memory(shop, "memories", "list", "--json"))) == 1
 
 
 def test_a_continued_task_is_one_task(shop: Path, tmp_path: Path) -> None:
