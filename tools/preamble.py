@@ -138,9 +138,9 @@ def _steps(content: str) -> list[str]:
     """Divide into steps: lines, or the sentences of a single line; without their numbers."""
     lines = content[:_MAX_CONTENT_CHARS].strip().splitlines()
     if len(lines) == 1:
-        lines = _SENTENCE_END.split(lines[0])
+        lines = _SENTENCE_END.split(_NUMBERING.sub("", lines[0], count=1))
     steps = (harmless(_NUMBERING.sub("", line.strip(), count=1)).rstrip(" .;") for line in lines)
-    return [step for step in steps if step.strip("`")]
+    return [step for step in steps if step.strip("`0123456789")]
 
 
 def _entry(number: int, heading: str, steps: Sequence[str]) -> str:

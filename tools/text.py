@@ -22,17 +22,18 @@ _MAX_IDENTIFIER_CHARS = 128
 
 STOP_WORDS = frozenset(
     """
-    a about above after again against all also am an and any are as at be because been before being below between both
-    but by can could did do does doing done down during each either few for from further get gets getting got had has
-    have having he her here hers herself him himself his how i if in into is it its itself just let like may me might
-    more most much must my myself neither no nor not now of off on once only onto or other our ours ourselves out over
-    own per please same shall she should so some such than that the their theirs them themselves then there these they
-    this those through thus to too under until up upon us very via want was we were what whatever when where whether
-    which while who whom whose why will with within without would yet you your yours yourself yourselves
-    don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn couldn mustn cannot ain
+    a about above again all also am an and any are as at be because been being below between both but by can could did
+    do does doing done down during each either few for from further had has have having he her here hers herself him
+    himself his how i if in into is it its itself just let like may me might much must my myself neither nor now of on
+    once only onto or other our ours ourselves out over own per please shall she should so some such than that the
+    their theirs them themselves then there these they this those through thus to too under up upon us very via want
+    was we were what whatever when where whether which while who whom whose why will with within would yet you your
+    yours yourself yourselves don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn couldn mustn cannot
+    ain
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""Words that stand in every text. They are left out of the index and of queries."""
+"""Words that stand in every text. They are left out of the index and of queries. What turns a strategy round (not,
+without, before, after, until) stays in."""
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019](?:s|t|d|m|ll|re|ve)\b)?", re.IGNORECASE)
 _CASE_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z](?!s\b)[a-z])")
@@ -138,9 +139,13 @@ def _identifier_parts(word: str) -> Iterator[str]:
 
 def _term(word: str) -> Iterator[str]:
     lowered = word.lower()
-    if lowered not in STOP_WORDS:
-        term = _stem(lowered[:MAX_TOKEN_CHARS])
-        yield term if term.isalnum() else "".join(filter(str.isalnum, term))
+    if lowered in STOP_WORDS:
+        return
+    term = _stem(lowered[:MAX_TOKEN_CHARS])
+    if not term.isalnum():
+        term = "".join(filter(str.isalnum, term))
+    if term:
+        yield term
 
 
 def _stem(word: str) -> str:

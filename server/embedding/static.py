@@ -37,8 +37,8 @@ class StaticEmbedder:
     """
 
     quantization: Literal["int8"] = "int8"
-    fusion_weight = 0.35
-    min_cosine = 0.3
+    fusion_weight = 0.4
+    min_cosine = 0.55
 
     def __init__(self, table: Path = SHIPPED_TABLE) -> None:
         """Remember where the table is; it is opened when the first text is embedded."""

@@ -47,10 +47,13 @@ async def test_a_list_is_narrowed_and_paged(toolbox: Toolbox, add: Add) -> None:
     assert sorted(title for page in pages for title in page) == [f"Strategy {at}" for at in range(5)]
 
 
-@pytest.mark.parametrize("which", [{"limit": 0}, {"limit": 501}, {"offset": -1}])
-async def test_a_page_out_of_range_is_refused(toolbox: Toolbox, which: dict[str, int]) -> None:
-    with pytest.raises(InputError, match=next(iter(which))):
-        await list_memories(toolbox, MemoryFilter(**which))
+@pytest.mark.parametrize(
+    ("which", "named"),
+    [(MemoryFilter(limit=0), "limit"), (MemoryFilter(limit=501), "limit"), (MemoryFilter(offset=-1), "offset")],
+)
+async def test_a_page_out_of_range_is_refused(toolbox: Toolbox, which: MemoryFilter, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        await list_memories(toolbox, which)
 
 
 async def test_memories_come_in_the_order_asked_for(toolbox: Toolbox, add: Add) -> None:

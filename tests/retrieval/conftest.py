@@ -47,7 +47,7 @@ def add(toolbox: Toolbox) -> Add:
     """Put one memory into the bank and return its id."""
 
     async def add_one(title: str, content: str = "1. Do it.", project: str = "shop", **fields: Any) -> str:
-        values = {"confidence": 0.5, "created_at": NOW, **fields}
+        values: dict[str, Any] = {"confidence": 0.5, "created_at": NOW, **fields}
         item = MemoryItem(id=new_id(MEMORY), scope=Scope(project=project), title=title, content=content, **values)
         (added,) = await toolbox.store.add_memories(await prepare(toolbox, [item]), toolbox.embedder.name)
         return added

@@ -80,6 +80,11 @@ def test_a_single_paragraph_is_cut_after_a_sentence() -> None:
     assert text.splitlines()[3].endswith("Check the lock first; …")
 
 
+def test_steps_in_one_line_are_told_apart_without_their_numbers() -> None:
+    text = preamble([(IDS[0], "Prose", "1. Check the lock. 2. Retry once. 3. Give up.")])
+    assert text.splitlines()[3] == "   Steps: Check the lock; Retry once; Give up"
+
+
 def test_a_first_step_too_long_for_the_budget_leaves_the_title() -> None:
     text = preamble([(IDS[0], "Title says it", "word " * 2000)], 100, count_tokens)
     assert text.splitlines()[2:] == [f"1) Title says it [{IDS[0]}]", NOTES_CLOSE]

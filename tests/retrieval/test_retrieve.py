@@ -3,14 +3,18 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
-from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports import RetrievalRecord, Store, Vector
 from swarm_memory.tools.preamble import parse_ids
 from swarm_memory.tools.retrieve import MAX_QUERY_CHARS, retrieve
@@ -77,7 +81,7 @@ async def test_when_nothing_fits_the_answer_is_empty_and_names_what_came_nearest
 async def test_a_short_answer_says_how_many_fitted(toolbox: Toolbox, add: Add) -> None:
     for each in (PAGES, LOGIN, DEADLOCK):
         await add(*each)
-    found = await retrieve(toolbox, "handle pagination with cursors", k=3)
+    found = await retrieve(toolbox, "paginate by a cursor", k=3)
     assert [each.item.title for each in found.memories] == [PAGES[0]]
     assert found.reason is not None
     assert found.reason.startswith("1 of 3 memories")
@@ -180,11 +184,12 @@ async def test_confidence_and_age_decide_between_equals(toolbox: Toolbox, add: A
 async def test_of_near_duplicates_one_gives_way_to_another_subject(toolbox: Toolbox, add: Add) -> None:
     await add("Retry uploads after a timeout", "1. Wait two seconds.\n2. Upload again.")
     await add("Retry uploads after a timeout", "1. Wait two seconds.\n2. Upload again!")
-    await add("Uploads and timeout: chunk large files", "1. Split into parts of 5 MB.")
-    with_diversity = await retrieve(with_settings(toolbox, delta=1.0), "retry uploads after a timeout", k=2)
-    without = await retrieve(with_settings(toolbox, delta=0.0), "retry uploads after a timeout", k=2)
-    assert "chunk large files" in with_diversity.preamble
-    assert "chunk large files" not in without.preamble
+    await add("Sort photographs by date", "1. Read the EXIF header.")
+    query, vectors_only = "retry uploads after a timeout", {"vector_weight": 1.0, "min_cosine": 0.0}
+    with_diversity = await retrieve(with_settings(toolbox, delta=1.0, **vectors_only), query, k=2)
+    without = await retrieve(with_settings(toolbox, delta=0.0, **vectors_only), query, k=2)
+    assert "photographs" in with_diversity.preamble
+    assert "photographs" not in without.preamble
 
 
 async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(toolbox: Toolbox, add: Add) -> None:
@@ -258,17 +263,26 @@ async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolb
     assert (record.task_id, record.session_id, record.scope) == ("t", "s", toolbox.scope)
 
 
-async def test_usage_is_counted(toolbox: Toolbox, add: Add, tmp_path: Any) -> None:
-    from swarm_memory.server.storage.sqlite import open_store
-
-    memory_id = await add(*LOGIN)
-    await retrieve(toolbox, LOGIN[0])
-    await toolbox.store.close()
-    store = await open_store(tmp_path / ".swarm" / "memory.db", embedder=toolbox.embedder)
-    (item,) = await store.get_memories(toolbox.scopes(), [memory_id])
+async def test_usage_is_counted(toolbox: Toolbox, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "memory.db"
+    store = await open_store(other, embedder=toolbox.embedder)
+    counted = replace(toolbox, store=store)
+    item = MemoryItem(
+        id=new_id(MEMORY),
+        scope=toolbox.scope,
+        title=LOGIN[0],
+        content=LOGIN[1],
+        confidence=0.5,
+        created_at=toolbox.clock.now(),
+    )
+    await store.add_memories(await prepare(counted, [item]), toolbox.embedder.name)
+    await retrieve(counted, LOGIN[0])
     await store.close()
-    assert item.usage_count == 1
-    assert item.last_used == toolbox.clock.now()
+    store = await open_store(other, embedder=toolbox.embedder)
+    (found,) = await store.get_memories(toolbox.scopes(), [item.id])
+    await store.close()
+    assert found.usage_count == 1
+    assert found.last_used == toolbox.clock.now()
 
 
 async def test_a_bank_that_cannot_be_written_still_answers_and_says_so(toolbox: Toolbox, add: Add) -> None:
