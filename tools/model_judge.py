@@ -1,0 +1,122 @@
+"""Judging by a chat model: what it is shown, and what is believed of its answer; how evidence is read is not here."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.asking import Answered, ask
+from swarm_memory.tools.evidence import Signal
+from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports import ChatModel
+from swarm_memory.tools.prompting import load_prompt, render
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.shortening import Shortened, shorten_trajectory
+from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.verdicts import MAX_MODEL_CONFIDENCE, Judged, combine, without_model
+from swarm_memory.tools.wording import one_line
+
+PROMPT = "judge"
+
+TRAJECTORY_TOKENS = 12_000
+"""Of a trajectory at most so much is shown."""
+
+TASK_TOKENS = 2_000
+"""A longer task is shown with its middle left out."""
+
+UNGROUNDED_CONFIDENCE = 0.7
+"""A verdict that names no step is believed no further than this."""
+
+_MAX_REASONS, _MAX_REASON_CHARS = 6, 300
+_ANSWER_TOKENS, _TIMEOUT_S = 800, 45.0
+_WORD = re.compile(r"[\w-]+")
+
+
+class ModelVerdict(Answered):
+    """What the judge's prompt asks for."""
+
+    label: Literal["Success", "Failure", "Undecided"]
+    confidence: float
+    reasons: list[str]
+
+
+async def judge_by_model(
+    model: ChatModel, trajectory: Trajectory, settings: Settings, *, budget_tokens: int = TRAJECTORY_TOKENS
+) -> Verdict:
+    """Return what the model says of a trajectory, at `settings.judge.temperature` (0 unless somebody set it).
+
+    The trajectory is redacted, fenced and shortened to `budget_tokens` first. Undecided, with the reason, when the
+    answer cannot be used, and when the model is less sure than `settings.judge.min_confidence`. Its confidence counts
+    up to 0.9, and up to 0.7 when its reasons name no step that it was shown. Raises `ModelUnavailable`.
+    """
+    kept = archivable(trajectory, settings)
+    shown = shorten_trajectory(kept, budget_tokens)
+    prompt = render(load_prompt(PROMPT), given={}, untrusted={"task": shown_task(kept), "trajectory": shown.text})
+    answer, name = await ask(
+        model,
+        prompt,
+        ModelVerdict,
+        purpose="judge",
+        temperature=settings.judge.temperature,
+        max_tokens=_ANSWER_TOKENS,
+        timeout_s=_TIMEOUT_S,
+    )
+    if isinstance(answer, Unparsed):
+        return _undecided(name, f"the model's answer cannot be used: {answer.reason}")
+    return _believed(answer, name, shown, settings)
+
+
+async def judge_with_fallback(
+    model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict, signals: Sequence[Signal]
+) -> Judged:
+    """Return the verdict of model and evidence together; that of the evidence alone when the model is not to be had.
+
+    `found` and `signals` are what the evidence says of the same trajectory. The first reason says how it was made.
+    """
+    try:
+        said = await judge_by_model(model, trajectory, settings)
+    except ModelUnavailable as error:
+        why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
+        return Judged(without_model(found, why), found, None)
+    return Judged(combine(found, said, signals, settings.judge.min_confidence), found, said)
+
+
+def shown_task(trajectory: Trajectory) -> str:
+    """Return the task's words as a model gets to see them, with the middle of a very long one left out."""
+    task = trajectory.task
+    while (tokens := count_tokens(task)) > TASK_TOKENS:
+        task = clean(task, len(task) * TASK_TOKENS // (tokens + TASK_TOKENS // 10))
+    return task
+
+
+def _believed(answer: ModelVerdict, name: str, shown: Shortened, settings: Settings) -> Verdict:
+    reasons = tuple(filter(None, (_reason(reason, settings) for reason in answer.reasons[:_MAX_REASONS])))
+    named = {word for reason in reasons for word in _WORD.findall(reason)}
+    evidence = tuple(step for step in shown.shown if step in named)
+    if shown.left_out:
+        reasons = (*reasons, f"{shown.left_out} steps were left out for length")
+    if answer.label == "Undecided":
+        return _undecided(name, *reasons, evidence=evidence)
+    limit = MAX_MODEL_CONFIDENCE if evidence else UNGROUNDED_CONFIDENCE
+    confidence = round(min(answer.confidence, limit), 3)
+    if not 0 <= answer.confidence <= 1:
+        return _undecided(name, "the model's answer cannot be used: its confidence is not from 0 to 1", *reasons)
+    if confidence < settings.judge.min_confidence:
+        why = f"the model says {answer.label} and is not sure of it ({confidence:.2f})"
+        return _undecided(name, why, *reasons, evidence=evidence)
+    return Verdict(
+        label=answer.label, confidence=confidence, reasons=reasons, evidence=evidence, judge="model", model=name
+    )
+
+
+def _reason(text: str, settings: Settings) -> str:
+    return one_line(redact(clean(text), pii=settings.distill.redact_pii).text, _MAX_REASON_CHARS)
+
+
+def _undecided(name: str, *reasons: str, evidence: tuple[str, ...] = ()) -> Verdict:
+    return Verdict(label="Undecided", confidence=0.0, reasons=reasons, evidence=evidence, judge="model", model=name)
