@@ -5,6 +5,7 @@ but hook JSON, and end with code 0 whatever happens. What opens a database is im
 """
 
 import _thread
+import gc
 import json
 import os
 import sys
@@ -103,8 +104,9 @@ _VERBS: dict[str, Callable[[dict[str, Any], Location], dict[str, Any]]] = {
 }
 
 
-def main(arguments: list[str]) -> int:
-    """Run one verb. Always returns 0: a fault of ours is logged and never reaches the host."""
+def main(arguments: list[str]) -> NoReturn:
+    """Run one verb and end the process with code 0: a fault of ours is logged and never reaches the host."""
+    gc.disable()  # a process this short leaves nothing worth collecting
     _thread.start_new_thread(_leave_in_time, ())
     place = None
     try:
@@ -116,7 +118,7 @@ def main(arguments: list[str]) -> int:
                 sys.stdout.flush()
     except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
         _complain(place, arguments, error)
-    return 0
+    os._exit(0)  # without taking the interpreter apart, which would take a tenth of the time
 
 
 def _complain(place: Location | None, arguments: list[str], error: Exception) -> None:
@@ -129,4 +131,4 @@ def _complain(place: Location | None, arguments: list[str], error: Exception) ->
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])
