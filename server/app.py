@@ -90,19 +90,18 @@ def build_server(
 
 
 def _tools() -> list[Any]:
-    reads, changes = {"read_only_hint": True, "idempotent_hint": True}, {"read_only_hint": False}
+    reads = {"read_only_hint": True, "idempotent_hint": True}
+    adds = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
+    again = adds | {"idempotent_hint": False}
+    mends = adds | {"destructive_hint": True}
     return [
         _tool(retrieve_memories, "Retrieve memories", reads, meta={"anthropic/alwaysLoad": True}),
-        _tool(judge_trajectory, "Judge a trajectory", changes | {"destructive_hint": False, "idempotent_hint": True}),
-        _tool(distill_memories, "Distill memories", changes | {"destructive_hint": False, "idempotent_hint": True}),
-        _tool(
-            learn_from_trajectory,
-            "Learn from a trajectory",
-            changes | {"destructive_hint": False, "idempotent_hint": True},
-        ),
-        _tool(manage_memories, "Manage memories", changes | {"destructive_hint": True, "idempotent_hint": True}),
+        _tool(judge_trajectory, "Judge a trajectory", again),
+        _tool(distill_memories, "Distill memories", again),
+        _tool(learn_from_trajectory, "Learn from a trajectory", adds),
+        _tool(manage_memories, "Manage memories", mends),
         _tool(memory_status, "Memory status", reads),
-        _tool(handle_hook, "Handle a hook", changes | {"destructive_hint": False, "idempotent_hint": False}),
+        _tool(handle_hook, "Handle a hook", again),
     ]
 
 
@@ -171,12 +170,12 @@ async def judge_trajectory(
     Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` it is judged from
     evidence: tests, exit codes, errors, the user's words. With `verdict` your own is recorded, judge "agent".
     """
-    from swarm_memory.tools.judge import judge
+    from swarm_memory.tools.judged import judged
 
     toolbox = await _bank(ctx).toolbox()
-    trajectory = await read_one(Given(transcript_path, task, steps, task_id), toolbox.settings.learn)
-    result = await judge(toolbox, trajectory, agent_verdict=_own_verdict(verdict, confidence, reasons))
-    return _answer(VerdictAnswer.of(trajectory.task_id, result))
+    given = await read_one(Given(transcript_path, task, steps, task_id), toolbox.settings.learn)
+    kept, result = await judged(toolbox, given, _own_verdict(verdict, confidence, reasons))
+    return _answer(VerdictAnswer.of(kept.task_id, result))
 
 
 async def distill_memories(
@@ -205,12 +204,11 @@ async def distill_memories(
 
         return _answer(DistillAnswer.kept(await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)))
     from swarm_memory.tools.distill import distill_by_extraction
-    from swarm_memory.tools.judge import judge
+    from swarm_memory.tools.judged import judged
 
-    judged = await judge(toolbox, trajectory, agent_verdict=own)
-    return _answer(
-        DistillAnswer.proposed(trajectory.task_id, judged, distill_by_extraction(trajectory, judged, toolbox.settings))
-    )
+    kept, result = await judged(toolbox, trajectory, own)
+    drawn = distill_by_extraction(kept, result, toolbox.settings)
+    return _answer(DistillAnswer.proposed(kept.task_id, result, drawn))
 
 
 async def learn_from_trajectory(
@@ -263,7 +261,10 @@ async def memory_status(ctx: AppContext) -> Annotated[CallToolResult, StatusAnsw
 
 async def manage_memories(
     ctx: AppContext,
-    action: Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"],
+    action: Annotated[
+        Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"],
+        Field(description="What to do"),
+    ],
     ids: Annotated[list[str] | None, Field(max_length=100, description="Memory ids; for all but list")] = None,
     text: Annotated[str | None, Field(description="list: part of the title or content")] = None,
     domain: Annotated[str | None, Field(description="list: of this domain; edit: the new one")] = None,

@@ -1,0 +1,98 @@
+"""A real bank in a project of the test's own, and what is done in it."""
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.types import CallToolResult
+
+from swarm_memory.schema.settings import JobSettings, Settings
+from swarm_memory.server.app import build_server
+from swarm_memory.server.storage.location import Location
+from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+from swarm_memory.tools.toolbox import Toolbox
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Location:
+    """Where the project's bank is."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return place_of(folder, Settings())
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Settings with a lease that a test can wait out."""
+    return Settings(jobs=JobSettings(lease_s=0.3, max_attempts=2, timeout_s=2.0))
+
+
+@pytest.fixture
+async def toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
+    """The opened bank."""
+    opened = await open_toolbox(place, settings)
+    yield opened
+    await opened.store.close()
+
+
+class Caller:
+    """A client that is connected to the server in memory."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool that is to succeed, and return its structure."""
+        result = await self.client.call_tool(tool, arguments)
+        assert isinstance(result, CallToolResult)
+        assert not result.is_error, result.content
+        return result.structured_content or {}
+
+    async def error(self, tool: str, **arguments: Any) -> str:
+        """Call a tool that is to fail, and return what it says."""
+        result = await self.client.call_tool(tool, arguments)
+        assert isinstance(result, CallToolResult)
+        assert result.is_error
+        return getattr(result.content[0], "text", "")
+
+
+@pytest.fixture
+def connected(place: Location, settings: Settings) -> Callable[[], Any]:
+    """Return a context manager that connects a client to a server with a real bank and a real worker."""
+
+    @asynccontextmanager
+    async def connect() -> AsyncGenerator[Caller]:
+        server = build_server(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place))
+        async with Client(server) as client:
+            yield Caller(client)
+
+    return connect
+
+
+Operation = Callable[[Toolbox], Awaitable[Any]]
+
+
+def ran(call: str, command: str, output: str) -> list[dict[str, Any]]:
+    """One command and what it printed, as chat messages."""
+    function = {"name": "Bash", "arguments": json.dumps({"command": command})}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": call, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": call, "content": output},
+    ]
+
+
+@pytest.fixture
+def fixed() -> dict[str, Any]:
+    """A task that failed first and was then fixed, with the proof: as arguments of a tool."""
+    failure = "Exit code 1\nE sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
+    steps = [
+        *ran("c1", "pytest -q", failure),
+        *ran("c2", "python -m shop.migrate", "migrated shop_test.db: 1 table"),
+        *ran("c3", "pytest -q", "2 passed in 0.01s"),
+        {"role": "assistant", "content": "Done: the tests pass after the migration."},
+    ]
+    return {"task_id": "fix-1", "task": "Make the tests of the shop pass.", "steps": steps}

@@ -1,0 +1,308 @@
+"""The MCP server with a client in memory, on a real SQLite file."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.types import TextContent, TextResourceContents
+
+from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.server.app import INSTRUCTIONS, build_server
+from swarm_memory.server.storage.location import Location
+from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.toolbox import Toolbox
+
+Connected = Callable[[], Any]
+Task = dict[str, Any]
+
+TOOLS = {
+    "retrieve_memories",
+    "judge_trajectory",
+    "distill_memories",
+    "learn_from_trajectory",
+    "manage_memories",
+    "memory_status",
+    "handle_hook",
+}
+SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
+ITEM = {
+    "title": "Migrate before testing",
+    "description": "Of use when tests fail with a missing table.",
+    "content": "1. Run the migrations.\n2. Run the tests again.",
+}
+
+
+async def _never() -> Toolbox:
+    raise StoreUntrusted("this is no bank of ours: run `swarm-memory adopt`")
+
+
+async def test_all_tools_together_cost_an_agent_little() -> None:
+    async with Client(build_server(_never)) as client:
+        tools = (await client.list_tools()).tools
+    assert {tool.name for tool in tools} == TOOLS
+    schemas = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
+    assert count_tokens(schemas) <= 5000
+    assert len(INSTRUCTIONS.encode()) < 2048
+    for tool in tools:
+        assert len((tool.description or "").encode()) < 2048
+        assert tool.description
+
+
+async def test_every_tool_says_what_it_does_to_the_world_and_refuses_what_it_does_not_know() -> None:
+    async with Client(build_server(_never)) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    for tool in tools.values():
+        hints = tool.annotations
+        assert hints is not None
+        assert None not in (hints.title, hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint)
+        assert tool.input_schema["additionalProperties"] is False
+        assert all(
+            "description" in field or name in {"limit", "offset"}
+            for name, field in tool.input_schema["properties"].items()
+        )
+    assert [name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint] == [
+        "manage_memories"
+    ]
+    loaded = [name for name, tool in tools.items() if (tool.meta or {}).get("anthropic/alwaysLoad")]
+    assert loaded == ["retrieve_memories"]
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS - {"handle_hook"}))
+async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool: str, fixed: Task) -> None:
+    arguments = {"retrieve_memories": {"query": "x"}, "manage_memories": {"action": "list"}, "memory_status": {}}
+    async with Client(build_server(_never)) as client:
+        result = await client.call_tool(tool, arguments.get(tool, fixed))
+    assert result.is_error
+    assert result.content == [TextContent(type="text", text="this is no bank of ours: run `swarm-memory adopt`")]
+
+
+async def test_a_hook_never_fails_whatever_it_is_given() -> None:
+    async with Client(build_server(_never)) as client:
+        for event in ({}, {"hook_event_name": "Stop", "session_id": "s"}, {"hook_event_name": 3}, {"x": "\ud800" * 0}):
+            result = await client.call_tool("handle_hook", {"event": event})
+            assert not result.is_error
+            assert result.structured_content == {}
+
+
+async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        assert (task["status"], task["verdict"], task["judge"]) == ("learned", "Success", "evidence")
+        found = await caller.call("retrieve_memories", query=SIMILAR)
+    (memory,) = found["memories"]
+    assert memory["id"] in task["stored"]
+    assert (memory["task_id"], memory["judge"], memory["scope"]) == ("fix-1", "evidence", "project")
+    assert 0 < memory["score"] <= 1
+    assert memory["id"] in found["preamble"]
+    assert found["legs"]
+    assert found["embedder"].startswith("static")
+
+
+async def test_an_answer_is_the_same_in_text_and_structure_and_small(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        result = await caller.client.call_tool("retrieve_memories", {"query": SIMILAR})
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    assert json.loads(content.text) == result.structured_content
+    assert "null" not in content.text
+    assert count_tokens(content.text) < 700
+
+
+async def test_nothing_found_is_an_answer_with_a_reason(connected: Connected) -> None:
+    async with connected() as caller:
+        found = await caller.call("retrieve_memories", query="Translate the landing page into French")
+    assert found["memories"] == []
+    assert found["preamble"] == ""
+    assert found["reason"]
+
+
+async def test_a_task_can_leave_out_what_it_taught_itself(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        found = await caller.call("retrieve_memories", query=SIMILAR, exclude_task="fix-1")
+    assert found["memories"] == []
+
+
+async def test_learning_twice_stores_nothing_twice(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        status = await caller.call("memory_status")
+    assert task["status"] == "already_learned"
+    assert status["memories"]["active"] == 1
+
+
+async def test_judging_gives_reasons_and_the_steps_they_rest_on(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        verdict = await caller.call("judge_trajectory", **fixed)
+    assert (verdict["task_id"], verdict["verdict"], verdict["judge"]) == ("fix-1", "Success", "evidence")
+    assert verdict["reasons"]
+    assert verdict["evidence"]
+
+
+async def test_the_agent_can_be_the_judge(connected: Connected) -> None:
+    said = {"task_id": "t", "task": "Write a poem.", "steps": [{"role": "assistant", "content": "Roses are red."}]}
+    async with connected() as caller:
+        verdict = await caller.call(
+            "judge_trajectory", **said, verdict="Success", confidence=0.7, reasons=["the user liked it"]
+        )
+    assert (verdict["verdict"], verdict["judge"]) == ("Success", "agent")
+    assert any("the user liked it" in reason for reason in verdict["reasons"])
+
+
+async def test_the_agents_verdict_is_kept_with_the_trajectory(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        await caller.call("judge_trajectory", **fixed, verdict="Success", confidence=0.9)
+        (content,) = (await caller.client.read_resource("memory://trajectory/fix-1")).contents
+    assert isinstance(content, TextResourceContents)
+    assert json.loads(content.text)["verdict"]["judge"] == "agent"
+
+
+async def test_the_agent_can_be_the_distiller(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        kept = await caller.call("distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM])
+        assert (kept["distiller"], len(kept["stored"])) == ("agent", 1)
+        shown = await caller.call("manage_memories", action="get", ids=kept["stored"])
+    (memory,) = shown["memories"]
+    assert memory["title"] == ITEM["title"]
+    assert memory["provenance"]["judge"] == "agent"
+    assert memory["provenance"]["distiller"] == "agent"
+
+
+async def test_without_items_distilling_only_proposes(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        drawn = await caller.call("distill_memories", **fixed)
+        status = await caller.call("memory_status")
+    assert drawn["items"]
+    assert "stored" not in drawn
+    assert sum(status["memories"].values()) == 0
+
+
+async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        ids = task["stored"]
+        listed = await caller.call("manage_memories", action="list")
+        assert [memory["id"] for memory in listed["memories"]] == ids
+        assert "content" not in listed["memories"][0]
+        edited = await caller.call("manage_memories", action="edit", ids=ids, title="Migrate first", reason="shorter")
+        assert edited["memories"][0]["title"] == "Migrate first"
+        assert (await caller.call("manage_memories", action="quarantine", ids=ids))["changed"] == 1
+        assert (await caller.call("retrieve_memories", query=SIMILAR))["memories"] == []
+        listed = await caller.call("manage_memories", action="list", status="quarantined")
+        assert [memory["id"] for memory in listed["memories"]] == ids
+        assert (await caller.call("manage_memories", action="restore", ids=ids))["changed"] == 1
+        history = await caller.call("manage_memories", action="history", ids=ids)
+        assert len(history["events"]) >= 3
+        assert (await caller.call("manage_memories", action="archive", ids=ids))["changed"] == 1
+        assert (await caller.call("manage_memories", action="forget", ids=ids))["changed"] == 1
+        assert "no memory" in await caller.error("manage_memories", action="get", ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("retrieve_memories", {"qury": "x"}, "did you mean 'query'?"),
+        ("retrieve_memories", {"query": "x", "k": 500}, "k: Input should be less than or equal to 50"),
+        ("retrieve_memories", {}, "query: Field required"),
+        ("memory_status", {"x": 1}, "takes no argument 'x'"),
+        ("judge_trajectory", {}, "give either transcript_path, or task together with steps"),
+        ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),
+        ("judge_trajectory", {"task": "x", "steps": []}, "steps is empty"),
+        ("judge_trajectory", {"task": "x", "steps": [{"no": "role"}]}, "role"),
+        ("judge_trajectory", {"transcript_path": "/etc/passwd"}, "must end in"),
+        ("judge_trajectory", {"transcript_path": "/no/such.jsonl"}, "is not a file"),
+        ("manage_memories", {"action": "delete"}, "action: Input should be 'list'"),
+        ("manage_memories", {"action": "get"}, "ids is empty"),
+        ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
+        ("manage_memories", {"action": "get", "ids": ["rm_00000000000000000000000000"]}, "no memory"),
+    ],
+)
+async def test_an_error_says_what_to_change(connected: Connected, tool: str, arguments: Task, told: str) -> None:
+    async with connected() as caller:
+        text = await caller.error(tool, **arguments)
+    assert told in text
+    assert len(text) < 600
+
+
+async def test_the_tasks_of_a_transcript_are_learned_with_progress(
+    connected: Connected, place: Location, fixed: Task
+) -> None:
+    steps = {"task": fixed["task"], "steps": fixed["steps"]}
+    path = place.root / "runs.jsonl"
+    path.write_text("\n".join(json.dumps({"id": f"fix-{n}", **steps}) for n in (1, 2)))
+    told: list[float] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    async with connected() as caller:
+        result = await caller.client.call_tool(
+            "learn_from_trajectory", {"transcript_path": str(path)}, progress_callback=note
+        )
+        one = await caller.call("judge_trajectory", transcript_path=str(path), task_id="fix-1")
+        last = await caller.call("judge_trajectory", transcript_path=str(path))
+        missing = await caller.error("judge_trajectory", transcript_path=str(path), task_id="fix-9")
+        unclear = await caller.error("learn_from_trajectory", transcript_path=str(path), verdict="Success")
+    learned: dict[str, Any] = result.structured_content or {}
+    assert [task["task_id"] for task in learned["tasks"]] == ["fix-1", "fix-2"]
+    assert told == [1, 2]
+    assert (one["task_id"], last["task_id"]) == ("fix-1", "fix-2")
+    assert "fix-9" in missing
+    assert "task_id" in unclear
+
+
+async def test_resources_show_a_memory_a_trajectory_and_the_counts(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+
+        async def read(uri: str) -> Any:
+            (content,) = (await caller.client.read_resource(uri)).contents
+            assert isinstance(content, TextResourceContents)
+            return json.loads(content.text)
+
+        item = await read(f"memory://item/{task['stored'][0]}")
+        trajectory = await read(f"memory://trajectory/{task['trajectory_id']}")
+        counts = await read("memory://statistics")
+        with pytest.raises(Exception, match="no memory 'rm_x'"):
+            await read("memory://item/rm_x")
+    assert item["content"]
+    assert item["provenance"]["task_id"] == "fix-1"
+    assert trajectory["trajectory"]["task_id"] == "fix-1"
+    assert trajectory["verdict"]["label"] == "Success"
+    assert counts["memories"]["active"] == 1
+
+
+async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
+    async with connected() as caller:
+        prompts = {prompt.name for prompt in (await caller.client.list_prompts()).prompts}
+        asked = await caller.client.get_prompt("what_do_we_know", {"topic": "flaky tests"})
+        learn = await caller.client.get_prompt("learn_from_this_session", {})
+    assert prompts == {"what_do_we_know", "learn_from_this_session"}
+    assert "flaky tests" in str(asked.messages[0].content)
+    assert "distill_memories" in str(learn.messages[0].content)
+
+
+async def test_memories_of_another_project_are_not_seen(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        found = await caller.call("retrieve_memories", query=SIMILAR, project="another")
+        own = await caller.call("retrieve_memories", query=SIMILAR, project="shop")
+        hidden = await caller.error("manage_memories", action="get", ids=task["stored"], project="another")
+    assert found["memories"] == []
+    assert len(own["memories"]) == 1
+    assert "project 'another'" in hidden
+
+
+async def test_secrets_of_the_settings_are_in_no_answer(place: Location, tmp_path: Path) -> None:
+    from swarm_memory.schema.settings import EmbeddingSettings, Settings
+    from swarm_memory.server.wiring import open_toolbox
+
+    settings = Settings(embedding=EmbeddingSettings.model_validate({"api_key": "sk-very-secret"}))
+    async with Client(build_server(lambda: open_toolbox(place, settings))) as client:
+        result = await client.call_tool("memory_status", {})
+    assert "sk-very-secret" not in result.model_dump_json()

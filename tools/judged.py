@@ -1,0 +1,22 @@
+"""A judged trajectory, for those who look at it before anything is learned: cleaned, and kept where an agent judged."""
+
+import anyio.to_thread
+
+from swarm_memory.schema.ids import TRAJECTORY, new_id
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.judge import judge
+from swarm_memory.tools.toolbox import Toolbox
+
+
+async def judged(toolbox: Toolbox, given: Trajectory, agent_verdict: Verdict | None) -> tuple[Trajectory, Verdict]:
+    """Return the trajectory as it may be kept, and the verdict on it.
+
+    An agent's verdict is stored with its trajectory; nothing counts as learned from it. Raises as `judge`.
+    """
+    kept = await anyio.to_thread.run_sync(archivable, given, toolbox.settings)
+    verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
+    if agent_verdict is not None:
+        await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), kept, verdict)
+    return kept, verdict
