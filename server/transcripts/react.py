@@ -20,7 +20,7 @@ def read_react(draft: Draft, text: str) -> None:
     if opening != draft.task.strip():
         draft.add("message", "assistant", opening)
     call: tuple[str, str] | None = None
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    for mark, following in zip(marks, [*marks[1:], None], strict=False):
         body = text[mark.end() : following.start() if following else len(text)].strip()
         label = mark[1].lower()
         if label == "action input" and call is not None:
