@@ -14,6 +14,8 @@ import pytest
 
 from swarm_memory.server.storage.lock import writer_lock
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+
 FORBIDDEN = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
 DEMO = Path(__file__).parents[2] / "server" / "demo" / "session.jsonl"
 
@@ -114,7 +116,6 @@ def test_a_session_in_a_project_without_a_bank_starts_with_nothing_and_leaves_no
     assert list(shop.root.iterdir()) == []
 
 
-@pytest.mark.timeout(60)
 def test_a_session_starts_with_what_the_project_taught(learned: Shop) -> None:
     answer = json.loads(learned.hook("session-start").stdout)["hookSpecificOutput"]
     assert answer["hookEventName"] == "SessionStart"
@@ -122,13 +123,11 @@ def test_a_session_starts_with_what_the_project_taught(learned: Shop) -> None:
     assert len(answer["additionalContext"]) < 9000
 
 
-@pytest.mark.timeout(60)
 def test_the_briefing_can_be_switched_off(learned: Shop) -> None:
     learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
     assert learned.hook("session-start").stdout == ""
 
 
-@pytest.mark.timeout(60)
 def test_the_end_of_a_session_starts_a_worker_that_learns_from_it(shop: Shop) -> None:
     shop.cli("status")
     with no_workers_left(shop):
@@ -138,7 +137,6 @@ def test_the_end_of_a_session_starts_a_worker_that_learns_from_it(shop: Shop) ->
     assert "SettingsError" in shop.cli("memories", "list", "--json")
 
 
-@pytest.mark.timeout(60)
 def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: Shop) -> None:
     for name in ("json.py", "sqlite3.py", "os.py", "re.py", "swarm_memory/__init__.py", "server/__init__.py"):
         path = learned.root / name
@@ -151,7 +149,6 @@ def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: Shop
     assert learned.log() == ""
 
 
-@pytest.mark.timeout(60)
 def test_a_busy_database_costs_a_session_end_little_and_loses_nothing(shop: Shop) -> None:
     shop.cli("status")
     with no_workers_left(shop), writer_lock(shop.bank / "memory.db", 5):
@@ -167,7 +164,6 @@ def test_a_busy_database_costs_a_session_end_little_and_loses_nothing(shop: Shop
     assert "SettingsError" in shop.cli("memories", "list", "--json")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0" + b"\xff" * 5000, b"no database", None])
 def test_a_bad_database_never_reaches_the_host(shop: Shop, content: bytes | None) -> None:
     shop.bank.mkdir()
@@ -181,7 +177,6 @@ def test_a_bad_database_never_reaches_the_host(shop: Shop, content: bytes | None
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.mark.timeout(60)
 def test_an_event_that_is_none_never_reaches_the_host(shop: Shop) -> None:
     shop.cli("status")
     for told in ("", "no json", "[]", "[" * 100_000, '{"session_id": 7}', "{}", '{"session_id": "../x"}'):
@@ -191,7 +186,6 @@ def test_an_event_that_is_none_never_reaches_the_host(shop: Shop) -> None:
     assert "no-such-verb: KeyError" in shop.log()
 
 
-@pytest.mark.timeout(60)
 def test_a_transcript_from_elsewhere_is_refused_with_a_reason_in_the_log(learned: Shop, tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_bytes(DEMO.read_bytes())
     assert learned.hook("session-end", learned.event(transcript_path=str(tmp_path / "other.jsonl"))).stdout == ""
@@ -199,7 +193,6 @@ def test_a_transcript_from_elsewhere_is_refused_with_a_reason_in_the_log(learned
     assert json.loads(learned.cli("jobs", "list", "--all", "--json")) == []
 
 
-@pytest.mark.timeout(60)
 def test_a_session_without_a_transcript_leaves_no_job_and_no_complaint(learned: Shop) -> None:
     assert (
         learned.hook("session-end", learned.event(transcript_path=f"{learned.config}/projects/none.jsonl")).stdout == ""
