@@ -52,7 +52,7 @@ _EMPTY = re.compile(
     r"|^\s*(?:\[\]|\{\}|null|none|)\s*$"
 )
 _QUIET_EXIT = frozenset({"search", "print"})
-_MAX_SIGNATURE = 200
+_MAX_SIGNATURE, _MAX_ERROR_LINE, _MAX_ERROR_CHARS = 200, 400, 8000
 
 
 @dataclass(frozen=True)
@@ -222,27 +222,29 @@ def _says_error(output: str) -> bool:
 
 
 _TELLING_LINES = (
-    re.compile(r"(?m)^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$"),
-    re.compile(r"(?m)^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
-    re.compile(r"(?mi)^E\s+(.*(?:error|exception|assert).*)$"),
+    re.compile(r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$"),
+    re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
+    re.compile(r"(?i)^E\s+(.*(?:error|exception|assert).*)$"),
     re.compile(
-        r"(?mi)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$"
+        r"(?i)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$"
     ),
-    re.compile(r"(?mi)^\s*(?:<tool_use_error>)?\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
-    re.compile(r"(?mi)^(.*\berror\b.*)$"),
+    re.compile(r"(?i)^\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
+    re.compile(r"(?i)^(.*\berror\b.*)$"),
 )
+_LAST_WINS = 1
+"""Of a traceback the last line tells; of all else the first."""
 
 
 def error_line(output: str) -> str:
     """Return the most telling line of an error output, at most 200 characters: of a traceback its last line."""
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output[-8000:])
-    text = re.sub(r"</?tool_use_error>", "", text)
-    for pattern in _TELLING_LINES:
-        found = pattern.findall(text)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|</?tool_use_error>", "", output[-_MAX_ERROR_CHARS:])
+    lines = [line.strip()[:_MAX_ERROR_LINE] for line in text.splitlines() if line.strip()]
+    for number, pattern in enumerate(_TELLING_LINES):
+        found = [match.group(1) for line in lines if (match := pattern.match(line))]
         if found:
-            return str(found[-1] if pattern is _TELLING_LINES[1] else found[0]).strip()[:_MAX_SIGNATURE]
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not _EXIT_CODE.match(line)]
-    return lines[-1][:_MAX_SIGNATURE] if lines else ""
+            return found[-1 if number == _LAST_WINS else 0].strip()[:_MAX_SIGNATURE]
+    plain = [line for line in lines if not _EXIT_CODE.match(line)]
+    return plain[-1][:_MAX_SIGNATURE] if plain else ""
 
 
 def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:

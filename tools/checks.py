@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from swarm_memory.tools.commands import Command, Purpose
 
-_TAIL_CHARS = 12_000
+_TAIL_CHARS, _MAX_LINE_CHARS, _MAX_LINES = 12_000, 300, 80
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -47,7 +47,7 @@ _Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], bool | None]]
 
 
 def _reader(pattern: str, read: Callable[[re.Match[str]], bool | None]) -> _Reader:
-    return re.compile(pattern, re.M), read
+    return re.compile(pattern), read
 
 
 _READERS: tuple[_Reader, ...] = (
@@ -57,17 +57,16 @@ _READERS: tuple[_Reader, ...] = (
     _reader(r"^[= ]*no tests (?:ran|collected).* in [\d.]+ ?s.*$", _always(None)),
     # unittest
     _reader(r"^FAILED \((?:failures|errors|unexpected successes)=\d+.*\)$", _always(False)),
-    _reader(r"^Ran 0 tests in .*$", _always(None)),
-    _reader(r"^Ran [1-9]\d* tests? in [^\n]*\n+OK\b.*$", _always(True)),
+    _reader(r"^Ran (?P<good>\d+) tests? in .*$", _by_failures),
     # jest, vitest, node --test
-    _reader(r"^\s*Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*(?:(?P<good>\d+) passed)?"
+    _reader(r"^\s{0,20}Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*(?:(?P<good>\d+) passed)?"
             r"[^\n]*(?:total|\(\d+\)).*$", _by_failures),
-    _reader(r"^\s*Test (?:Suites|Files):?\s+(?P<bad>[1-9]\d*) failed.*$", _by_failures),
+    _reader(r"^\s{0,20}Test (?:Suites|Files):?\s+(?P<bad>[1-9]\d*) failed.*$", _by_failures),
     _reader(r"^[#\u2139] fail (?P<bad>[1-9]\d*)$", _by_failures),
     _reader(r"^[#\u2139] pass (?P<good>\d+)$", _by_failures),
     # mocha, rspec, phpunit
-    _reader(r"^\s*(?P<bad>[1-9]\d*) failing$", _by_failures),
-    _reader(r"^\s*(?P<good>\d+) passing \(.*\)$", _by_failures),
+    _reader(r"^\s{0,20}(?P<bad>[1-9]\d*) failing$", _by_failures),
+    _reader(r"^\s{0,20}(?P<good>\d+) passing \(.*\)$", _by_failures),
     _reader(r"^(?P<good>\d+) examples?, (?P<bad>\d+) failures?.*$", _by_failures),
     _reader(r"^(?:FAILURES|ERRORS)!$", _always(False)),
     _reader(r"^OK(?:,)? \((?P<good>\d+) tests?, .*\)$", _by_failures),
@@ -82,11 +81,11 @@ _READERS: tuple[_Reader, ...] = (
             _by_failures),
     _reader(r"^(?:\[\w+\]\s+)?BUILD FAIL(?:URE|ED).*$", _always(False)),
     _reader(r"^(?:\[\w+\]\s+)?BUILD SUCCESS(?:FUL)?.*$", _always(True)),
-    _reader(r"^\s*(?:Failed|Passed)!\s+- Failed:\s+(?P<bad>\d+), Passed:\s+(?P<good>\d+).*$", _by_failures),
-    _reader(r"^\s*Build FAILED\.$", _always(False)),
-    _reader(r"^\s*Build succeeded\.$", _always(True)),
+    _reader(r"^\s{0,20}(?:Failed|Passed)!\s+- Failed:\s+(?P<bad>\d+), Passed:\s+(?P<good>\d+).*$", _by_failures),
+    _reader(r"^\s{0,20}Build FAILED\.$", _always(False)),
+    _reader(r"^\s{0,20}Build succeeded\.$", _always(True)),
     # tsc, eslint, ruff, mypy, pyright, next, vite, make, gcc
-    _reader(r"^.*\berror TS\d+: .*$", _always(False)),
+    _reader(r".*\berror TS\d+: .*$", _always(False)),
     _reader(r"^Found \d+ errors? \(\d+ fixed, (?P<bad>\d+) remaining\).*$", _by_failures),
     _reader(r"^Found (?P<bad>\d+) errors?\b(?! \(\d+ fixed).*$", _by_failures),
     _reader(r"^✖ \d+ problems? \((?P<bad>\d+) errors?, .*\)$", _by_failures),
@@ -94,13 +93,17 @@ _READERS: tuple[_Reader, ...] = (
     _reader(r"^Success: no issues found.*$", _always(True)),
     _reader(r"^(?P<bad>\d+) errors?, \d+ warnings?.*$", _by_failures),
     _reader(r"^(?:.*Failed to compile\.?|.*[Bb]uild failed\b.*)$", _always(False)),
-    _reader(r"^\s*(?:✓|✔) (?:Compiled successfully|built in ).*$", _always(True)),
+    _reader(r"^\s{0,20}(?:✓|✔) (?:Compiled successfully|built in ).*$", _always(True)),
     _reader(r"^(?:make|gmake|ninja)(?:\[\d+\])?: (?:\*\*\*|build stopped).*$", _always(False)),
     _reader(r"^\S+:\d+:(?:\d+:)? (?:fatal )?error: .*$", _always(False)),
     _reader(r"^npm ERR! .*$|^npm error .*$", _always(False)),
     _reader(r"^(?P<good>\d+)% tests passed, (?P<bad>\d+) tests failed out of \d+.*$", _by_failures),
     _reader(r"^ERROR: (?:file or directory not found|not found): .*$", _always(False)),
 )  # fmt: skip
+_TELLING = re.compile(
+    r"(?i)passed|fail|passing|error|\bok\b|\btests? ran|tests? (?:run|in)|^ran \d|examples|build|success|problems|compiled"
+    r"|built|no issues|\*\*\*|checks|[#\u2139] pass"
+)
 _NO_RUN = re.compile(
     r"command not found|No module named|not recognized as an internal|missing script|No such file or directory", re.I
 )
@@ -131,14 +134,22 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
 def _read_summary(text: str) -> tuple[bool | None, str]:
     """Return the verdict of the summary lines (any failure makes it False) and the line that decided."""
     passed: bool | None = None
-    line = ""
-    for pattern, read in _READERS:
-        for match in pattern.finditer(text):
-            result = read(match)
-            found = match.group(0).strip(" =\n")
+    shown = ""
+    for line in _telling_lines(text):
+        for pattern, read in _READERS:
+            match = pattern.match(line)
+            if match is None:
+                continue
+            result, found = read(match), line.strip(" =")
             if result is False:
                 return False, found
             if result and not passed:
-                passed, line = True, found
-            line = line or found
-    return passed, line
+                passed, shown = True, found
+            shown = shown or found
+    return passed, shown
+
+
+def _telling_lines(text: str) -> list[str]:
+    """Only lines that hold a word of a summary are tried, the last ones: outputs are long, and this runs often."""
+    lines = (line for line in text.splitlines() if len(line) <= _MAX_LINE_CHARS)
+    return [line for line in lines if _TELLING.search(line)][-_MAX_LINES:]

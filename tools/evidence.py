@@ -104,7 +104,10 @@ def _checks(run: Run) -> Iterator[Signal]:
 
 
 def _errors(run: Run) -> Iterator[Signal]:
-    """Calls that failed: resolved by a later call of the same kind, or open at the end."""
+    """Calls that failed: resolved by a later call of the same kind, or open at the end.
+
+    A refusal that the agent then reported may have been the right end.
+    """
     failed = [call for call in run.calls if call.failed and call.check is None and call.tool not in HOUSEKEEPING]
     if not failed:
         if len(run.calls) >= 2 and not any(call.failed for call in run.calls):
@@ -114,7 +117,9 @@ def _errors(run: Run) -> Iterator[Signal]:
     tail = max(1, len(run.calls) // 5)
     late = [call for call in open_errors if call in run.calls[-min(tail, 3) :]]
     if run.calls[-1] in late:
-        yield Signal("last_call_failed", -1.1, f"the last call failed: {run.calls[-1].tool}", _ids(late), "tool")
+        told = run.calls[-1].end < len(run.steps) - 1
+        weight = -0.7 if told else -1.1
+        yield Signal("last_call_failed", weight, f"the last call failed: {run.calls[-1].tool}", _ids(late), "tool")
     elif late:
         yield Signal("late_error", -0.6, "an error near the end was not resolved", _ids(late), "tool")
     early = [call for call in open_errors if call not in late]

@@ -1,5 +1,6 @@
 """The operation that says whether a task was met, from evidence or from the agent's own word; it stores nothing."""
 
+import asyncio
 import math
 from collections.abc import Sequence
 
@@ -29,7 +30,7 @@ async def judge(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdict: Verd
 
     Raises `InputError` when the agent's verdict names steps that the trajectory does not have.
     """
-    found = judge_by_evidence(trajectory, toolbox.settings)
+    found = await asyncio.to_thread(judge_by_evidence, trajectory, toolbox.settings)
     return found if agent_verdict is None else weigh_agent_verdict(agent_verdict, found, trajectory)
 
 

@@ -1,5 +1,6 @@
 """The loop, written down once: keep the trajectory, judge, distill, store what is new; how each is done is not here."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,14 +46,15 @@ async def learn(
 
     The agent that acted may bring its own verdict and its own drafts: both are checked. Whatever is stored was redacted
     first. Raises `InputError` for a verdict of the agent that does not fit the trajectory, `StorageError` from the
-    store; a failing embedder costs the vectors only, and the answer says so.
+    store; a failing embedder costs the vectors only, and the answer says so. What takes time without waiting runs in a
+    thread, so that a server goes on answering.
     """
-    kept = archivable(trajectory, toolbox.settings)
+    kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if before is not None:
         return _already(kept, before)
     verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
-    distilled = _distill(kept, verdict, agent_drafts, toolbox.settings)
+    distilled = await asyncio.to_thread(_distill, kept, verdict, agent_drafts, toolbox.settings)
     trajectory_id, run_id = new_id(TRAJECTORY), new_id(RUN)
     items = [_item(toolbox, kept, verdict, distilled, draft, trajectory_id, run_id) for draft in distilled.drafts]
     prepared, fault = await _prepare(toolbox, items)

@@ -1,6 +1,5 @@
 """Lessons from errors: what resolved one, and which were never resolved; it looks at calls only, not at words."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -269,12 +268,16 @@ def _deed(call: Call, names: Sequence[str]) -> str:
 def _changed_line(call: Call) -> tuple[str, str] | None:
     """Return the old and the new line of an edit that changed or added just one."""
     old, new = call.input.get("old_string"), call.input.get("new_string")
-    if not isinstance(old, str) or not isinstance(new, str) or max(len(old), len(new)) > 4000:
+    if not isinstance(old, str) or not isinstance(new, str):
         return None
-    difference = list(difflib.ndiff(old.splitlines(), new.splitlines()))
-    gone = [line[2:].strip() for line in difference if line.startswith("- ") and line[2:].strip()]
-    come = [line[2:].strip() for line in difference if line.startswith("+ ") and line[2:].strip()]
-    return (gone[0] if gone else "", come[0]) if len(gone) <= 1 and len(come) == 1 else None
+    before, after = old.splitlines(), new.splitlines()
+    while before and after and before[0] == after[0]:
+        before, after = before[1:], after[1:]
+    while before and after and before[-1] == after[-1]:
+        before, after = before[:-1], after[:-1]
+    if len(before) > 1 or len(after) != 1 or not after[0].strip():
+        return None
+    return (before[0].strip() if before else ""), after[0].strip()
 
 
 def _title(repair: Repair, names: Sequence[str]) -> str:
