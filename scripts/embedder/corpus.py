@@ -222,10 +222,10 @@ def sources(args: argparse.Namespace) -> dict[str, tuple[Callable[[], Iterator[S
         "heading": (over(markdown_snippets, text, "heading"), 5_000),
         "manual": (over(manual_snippets, args.text, "manual"), 6_000),
         "service": (over(service_snippets, code, "service"), 4_000),
-        "synopsis": (synopsis_snippets, 10_000),
-        "conversation": (over(chitchat_snippets, talk, "conversation"), 18_000),
+        "synopsis": (synopsis_snippets, 25_000),
+        "conversation": (over(chitchat_snippets, talk, "conversation"), 24_000),
         "letter": (over(letter_snippets, talk, "letter"), 5_000),
-        "story": (over(sentence_snippets, talk, "story"), 6_000),
+        "story": (over(sentence_snippets, talk, "story"), 10_000),
     }
 
 

@@ -27,14 +27,26 @@ def quantize(vectors: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int64], n
     return weights, (np.clip(values, -127, 127) + BIAS).astype(np.uint8)
 
 
+def averaged(paths: list[Path], shares: list[float]) -> tuple[list[str], npt.NDArray[np.float32]]:
+    """Return the words and the weighted mean of tables trained one from another, each scaled to a mean length of 1.
+
+    Tables that share their beginning can be averaged row by row (Wortsman et al. 2022, "Model soups").
+    """
+    tables = [np.load(path) for path in paths]
+    vectors = [table["vectors"] / np.linalg.norm(table["vectors"], axis=1).mean() for table in tables]
+    mean = sum(share * each for share, each in zip(shares, vectors, strict=True))
+    return tables[0]["words"].tolist(), np.asarray(mean, np.float32)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("vectors", type=Path, help="the .npz of distill.py or train.py")
-    parser.add_argument("table", type=Path)
+    parser.add_argument("vectors", type=Path, nargs="+", help="one or more .npz of distill.py or train.py")
+    parser.add_argument("--shares", type=float, nargs="+", default=[1.0], help="share of each in the mean")
+    parser.add_argument("--table", type=Path, required=True)
     args = parser.parse_args()
-    trained = np.load(args.vectors)
-    weights, rows = quantize(with_buckets(trained["vectors"]))
-    write_table(args.table, weights.tolist(), rows.tobytes(), trained["words"].tolist())
+    words, vectors = averaged(args.vectors, args.shares)
+    weights, rows = quantize(with_buckets(vectors))
+    write_table(args.table, weights.tolist(), rows.tobytes(), words)
     print(f"{args.table}: {args.table.stat().st_size:,} bytes")
 
 

@@ -25,6 +25,7 @@ from torch.nn import functional
 
 from swarm_memory.server.embedding.wordpiece import WordPiece
 
+CODE = frozenset({"code", "function"})
 TALK = frozenset({"conversation", "letter", "story"})
 PAIRED = frozenset({"code", "heading", "manual", "service"})
 TEMPERATURE = 0.05
@@ -36,15 +37,17 @@ class Recipe:
     """The numbers of a training run."""
 
     epochs: int = 6
-    batch: int = 384
-    learning_rate: float = 1e-3
+    batch: int = 1024
+    learning_rate: float = 2e-3
     direction: float = 1.0
-    neighbours: float = 1.0
-    pairs: float = 0.2
-    fragments: float = 0.2
-    talk_anchor: float = 0.8
+    neighbours: float = 0.1
+    pairs: float = 0.5
+    fragments: float = 0.05
+    talk_anchor: float = 0.5
     """Share of the distilled table, against the teacher, in the similarities that talk is trained to."""
     other_anchor: float = 0.0
+    code_repeats: int = 1
+    """How often the snippets of code are seen in an epoch."""
     seed: int = 20_261_121
 
 
@@ -108,13 +111,14 @@ def rotated(vectors: Tensor, lesson: Lesson) -> Tensor:
     return vectors @ (left @ right)
 
 
-def batches(lesson: Lesson, size: int, random: np.random.Generator) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+def batches(lesson: Lesson, recipe: Recipe, random: np.random.Generator) -> Iterator[tuple[str, list[tuple[int, int]]]]:
     """Yield (kind, snippets) in random order; the last, short batch of a kind is left out."""
     found: list[tuple[str, list[tuple[int, int]]]] = []
     for kind, snippets in lesson.snippets.items():
-        order = random.permutation(len(snippets))
-        starts = range(0, len(order) - size + 1, size)
-        found += [(kind, [snippets[at] for at in order[start : start + size]]) for start in starts]
+        for _ in range(recipe.code_repeats if kind in CODE else 1):
+            order = random.permutation(len(snippets))
+            starts = range(0, len(order) - recipe.batch + 1, recipe.batch)
+            found += [(kind, [snippets[at] for at in order[start : start + recipe.batch]]) for start in starts]
     for at in random.permutation(len(found)):
         yield found[at]
 
@@ -175,13 +179,13 @@ def train(vectors: FloatMatrix, lesson: Lesson, recipe: Recipe) -> FloatMatrix:
         [{"params": [student.vectors]}, {"params": [student.log_weights], "lr": 5 * recipe.learning_rate}],
         lr=recipe.learning_rate,
     )
-    steps = recipe.epochs * sum(len(snippets) // recipe.batch for snippets in lesson.snippets.values())
+    steps = recipe.epochs * sum(1 for _ in batches(lesson, recipe, np.random.default_rng(0)))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, [recipe.learning_rate, 5 * recipe.learning_rate], total_steps=steps, pct_start=0.1
     )
     for epoch in range(recipe.epochs):
         losses: list[float] = []
-        for kind, places in batches(lesson, recipe.batch, random):
+        for kind, places in batches(lesson, recipe, random):
             loss = loss_of(student, distilled, lesson, recipe, kind, places, random)
             optimizer.zero_grad()
             loss.backward()

@@ -27,6 +27,7 @@ _NUMPY_FROM_TEXTS = 32
 _THREAD_FROM_TEXTS = 8
 _TEXTS_AT_ONCE = 256
 _LANE_BYTES = 4
+_CANCELLED = "The text's words cancel each other out: give it other words."
 
 
 class StaticEmbedder:
@@ -38,7 +39,8 @@ class StaticEmbedder:
 
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.4
-    min_cosine = 0.55
+    min_cosine = 0.43
+    """99 of 100 messages of small talk come no nearer than this to any of 2,431 strategies of a bank."""
 
     def __init__(self, table: Path = SHIPPED_TABLE) -> None:
         """Remember where the table is; it is opened when the first text is embedded."""
@@ -105,21 +107,25 @@ class StaticEmbedder:
         return _unit([value - bias for value in sums])
 
     def _with_numpy(self, counts: Sequence[Mapping[int, int]]) -> list[Vector]:
-        """Sum the texts' rows in 64-bit integers, some texts at once. Raises `ImportError` without numpy."""
+        """Sum the texts' rows in 32-bit integers, some texts at once. Raises `ImportError` without numpy."""
         import numpy as np
 
         table = self._table
         rows = np.frombuffer(table.data, np.uint8, table.rows * table.dimensions, table.rows_at)
         values = rows.reshape(table.rows, table.dimensions)
-        weights = np.array(table.weights, np.int64)
+        weights = np.array(table.weights, np.int32)
         vectors: list[Vector] = []
         for start in range(0, len(counts), _TEXTS_AT_ONCE):
             batch = counts[start : start + _TEXTS_AT_ONCE]
             used = np.array([row for count in batch for row in count])
-            times = np.array([n for count in batch for n in count.values()])
+            times = np.array([n for count in batch for n in count.values()], np.int32)
             starts = np.cumsum([0, *map(len, batch[:-1])])
-            weighted = (values[used].astype(np.int64) - BIAS) * (weights[used] * times)[:, None]
-            vectors += map(_unit, np.add.reduceat(weighted, starts).tolist())
+            weighted = (values[used].astype(np.int32) - BIAS) * (weights[used] * times)[:, None]
+            sums = np.add.reduceat(weighted, starts, dtype=np.int32).astype(np.float64)
+            lengths = np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
+            if not lengths.all():
+                raise InputError(_CANCELLED)
+            vectors += (array("f", row.tobytes()) for row in (sums / lengths).astype(np.float32))
         return vectors
 
 
@@ -132,5 +138,5 @@ def _counts(rows: Sequence[int], what: str) -> Mapping[int, int]:
 def _unit(values: Sequence[int]) -> Vector:
     length = math.hypot(*values)
     if length == 0.0:
-        raise InputError("The text's words cancel each other out: give it other words.")
+        raise InputError(_CANCELLED)
     return array("f", [value / length for value in values])
