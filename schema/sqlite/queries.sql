@@ -45,7 +45,7 @@ WHERE p.scope_id IN (SELECT value FROM json_each(:scope_ids))
 ORDER BY wanted.key;
 
 -- name: list_patterns
--- Items that a filter lets through, newest first. Empty parameters do not filter.
+-- Items that a filter lets through, newest first. Empty parameters do not filter. `says` is a function of the store's.
 SELECT
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
   p.status_reason
@@ -58,11 +58,7 @@ WHERE p.scope_id IN (SELECT value FROM json_each(:scope_ids))
     SELECT 1 FROM json_each(:tags) AS wanted
     WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
   )
-  AND (
-    :text IS NULL
-    OR instr(casefold(p.pattern_data ->> '$.title'), :text) > 0
-    OR instr(casefold(p.pattern_data ->> '$.content'), :text) > 0
-  )
+  AND (:text IS NULL OR says(p.pattern_data, :text))
 ORDER BY p.created_at DESC, p.seq DESC
 LIMIT :limit OFFSET :offset;
 

@@ -144,12 +144,19 @@ def _make_file(database: Path) -> None:
 
 def _look(module: ModuleType, database: Path) -> BankState:
     """Check the content over a connection that cannot write, not even by closing."""
-    connection = _open(module, database, "ro", 10.0)
+    connection = open_read_only(module, database)
     try:
-        connection.execute("PRAGMA trusted_schema = OFF")
         return check_content(connection, database)
     finally:
         connection.close()
+
+
+def open_read_only(module: ModuleType, database: Path) -> "Connection":
+    """Open any database without trusting it: nothing in it is run, nothing is written, not even by closing."""
+    connection = _open(module, database, "ro", 10.0)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    return connection
 
 
 def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "Connection":

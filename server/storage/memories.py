@@ -3,6 +3,7 @@
 The transaction is the caller's. Searching is next door.
 """
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,12 @@ def list_memories(connection: "Connection", scopes: Sequence[Scope], which: Memo
         "offset": which.offset,
     }
     return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
+
+
+def says(data: str, text: str) -> bool:
+    """Return whether the title or content in an item's JSON column holds a case-folded text: Unicode, unlike LIKE."""
+    item = json.loads(data)
+    return text in item["title"].casefold() or text in item["content"].casefold()
 
 
 def set_status(

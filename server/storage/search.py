@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
@@ -20,7 +22,13 @@ MAX_NEAREST = 4096
 """What sqlite-vec gives at most."""
 
 MAX_QUERY_TOKENS = 64
-"""The rarest of a longer query's tokens are searched; the others would hardly change the order."""
+MAX_POSTINGS = 4000
+SURE_TOKENS = 4
+"""The rarest tokens of a query are searched: the first four, then as many as stand in 4,000 items together, at most 64.
+
+Ranking costs as much as there are such places, and the commonest tokens of a long prompt hardly change the order. In a
+bank of a few hundred items every token is searched.
+"""
 
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
@@ -174,13 +182,19 @@ def _scanned(
 def _frequencies(
     connection: "Connection", scope_id: int, tokens: Sequence[str], frequency: dict[str, int]
 ) -> list[str]:
-    """Add in how many items of the scope each token stands; return those that stand in any, the rarest first."""
+    """Add in how many items of the scope each token stands; return those to search, the rarest first."""
     terms = to_json([in_scope(scope_id, token) for token in tokens])
     counts: list[tuple[int, int]]
     counts = connection.execute(_QUERIES["term_counts"], (terms,)).fetchall()
     for position, count in counts:
         frequency[tokens[position]] += count
-    return [tokens[position] for position, _ in sorted(counts, key=lambda row: row[1])[:MAX_QUERY_TOKENS]]
+    counts.sort(key=itemgetter(1))
+    places = accumulate(count for _, count in counts)
+    return [
+        tokens[position]
+        for number, ((position, _), total) in enumerate(zip(counts, places, strict=True))
+        if number < SURE_TOKENS or (number < MAX_QUERY_TOKENS and total <= MAX_POSTINGS)
+    ]
 
 
 def _keywords(

@@ -81,12 +81,8 @@ async def open_store(
 
 def _reader(path: Path, driver: Driver, timeout_s: float) -> "Connection":
     connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
-    connection.create_function("casefold", 1, _casefold, deterministic=True)
+    connection.create_function("says", 2, memories.says, deterministic=True)
     return connection
-
-
-def _casefold(text: object) -> str:
-    return str(text).casefold()
 
 
 class SqliteStore:

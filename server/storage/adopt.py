@@ -1,0 +1,205 @@
+"""Taking over a database of claude-flow: its strategies go into a new bank, the old file is kept beside.
+
+The old file is read and never run: no trigger, view or function of it takes part.
+"""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
+from swarm_memory.schema.ids import MEMORY, RUN, new_id
+from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryItem, Provenance
+from swarm_memory.schema.sqlite.statements import APPLICATION_ID
+from swarm_memory.server.storage.connection import open_read_only, storage_errors
+from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.trust import check_path
+from swarm_memory.tools.ports import Embedder, StoredMemory, Vector
+
+Tokenizer = Callable[[str], tuple[str, ...]]
+
+BATCH = 64
+MAX_ROWS = 200_000
+_COLUMNS = ("id", "pattern_data", "confidence", "usage_count", "created_at", "last_used")
+_MAX_ROW_CHARS = 200_000
+_READ = """
+SELECT id, pattern_data, confidence, usage_count, created_at, last_used FROM main.patterns
+WHERE type = 'reasoning_memory' LIMIT ?
+"""
+_OUR_ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What was taken over."""
+
+    run_id: str
+    imported: int
+    skipped: tuple[str, ...]
+    """Of each strategy that was left out: its id and why."""
+    kept: Path
+    """Where the old database is now."""
+
+
+async def adopt(
+    database: Path,
+    *,
+    scope: Scope,
+    embedder: Embedder,
+    tokenize: Tokenizer,
+    sqlite: str = "auto",
+    timeout_s: float = 10.0,
+) -> Adoption:
+    """Put a new bank in the place of a claude-flow database, with that one's strategies marked as imported.
+
+    The old file is copied beside first, whole, as `<name>.claude-flow-<time>`. Nothing is changed before the new bank
+    is complete. Raises `StoreUntrusted` when the file is no such database, `StorageError`, and the embedder's errors.
+    """
+    driver = await asyncio.to_thread(choose, sqlite)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    kept = database.with_name(f"{database.name}.claude-flow-{stamp}")
+    rows = await asyncio.to_thread(_copy_and_read, driver, database, kept)
+    run_id = new_id(RUN)
+    items, skipped = _items(rows, scope, run_id, database.name)
+    fresh = database.with_name(f"{database.name}.adopting-{os.getpid()}")
+    store = await open_store(fresh, sqlite=sqlite, embedder=embedder)
+    try:
+        for start in range(0, len(items), BATCH):
+            batch = items[start : start + BATCH]
+            await store.add_memories(await _prepare(batch, embedder, tokenize), embedder.name)
+    finally:
+        await store.close()
+    await asyncio.to_thread(_exchange, database, fresh, timeout_s)
+    return Adoption(run_id, len(items), tuple(skipped), kept)
+
+
+def _copy_and_read(driver: Driver, database: Path, kept: Path) -> list[tuple[Any, ...]]:
+    with storage_errors(driver.module, database):
+        if not check_path(database):
+            raise StorageError(f"there is no database at {database}")
+        connection = open_read_only(driver.module, database)
+        try:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            if application_id == APPLICATION_ID:
+                raise StoreUntrusted(f"{database} is a bank of swarm-memory already: there is nothing to adopt")
+            _check_patterns(connection.execute, database)
+            rows = connection.execute(_READ, (MAX_ROWS,)).fetchall()
+            os.close(os.open(kept, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            connection.execute("VACUUM INTO ?", (str(kept),))
+        finally:
+            connection.close()
+    return rows
+
+
+def _check_patterns(execute: Callable[..., Any], database: Path) -> None:
+    """Raise `StoreUntrusted` unless `patterns` is a plain table that has the columns that are read."""
+    found = execute("SELECT type, sql FROM sqlite_master WHERE name = 'patterns'").fetchone()
+    columns = {row[1] for row in execute("PRAGMA table_info(patterns)")}
+    plain = found is not None and found[0] == "table" and not str(found[1]).upper().startswith("CREATE VIRTUAL")
+    if not plain or not {*_COLUMNS, "type"} <= columns:
+        raise StoreUntrusted(
+            f"{database} is not a database of claude-flow: it has no table `patterns` of the known shape"
+        )
+
+
+def _items(
+    rows: Sequence[tuple[Any, ...]], scope: Scope, run_id: str, source: str
+) -> tuple[list[MemoryItem], list[str]]:
+    items: list[MemoryItem] = []
+    skipped: list[str] = []
+    for row in rows:
+        try:
+            items.append(_item(row, scope, run_id, source))
+        except (ValueError, RecursionError, InputError) as error:
+            why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            skipped.append(f"{str(row[0])[:80]}: {why}")
+    return items, skipped
+
+
+def _item(row: tuple[Any, ...], scope: Scope, run_id: str, source: str) -> MemoryItem:
+    old_id, text, confidence, usage_count, created_at, last_used = row
+    if not isinstance(text, str) or len(text) > _MAX_ROW_CHARS:
+        raise InputError("its pattern_data is no text, or too long")
+    parsed: object = json.loads(text)
+    if not isinstance(parsed, dict):
+        raise InputError("its pattern_data is no JSON object")
+    data = cast("dict[str, Any]", parsed)
+    origin = cast("dict[str, Any]", data["source"]) if isinstance(data.get("source"), dict) else {}
+    known = isinstance(old_id, str) and _OUR_ID.fullmatch(old_id) is not None
+    tags: list[object] = data["tags"] if isinstance(data.get("tags"), list) else []
+    return MemoryItem(
+        id=old_id if known else new_id(MEMORY),
+        scope=scope,
+        title=_text(data, "title", MAX_TITLE, required=True),
+        description=_text(data, "description", MAX_DESCRIPTION),
+        content=_text(data, "content", MAX_CONTENT, required=True),
+        tags=tuple(str(tag)[:100] for tag in tags[:20]),
+        domain=_text(data, "domain", 200) or None,
+        outcome="Failure" if origin.get("outcome") == "Failure" else "Success",
+        confidence=_unit(confidence),
+        usage_count=max(0, usage_count) if isinstance(usage_count, int) else 0,
+        created_at=_moment(created_at) or datetime.now(UTC),
+        last_used=_moment(last_used),
+        provenance=Provenance(
+            task_id=str(origin["task_id"])[:500] if origin.get("task_id") else None,
+            distiller="imported",
+            run_id=run_id,
+            imported_from=f"claude-flow:{source}:{str(old_id)[:200]}",
+        ),
+    )
+
+
+def _text(data: dict[str, Any], key: str, limit: int, *, required: bool = False) -> str:
+    value = data.get(key)
+    text = value.strip()[:limit] if isinstance(value, str) else ""
+    if required and not text:
+        raise InputError(f"it has no {key}")
+    return text
+
+
+def _unit(value: object) -> float:
+    return min(1.0, max(0.0, value)) if isinstance(value, int | float) and value == value else 0.5
+
+
+def _moment(value: object) -> datetime | None:
+    """Return the moment of ISO 8601 text, of SQLite's own form, or of milliseconds since 1970; None for all else."""
+    try:
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+        moment = datetime.fromisoformat(str(value))
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+async def _prepare(items: Sequence[MemoryItem], embedder: Embedder, tokenize: Tokenizer) -> list[StoredMemory]:
+    vectors: Sequence[Vector | None]
+    try:
+        vectors = await embedder.embed_documents([item.embedding_text for item in items])
+    except InputError:
+        vectors = [None] * len(items)  # a text without one word: found by keywords, if by anything
+    return [
+        StoredMemory(item, vector, tokenize(item.title), tokenize(item.description), tokenize(item.content))
+        for item, vector in zip(items, vectors, strict=True)
+    ]
+
+
+def _exchange(database: Path, fresh: Path, timeout_s: float) -> None:
+    """Put the new file in the old one's place; the old one's log goes first, lest it be taken for the new one's."""
+    with writer_lock(database, timeout_s):
+        for suffix in ("-wal", "-shm", "-journal"):
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        fresh.replace(database)
+    for suffix in ("-wal", "-shm", ".lock"):
+        fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)

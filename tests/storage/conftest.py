@@ -1,0 +1,139 @@
+"""A bank in a real file for each test, on every rung of SQLite that this interpreter can stand on."""
+
+import math
+import os
+import random
+from array import array
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.storage.driver import RUNGS, choose
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.tools.ports import StoredMemory, Vector
+from swarm_memory.tools.text import tokenize
+
+
+def _possible(rung: str) -> bool:
+    try:
+        choose(rung)
+    except ConfigError:
+        return False
+    return True
+
+
+AVAILABLE = [rung for rung in (os.environ.get("SWARM_MEMORY_SQLITE"),) if rung] or [
+    rung for rung in RUNGS if _possible(rung)
+]
+HERE = Scope(project="here")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An embedder whose vectors are drawn from the text by a seeded generator: unrelated, but always the same."""
+
+    name: str = "numbers"
+    dimensions: int = 16
+    quantization: Literal["int8", "float32"] = "int8"
+    fusion_weight: float = 0.5
+    min_cosine: float = 0.0
+
+    def vector(self, text: str) -> Vector:
+        draw = random.Random(text)
+        values = [draw.gauss(0, 1) for _ in range(self.dimensions)]
+        length = math.hypot(*values)
+        return array("f", [value / length for value in values])
+
+    async def embed_query(self, text: str) -> Vector:
+        return self.vector(text)
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        return [self.vector(text) for text in texts]
+
+
+def made_item(title: str, **fields: Any) -> MemoryItem:
+    """Return an item; what is not given has a default."""
+    given = {
+        "id": new_id("rm"),
+        "scope": HERE,
+        "content": f"1. {title}, then look again",
+        "confidence": 0.5,
+        "created_at": datetime.now(UTC),
+    }
+    return MemoryItem(title=title, **(given | fields))
+
+
+def stored(item: MemoryItem, embedder: Numbers | None = None) -> StoredMemory:
+    """Return an item with its indexes' contents; without an embedder it has no vector."""
+    return StoredMemory(
+        item=item,
+        vector=None if embedder is None else embedder.vector(item.embedding_text),
+        title_tokens=tokenize(item.title),
+        description_tokens=tokenize(item.description),
+        content_tokens=tokenize(item.content),
+    )
+
+
+OpenBank = Callable[..., AbstractAsyncContextManager[SqliteStore]]
+
+
+@pytest.fixture(params=AVAILABLE)
+def rung(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def embedder() -> Numbers:
+    return Numbers()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / ".swarm" / "memory.db"
+
+
+@pytest.fixture
+def open_bank(database: Path, embedder: Numbers, rung: str) -> OpenBank:
+    """Open the test's bank, as often as wanted, on the test's rung or on another."""
+
+    @asynccontextmanager
+    async def opened(
+        *, sqlite: str = rung, embedder: Numbers = embedder, busy_timeout_s: float = 2.0
+    ) -> AsyncGenerator[SqliteStore]:
+        store = await open_store(database, sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    return opened
+
+
+@pytest.fixture
+def item() -> Callable[..., MemoryItem]:
+    return made_item
+
+
+@pytest.fixture
+def with_indexes() -> Callable[..., StoredMemory]:
+    return stored
+
+
+@pytest.fixture
+def here() -> Scope:
+    return HERE
+
+
+@pytest.fixture
+def rungs() -> list[str]:
+    """All rungs that this interpreter can stand on."""
+    return AVAILABLE

@@ -1,0 +1,261 @@
+"""Memory items in a real bank, on every rung: written, read, edited, put aside, forgotten."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import InputError, NotFoundError, StorageError
+from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.tools.ports import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+from swarm_memory.tools.text import query_tokens
+
+Make = Callable[..., MemoryItem]
+WithIndexes = Callable[..., StoredMemory]
+
+
+def asked(here: Scope, embedder: Any, text: str, pool: int = 50, **fields: Any) -> SearchQuery:
+    return SearchQuery((here,), embedder.name, embedder.vector(text), query_tokens(text), pool, **fields)
+
+
+async def test_an_item_comes_back_as_it_was_written(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    source = Provenance(task_id="t1", trajectory_id="tr_1", evidence=("s1",), judge="evidence", run_id="run_1")
+    written = item(
+        "Retry once", tags=("db", "lock"), domain="sql", outcome="Failure", provenance=source, description="When locked"
+    )
+    async with open_bank() as store:
+        assert await store.add_memories([with_indexes(written, embedder)], embedder.name) == [written.id]
+    async with open_bank() as store:
+        assert await store.get_memories([here], ["rm_none", written.id]) == [written]
+
+
+async def test_the_same_id_is_written_once(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    first = item("Retry once")
+    other = first.model_copy(update={"title": "Another title"})
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(first, embedder)], embedder.name)
+        assert await store.add_memories([with_indexes(other, embedder)], embedder.name) == []
+        assert await store.get_memories([here], [first.id]) == [first]
+
+
+async def test_nothing_of_another_project_or_tenant_is_seen(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    own = item("Retry a locked database")
+    others = [
+        item("Retry a locked database", scope=Scope(project="there")),
+        item("Retry a locked database", scope=Scope(tenant_id="other", project="here")),
+    ]
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in (own, *others)], embedder.name)
+        found = await store.search(asked(here, embedder, "locked database"))
+        assert [each.id for each in found.candidates] == [own.id]
+        assert found.documents == 1
+        assert found.document_frequency == {"lock": 1, "databas": 1}
+        assert await store.get_memories([here], [each.id for each in others]) == []
+        assert await store.forget([here], [each.id for each in others]) == 0
+        assert [each.id for each in await store.list_memories([here], MemoryFilter())] == [own.id]
+
+
+@pytest.mark.parametrize("status", ["archived", "quarantined"])
+async def test_an_item_leaves_both_indexes_with_its_status_and_comes_back_with_it(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, status: Any
+) -> None:
+    gone, kept = item("Retry a locked database"), item("Fetch the token first")
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(gone, embedder), with_indexes(kept, embedder)], embedder.name)
+        assert await store.set_status([here], [gone.id, "rm_none"], status, "tried") == 1
+        found = await store.search(asked(here, embedder, "locked database token"))
+        assert [each.id for each in found.candidates] == [kept.id]
+        assert found.document_frequency["lock"] == 0
+        assert await store.nearest([here], embedder.name, embedder.vector(gone.embedding_text), 5) != []
+        assert gone.id not in dict(await store.nearest([here], embedder.name, embedder.vector("x"), 5))
+        (put_aside,) = await store.get_memories([here], [gone.id])
+        assert (put_aside.status, put_aside.status_reason) == (status, "tried")
+        assert await store.set_status([here], [gone.id], "active", "back") == 1
+        found = await store.search(asked(here, embedder, "locked database"))
+        assert {each.id for each in found.candidates} == {gone.id, kept.id}
+        kinds = [event.kind for event in await store.memory_history([here], gone.id)]
+        assert kinds == ["reasoning_memory.created", f"reasoning_memory.{status}", "reasoning_memory.active"]
+
+
+async def test_an_edited_item_is_found_by_its_new_words_only_and_its_former_text_is_kept(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    former = item("Retry a locked database", tags=("db",))
+    changed = former.model_copy(update={"title": "Escape the shell", "content": "1. Quote it", "tags": ("sh",)})
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(former, embedder)], embedder.name)
+        await store.replace_memory(with_indexes(changed, embedder), embedder.name, "was wrong")
+        assert await store.get_memories([here], [former.id]) == [changed]
+        found = await store.search(asked(here, embedder, "locked shell"))
+        assert found.document_frequency == {"lock": 0, "shell": 1}
+        (near,) = await store.nearest([here], embedder.name, embedder.vector(changed.embedding_text), 1)
+        assert near[1] == pytest.approx(1.0, abs=1e-3)
+        assert await store.list_memories([here], MemoryFilter(tags=("db",))) == []
+        edit = (await store.memory_history([here], former.id))[-1]
+        assert edit.kind == "reasoning_memory.edited"
+        assert "locked database" in str(edit.data["pattern_data"])
+        with pytest.raises(NotFoundError):
+            await store.replace_memory(with_indexes(item("Not there"), embedder), embedder.name, "")
+
+
+async def test_what_is_forgotten_leaves_no_byte_in_any_file(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, database: Path
+) -> None:
+    secret = item("Zanzibar heliotrope", content="Zanzibarheliotrope quixotically", tags=("heliotropetag",))
+    kept = item("Retry a locked database")
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(secret, embedder), with_indexes(kept, embedder)], embedder.name)
+        edited = secret.model_copy(update={"content": "Zanzibar once more"})
+        await store.replace_memory(with_indexes(edited, embedder), embedder.name, "shorter")
+        assert await store.forget([here], [secret.id]) == 1
+        assert await store.forget([here], [secret.id]) == 0
+        vector = embedder.vector(secret.embedding_text)
+        assert await store.nearest([here], embedder.name, vector, 5) != []
+    held = b"".join(path.read_bytes() for path in database.parent.iterdir())
+    assert b"locked database" in held
+    for word in (b"anzibar", b"heliotrop", b"quixotic"):
+        assert word not in held.lower()
+
+
+async def test_list_filters_by_status_domain_tags_task_and_text(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    a = item("Straße sperren", tags=("x", "y"), domain="d1", provenance=Provenance(task_id="t1"))
+    b = item("Retry once", tags=("x",), domain="d2", status="archived")
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(a, embedder), with_indexes(b, embedder)], embedder.name)
+
+        async def titles(**fields: Any) -> list[str]:
+            return [each.title for each in await store.list_memories([here], MemoryFilter(**fields))]
+
+        assert await titles() == [a.title]
+        assert await titles(statuses=("active", "archived")) == [b.title, a.title]
+        assert await titles(statuses=("active", "archived"), tags=("x", "y")) == [a.title]
+        assert await titles(domain="d1") == [a.title]
+        assert await titles(domain="d2") == []
+        assert await titles(task_id="t1") == [a.title]
+        assert await titles(text="STRASSE") == [a.title]
+        assert await titles(text="50%_") == []
+        assert await titles(statuses=("active", "archived"), limit=1, offset=1) == [a.title]
+        with pytest.raises(InputError, match="limit"):
+            await titles(limit=0)
+
+
+async def test_a_retrieval_is_recorded_behind_the_readers_back(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    used, unused = item("Retry once"), item("Fetch the token")
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    record = RetrievalRecord("rt_1", here, "how to retry", {used.id: 0.9}, 3.5, at, task_id="t9")
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(used, embedder), with_indexes(unused, embedder)], embedder.name)
+        await store.record_retrieval(record)
+        await store.record_retrieval(record)
+    async with open_bank() as store:
+        first, second = await store.get_memories([here], [used.id, unused.id])
+        assert (first.usage_count, first.last_used) == (2, at)
+        assert (second.usage_count, second.last_used) == (0, None)
+        assert (await store.statistics(here, embedder.name)).retrievals == 2
+        (event, _) = await store.memory_history([here], "rt_1")
+        assert event.data["scores"] == {used.id: 0.9}
+
+
+async def test_statistics_count_one_scope(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    written = [
+        with_indexes(item("Retry once"), embedder),
+        with_indexes(item("Escape it", outcome="Failure")),
+        with_indexes(item("Old one", status="archived"), embedder),
+        with_indexes(item("Elsewhere", scope=Scope(project="there")), embedder),
+    ]
+    async with open_bank() as store:
+        empty = await store.statistics(here, embedder.name)
+        assert (empty.memories["active"], empty.mean_confidence, empty.consolidation_due) == (0, None, False)
+        await store.add_memories(written, embedder.name)
+        counts = await store.statistics(here, embedder.name)
+        assert counts.memories == {"active": 2, "quarantined": 0, "archived": 1}
+        assert counts.by_outcome == {"Success": 1, "Failure": 1}
+        assert counts.embedded == {embedder.name: 1}
+        assert counts.not_embedded == 1
+        assert counts.new_since_consolidation == 2
+        await store.add_memories([with_indexes(item(f"Number {n}"), embedder) for n in range(18)], embedder.name)
+        assert (await store.statistics(here, embedder.name)).consolidation_due
+
+
+HOSTILE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=40)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.one_of(HOSTILE, st.sampled_from(["'; DROP TABLE patterns;--", '"a" OR b*', "\x00NUL\x00", "NEAR(a b)"])))
+def test_any_text_is_kept_as_it_is_and_breaks_no_query(
+    text: str, tmp_path_factory: pytest.TempPathFactory, embedder: Any, item: Make, with_indexes: WithIndexes
+) -> None:
+    import asyncio
+
+    from swarm_memory.server.storage.sqlite import open_store
+
+    async def round_trip() -> None:
+        written = item("A title", content="abc " + text, description=text, tags=(text,), domain=text)
+        scope = written.scope
+        store = await open_store(tmp_path_factory.mktemp("bank") / "memory.db", embedder=embedder)
+        try:
+            await store.add_memories([with_indexes(written, embedder)], embedder.name)
+            assert await store.get_memories([scope], [written.id]) == [written]
+            raw = SearchQuery((scope,), embedder.name, embedder.vector(text), (text, *query_tokens(text)), 5)
+            assert [each.id for each in (await store.search(raw)).candidates] == [written.id]
+            narrowed = SearchQuery((scope,), embedder.name, None, ("abc",), 5, domain=text, tags=(text,))
+            assert [each.id for each in (await store.search(narrowed)).candidates] == [written.id]
+            assert await store.list_memories([scope], MemoryFilter(text=text)) == [written]
+        finally:
+            await store.close()
+
+    asyncio.run(round_trip())
+
+
+async def test_a_lone_surrogate_is_refused_and_nothing_is_written(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    good = item("Retry once")
+    bad = StoredMemory(item("Other"), None, ("ok",), (), ("bad\ud800",))
+    async with open_bank() as store:
+        with pytest.raises(InputError, match="token"):
+            await store.add_memories([with_indexes(good, embedder), bad], embedder.name)
+        assert await store.list_memories([here], MemoryFilter()) == []
+        with pytest.raises(InputError, match="surrogate"):
+            await store.get_memories([here], ["\ud800"])
+        query = SearchQuery((here,), embedder.name, None, ("\ud800", "retri"), 5)
+        assert (await store.search(query)).candidates == ()
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [[float("nan")] * 16, [float("inf")] + [0.0] * 15, [0.0] * 16, [1.0] * 16],
+    ids=["nan", "inf", "zero", "long"],
+)
+async def test_a_vector_that_cannot_be_right_is_refused_on_write_and_on_query(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, vector: list[float]
+) -> None:
+    from array import array
+    from dataclasses import replace
+
+    good = with_indexes(item("Retry once"), embedder)
+    bad = replace(with_indexes(item("Other")), vector=array("f", vector))
+    async with open_bank() as store:
+        with pytest.raises(StorageError, match="refused"):
+            await store.add_memories([good, bad], embedder.name)
+        assert await store.list_memories([here], MemoryFilter()) == []
+        await store.add_memories([good], embedder.name)
+        with pytest.raises(StorageError, match="refused"):
+            await store.search(SearchQuery((here,), embedder.name, array("f", vector), (), 5))
