@@ -36,6 +36,7 @@ COMMANDS = {
     "config": ("upkeep", "Each setting, its value and where it came from"),
     "reembed": ("upkeep", "Give every memory a vector of the current embedder"),
     "reindex": ("upkeep", "Build the search indexes anew"),
+    "adopt": ("upkeep", "Take over a claude-flow database"),
     "export": ("transfer", "Write all memories as JSONL"),
     "import": ("transfer", "Learn from a project's transcripts, or read an export"),
     "install": ("installing", "Write the MCP server and the hooks into Claude Code's files"),
@@ -45,6 +46,8 @@ COMMANDS = {
     "post-task": ("learning", "For other agents: record a task's trajectory and learn from it"),
     "jobs": ("serving", "Show queued work, or do it"),
 }
+
+log = logging.getLogger("swarm_memory")
 
 EPILOG = """\b
 Examples:
@@ -109,7 +112,8 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def _log_to_stderr(verbose: int) -> None:
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, format="swarm-memory: %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.WARNING, format="swarm-memory: %(message)s", stream=sys.stderr)
+    log.setLevel(level)
 
 
 def main() -> None:
@@ -128,7 +132,7 @@ def main() -> None:
         click.echo(f"swarm-memory: {' '.join(str(error).split())}", err=True)
         sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
     except Exception as error:  # a main: one line for people, the traceback for those who ask
-        if logging.getLogger().isEnabledFor(logging.DEBUG):
+        if log.isEnabledFor(logging.DEBUG):
             raise
         click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
         sys.exit(1)

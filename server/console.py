@@ -38,7 +38,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, show_header=any(headings))
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:

@@ -4,6 +4,7 @@ import os
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError
@@ -12,6 +13,9 @@ from swarm_memory.server.jobs import Worker
 from swarm_memory.server.storage.location import Location, locate
 from swarm_memory.tools.ports import Embedder
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.adopt import Adoption
 
 
 class SystemClock:
@@ -39,8 +43,28 @@ async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
         embedder=embedder,
         consolidate_every=settings.consolidate.run_every_new_items,
     )
-    scope = Scope(tenant_id=settings.storage.tenant_id, project=settings.storage.project or place.project)
+    scope = scope_of(place, settings)
     return Toolbox(store=store, embedder=embedder, clock=SystemClock(), settings=settings, scope=scope)
+
+
+async def adopt_database(place: Location, settings: Settings) -> "Adoption":
+    """Put a new bank in the place of a claude-flow database, with its strategies. Raises as `adopt`."""
+    from swarm_memory.server.storage.adopt import adopt
+    from swarm_memory.tools.text import tokenize
+
+    return await adopt(
+        place.database,
+        scope=scope_of(place, settings),
+        embedder=make_embedder(settings.embedding),
+        tokenize=tokenize,
+        sqlite=settings.storage.sqlite,
+        timeout_s=settings.storage.busy_timeout_s,
+    )
+
+
+def scope_of(place: Location, settings: Settings) -> Scope:
+    """Return the scope of what is done in a project."""
+    return Scope(tenant_id=settings.storage.tenant_id, project=settings.storage.project or place.project)
 
 
 def make_embedder(settings: EmbeddingSettings) -> Embedder:

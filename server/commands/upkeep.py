@@ -147,6 +147,31 @@ def reindex(invocation: Invocation, as_json: bool) -> None:
     print_json({"memories": count}) if as_json else say(f"Indexes built anew; {count} memories in this project.")
 
 
+@click.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
+    """Take over a claude-flow database that lies where the bank is to be.
+
+    Its strategies are embedded anew and marked as imported. The old file is kept whole beside the new bank.
+    """
+    import anyio
+
+    from swarm_memory.server.wiring import adopt_database
+
+    place = invocation.place
+    if not yes:
+        click.confirm(f"Put a new bank in the place of {place.database}? The old file is kept", abort=True, err=True)
+    done = anyio.run(adopt_database, place, invocation.settings().settings)
+    if as_json:
+        print_json(asdict(done))
+        return
+    say(f"{done.imported} strategies taken over into {place.database}; the old database is {done.kept}.")
+    for skipped in done.skipped:
+        say(f"    left out: {skipped}", fg="yellow")
+
+
 def _sqlite(toolbox: "Toolbox") -> "SqliteStore":
     from swarm_memory.server.storage.sqlite import SqliteStore
 
@@ -169,4 +194,11 @@ def _bar(what: str, *, quiet: bool) -> Generator[Callable[[int], None]]:
         yield lambda count: progress.advance(task, count)
 
 
-COMMANDS = {"status": status, "config": show_config, "doctor": doctor, "reembed": reembed, "reindex": reindex}
+COMMANDS = {
+    "status": status,
+    "config": show_config,
+    "doctor": doctor,
+    "reembed": reembed,
+    "reindex": reindex,
+    "adopt": adopt,
+}
