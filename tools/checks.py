@@ -59,7 +59,8 @@ _READERS: tuple[_Reader, ...] = (
     _reader(r"^FAILED \((?:failures|errors|unexpected successes)=\d+.*\)$", _always(False)),
     _reader(r"^Ran (?P<good>\d+) tests? in .*$", _by_failures),
     # jest, vitest, node --test
-    _reader(r"^\s{0,20}Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*(?:(?P<good>\d+) passed)?"
+    _reader(r"^\s{0,20}Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*"
+            r"(?:(?P<good>\d+) passed)?"
             r"[^\n]*(?:total|\(\d+\)).*$", _by_failures),
     _reader(r"^\s{0,20}Test (?:Suites|Files):?\s+(?P<bad>[1-9]\d*) failed.*$", _by_failures),
     _reader(r"^[#\u2139] fail (?P<bad>[1-9]\d*)$", _by_failures),
@@ -101,8 +102,8 @@ _READERS: tuple[_Reader, ...] = (
     _reader(r"^ERROR: (?:file or directory not found|not found): .*$", _always(False)),
 )  # fmt: skip
 _TELLING = re.compile(
-    r"(?i)passed|fail|passing|error|\bok\b|\btests? ran|tests? (?:run|in)|^ran \d|examples|build|success|problems|compiled"
-    r"|built|no issues|\*\*\*|checks|[#\u2139] pass"
+    r"(?i)passed|fail|passing|error|\bok\b|\btests? ran|tests? (?:run|in)|^ran \d|examples|build|success|problems"
+    r"|compiled|built|no issues|\*\*\*|checks|[#\u2139] pass"
 )
 _NO_RUN = re.compile(
     r"command not found|No module named|not recognized as an internal|missing script|No such file or directory", re.I

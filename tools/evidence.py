@@ -264,12 +264,13 @@ _PRAISE = re.compile(
 
 def _user(run: Run) -> Iterator[Signal]:
     """What the user said of the work: the last word counts. A thank-you is a courtesy and not a test."""
+    positions = {step.id: index for index, step in enumerate(run.steps)}
     first = run.calls[0].position
     said = [
         (step, feedback(step.text))
         for before, step in pairwise(run.steps)
         if step.kind == "message" and step.role == "user" and not step.interrupted
-        and run.steps.index(step) > first and not _answers(before, step)
+        and positions[step.id] > first and not _answers(before, step)
     ]  # fmt: skip
     opinions = [(step, kind) for step, kind in said if kind]
     corrected = [step for step, kind in opinions if kind == "correction"]
@@ -277,7 +278,7 @@ def _user(run: Run) -> Iterator[Signal]:
         return
     last, kind = opinions[-1]
     if kind == "correction":
-        worked_on = any(call.position > run.steps.index(last) and not call.failed for call in run.calls)
+        worked_on = any(call.position > positions[last.id] and not call.failed for call in run.calls)
         weight, after = (-0.5, "; work went on after it") if worked_on else (-1.4, "")
         yield Signal("user_corrects", weight, f"the user's last word on it is a correction{after}", (last.id,), "user")
         corrected = corrected[:-1]

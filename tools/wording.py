@@ -137,8 +137,9 @@ def _parsed(text: str) -> JsonValue:
 def _collect(value: object, key: str, found: dict[str, None], depth: int) -> None:
     if isinstance(value, str):
         plain = value.strip()
-        telling = not plain.islower() or (len(plain) >= 5 and any(char in "_@.-0123456789" for char in plain))
-        if telling and 3 <= len(plain) <= 80 and _PARTICULAR_KEY.search(key):
+        if not 3 <= len(plain) <= 80 or not _PARTICULAR_KEY.search(key):
+            return
+        if not plain.islower() or (len(plain) >= 5 and any(char in "_@.-0123456789" for char in plain)):
             found[plain] = None
     elif isinstance(value, dict) and depth < 8:
         for name, field in cast(dict[str, object], value).items():
