@@ -86,9 +86,9 @@ class ScoreParts(Model):
     diversity_penalty: float = 0.0
     """δ · the greatest cosine to an item chosen before; subtracted."""
     cosine: float | None = None
-    """Vector leg; None where that leg did not find the item."""
+    """Nearness to the query; None for an item without vector in the embedder's space."""
     keyword: float | None = None
-    """Keyword leg (BM25, higher is better); None where that leg did not find the item."""
+    """BM25 among the items of the scopes, higher is better; None: not one word in common."""
 
 
 class ScoredMemory(Model):

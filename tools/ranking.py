@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from operator import mul
 
+BM25_K1, BM25_B = 0.9, 0.6
+"""Robust over conversation, tool descriptions and code; more of `b` helps code, less helps conversation."""
+
 _DAY_S = 86_400.0
 _BACKGROUND_DOCUMENTS = 1000
 _BACKGROUND_FREQUENCY = 5
@@ -43,6 +46,28 @@ def convex_fusion(
         vector_weight * cosine + (1.0 - vector_weight) * (max(0.0, keyword or 0.0) / best_keyword)
         for cosine, keyword in zip(normalized(cosines), keywords, strict=True)
     ]
+
+
+def keyword_scores(documents: int, document_frequency: Mapping[str, int], items: Sequence[str]) -> list[float | None]:
+    """Return the BM25 of each item (its tokens, joined by spaces) for the query tokens that `document_frequency` names.
+
+    Robertson, Zaragoza (2009), with the idf of Lucene, which is never negative, so that a bank of three items is ranked
+    too. Counts are those of the scopes searched; the mean length is that of `items`. None: not one token in common.
+    """
+    wanted = [
+        (f" {token} ", (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5)))
+        for token, count in document_frequency.items()
+        if 0 < count <= documents
+    ]
+    lengths = [tokens.count(" ") + 1 for tokens in items]
+    mean = sum(lengths) / len(lengths) if lengths else 1.0
+    scores: list[float | None] = []
+    for tokens, length in zip(items, lengths, strict=True):
+        padded = " " + tokens.replace(" ", "  ") + " "
+        shift = BM25_K1 * (1 - BM25_B + BM25_B * length / mean)
+        found = [(idf, padded.count(needle)) for needle, idf in wanted if needle in padded]
+        scores.append(sum(idf * times / (times + shift) for idf, times in found) if found else None)
+    return scores
 
 
 def reciprocal_rank_fusion(

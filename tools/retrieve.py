@@ -18,6 +18,7 @@ from swarm_memory.tools.ranking import (
     coverage,
     diversify,
     fit,
+    keyword_scores,
     recency,
     reciprocal_rank_fusion,
     token_weights,
@@ -41,6 +42,7 @@ class _Scored:
     """A candidate and its parts, before diversity."""
 
     candidate: Candidate
+    keyword: float | None
     relevance: float
     recency: float
     confidence: float
@@ -62,7 +64,7 @@ class _Chosen:
             confidence=scored.confidence,
             diversity_penalty=self.penalty,
             cosine=candidate.cosine,
-            keyword=candidate.keyword,
+            keyword=scored.keyword,
         )
         return ScoredMemory(item=item, score=scored.score - self.penalty, parts=parts)
 
@@ -117,7 +119,7 @@ async def retrieve(
         exclude_task=exclude_task,
     )
     result = await toolbox.store.search(search)
-    scored = _score(toolbox, result.candidates, toolbox.clock.now())
+    scored = _score(toolbox, result, toolbox.clock.now())
     floor = _floor(toolbox, result, search.tokens)
     memories = await _memories(toolbox, _choose(scored, floor, wanted, settings.delta))
     nearest = None if memories else await _near_miss(toolbox, scored, floor)
@@ -166,23 +168,30 @@ async def _embedded(toolbox: Toolbox, text: str, notices: list[str]) -> Vector |
         return None
 
 
-def _score(toolbox: Toolbox, candidates: Sequence[Candidate], now: datetime) -> list[_Scored]:
+def _score(toolbox: Toolbox, result: SearchResult, now: datetime) -> list[_Scored]:
+    """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own = toolbox.settings.retrieve, toolbox.scope.project
-    relevances = _fused(settings, toolbox.embedder.fusion_weight, candidates)
+    cosines = [candidate.cosine for candidate in result.candidates]
+    tokens = [candidate.tokens for candidate in result.candidates]
+    keywords = keyword_scores(result.documents, result.document_frequency, tokens)
+    relevances = _fused(settings, toolbox.embedder.fusion_weight, cosines, keywords)
     scored: list[_Scored] = []
-    for candidate, relevance in zip(candidates, relevances, strict=True):
+    for candidate, keyword, relevance in zip(result.candidates, keywords, relevances, strict=True):
         recent = recency((now - candidate.created_at).total_seconds(), settings.recency_half_life_days)
         confidence = unit(candidate.confidence)
         score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
         if candidate.project == GLOBAL_PROJECT != own:
             score -= settings.project_preference
-        scored.append(_Scored(candidate, relevance, recent, confidence, score))
+        scored.append(_Scored(candidate, keyword, relevance, recent, confidence, score))
     return scored
 
 
-def _fused(settings: RetrieveSettings, calibrated_weight: float, candidates: Sequence[Candidate]) -> list[float]:
-    cosines = [candidate.cosine for candidate in candidates]
-    keywords = [candidate.keyword for candidate in candidates]
+def _fused(
+    settings: RetrieveSettings,
+    calibrated_weight: float,
+    cosines: Sequence[float | None],
+    keywords: Sequence[float | None],
+) -> list[float]:
     if settings.fusion == "rrf":
         return [unit(value) for value in reciprocal_rank_fusion(cosines, keywords, settings.rrf_k)]
     weight = calibrated_weight if settings.vector_weight is None else settings.vector_weight
