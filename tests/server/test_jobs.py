@@ -1,0 +1,226 @@
+"""The worker: durable jobs are done once, taken up after a death, and never in the way of a call."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import InputError, StorageError
+from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.job import Job
+from swarm_memory.server.jobs import Handler, Worker
+from swarm_memory.server.storage.location import Location
+from swarm_memory.server.wiring import make_worker
+from swarm_memory.tools.toolbox import Toolbox
+
+Result = Mapping[str, JsonValue]
+ALL = ("queued", "running", "completed", "failed", "cancelled")
+
+
+def job_of(toolbox: Toolbox, key: str = "k", delay_s: float = 0, **payload: JsonValue) -> Job:
+    now = datetime.now(UTC)
+    run_after = now + timedelta(seconds=delay_s)
+    return Job(
+        id=new_id(JOB), scope=toolbox.scope, kind="learn", key=key, payload=payload, run_after=run_after, created_at=now
+    )
+
+
+async def only_job(toolbox: Toolbox) -> Job:
+    (job,) = await toolbox.store.list_jobs(toolbox.scope, ALL, 10)
+    return job
+
+
+def doing(action: Callable[[Job], Awaitable[Result]]) -> dict[str, Handler]:
+    async def handle(_: Toolbox, job: Job) -> Result:
+        return await action(job)
+
+    return {"learn": handle}
+
+
+async def test_a_due_job_is_done_once_and_its_result_kept(toolbox: Toolbox) -> None:
+    done: list[str] = []
+
+    async def note(job: Job) -> Result:
+        done.append(job.key)
+        return {"stored": 2}
+
+    await toolbox.store.enqueue(job_of(toolbox))
+    worker = Worker(toolbox, doing(note))
+    assert await worker.work_off_due() == 1
+    assert await worker.work_off_due() == 0
+    assert done == ["k"]
+    job = await only_job(toolbox)
+    assert (job.status, job.result, job.attempts) == ("completed", {"stored": 2}, 1)
+
+
+async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Toolbox) -> None:
+    async def nothing(_: Job) -> Result:
+        return {}
+
+    await toolbox.store.enqueue(job_of(toolbox, delay_s=60))
+    worker = Worker(toolbox, doing(nothing))
+    assert await worker.work_off_due() == 0
+    assert await worker.work_off_all() == 1
+
+
+async def test_a_resting_worker_wakes_when_it_is_told_of_a_job(toolbox: Toolbox) -> None:
+    done = anyio.Event()
+
+    async def note(_: Job) -> Result:
+        done.set()
+        return {}
+
+    worker = Worker(toolbox, doing(note))
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run)
+        await anyio.wait_all_tasks_blocked()
+        await toolbox.store.enqueue(job_of(toolbox))
+        worker.wake()
+        with anyio.fail_after(3):
+            await done.wait()
+        group.cancel_scope.cancel()
+
+
+async def test_a_resting_worker_wakes_by_itself_when_a_job_falls_due(toolbox: Toolbox) -> None:
+    done = anyio.Event()
+
+    async def note(_: Job) -> Result:
+        done.set()
+        return {}
+
+    await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
+    async with anyio.create_task_group() as group:
+        group.start_soon(Worker(toolbox, doing(note)).run)
+        with anyio.fail_after(3):
+            await done.wait()
+        group.cancel_scope.cancel()
+
+
+async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) -> None:
+    async def fine(_: Job) -> Result:
+        return {"by": "the second"}
+
+    await toolbox.store.enqueue(job_of(toolbox))
+    assert await toolbox.store.claim("the dead one", datetime.now(UTC), toolbox.settings.jobs.lease_s, ("learn",))
+    worker = Worker(toolbox, doing(fine))
+    assert await worker.work_off_due() == 0
+    with anyio.fail_after(4):
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            while (await only_job(toolbox)).status != "completed":
+                worker.wake()
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+    job = await only_job(toolbox)
+    assert (job.attempts, job.result) == (2, {"by": "the second"})
+
+
+async def test_a_long_job_keeps_its_lease(toolbox: Toolbox) -> None:
+    lease_s = toolbox.settings.jobs.lease_s
+    stolen: list[Job | None] = []
+
+    async def long(_: Job) -> Result:
+        with anyio.move_on_after(lease_s * 2.5):
+            await anyio.Event().wait()
+        stolen.append(await toolbox.store.claim("a thief", datetime.now(UTC), lease_s, ("learn",)))
+        return {}
+
+    await toolbox.store.enqueue(job_of(toolbox))
+    assert await Worker(toolbox, doing(long)).work_off_due() == 1
+    assert stolen == [None]
+    assert (await only_job(toolbox)).status == "completed"
+
+
+async def test_a_wrong_input_fails_at_once_and_says_why(toolbox: Toolbox) -> None:
+    async def wrong(_: Job) -> Result:
+        raise InputError("the transcript is gone")
+
+    await toolbox.store.enqueue(job_of(toolbox))
+    await Worker(toolbox, doing(wrong)).work_off_due()
+    job = await only_job(toolbox)
+    assert (job.status, job.attempts, job.error) == ("failed", 1, "the transcript is gone")
+
+
+@pytest.mark.parametrize("fault", [StorageError("busy"), RuntimeError("a bug")])
+async def test_a_fault_does_not_end_the_worker(toolbox: Toolbox, fault: Exception) -> None:
+    async def fail_first(job: Job) -> Result:
+        if job.key == "bad":
+            raise fault
+        return {}
+
+    await toolbox.store.enqueue(job_of(toolbox, "bad"))
+    await toolbox.store.enqueue(job_of(toolbox, "good"))
+    await Worker(toolbox, doing(fail_first)).work_off_due()
+    jobs = {job.key: job for job in await toolbox.store.list_jobs(toolbox.scope, ALL, 10)}
+    assert jobs["good"].status == "completed"
+    assert jobs["bad"].status == "failed"
+    assert jobs["bad"].attempts == (2 if isinstance(fault, StorageError) else 1)
+    assert str(fault) in (jobs["bad"].error or "")
+
+
+async def test_a_job_that_takes_too_long_is_ended(toolbox: Toolbox) -> None:
+    async def endless(_: Job) -> Result:
+        await anyio.sleep_forever()
+        return {}
+
+    await toolbox.store.enqueue(job_of(toolbox))
+    with anyio.fail_after(4.5):
+        await Worker(toolbox, doing(endless)).work_off_due()
+    job = await only_job(toolbox)
+    assert job.status == "failed"
+    assert "longer than 2 s" in (job.error or "")
+
+
+async def test_a_job_is_worked_off_in_its_own_project(toolbox: Toolbox) -> None:
+    seen: list[str] = []
+
+    async def note(held: Toolbox, _: Job) -> Result:
+        seen.append(held.scope.project)
+        return {}
+
+    await toolbox.store.enqueue(job_of(toolbox.in_project("another")))
+    await Worker(toolbox, {"learn": note}).work_off_due()
+    assert seen == ["another"]
+
+
+async def test_a_task_of_a_transcript_is_learned_from_and_nothing_twice(
+    toolbox: Toolbox, place: Location, fixed: dict[str, Any]
+) -> None:
+    path = place.root / "session.jsonl"
+    path.write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
+    worker = make_worker(toolbox, place)
+    await toolbox.store.enqueue(job_of(toolbox, "one", transcript_path=str(path), task_id="fix-1"))
+    await toolbox.store.enqueue(job_of(toolbox, "all", transcript_path=str(path)))
+    assert await worker.work_off_due() == 2
+    results = {job.key: job.result or {} for job in await toolbox.store.list_jobs(toolbox.scope, ALL, 10)}
+    assert results["one"]["tasks"] == {"fix-1": "learned: Success"}
+    assert results["all"] == {"tasks": {"fix-1": "already_learned: Success"}, "stored": []}
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/no/such/session.jsonl", "relative.jsonl", ""])
+async def test_a_job_cannot_name_a_file_outside_the_hosts_folder(toolbox: Toolbox, place: Location, path: str) -> None:
+    await toolbox.store.enqueue(job_of(toolbox, transcript_path=path))
+    await make_worker(toolbox, place).work_off_due()
+    job = await only_job(toolbox)
+    assert (job.status, job.attempts) == ("failed", 1)
+    assert "transcript_path" in (job.error or "")
+
+
+async def test_a_running_server_learns_from_what_its_hooks_queue(
+    connected: Callable[[], Any], home: Path, settings: Any, fixed: dict[str, Any]
+) -> None:
+    folder = home / ".claude" / "projects" / "shop"
+    folder.mkdir(parents=True)
+    path = folder / "s-1.jsonl"
+    path.write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
+    event = {"hook_event_name": "SessionEnd", "session_id": "s-1", "transcript_path": str(path)}
+    async with connected() as caller:
+        assert await caller.call("handle_hook", event=event) == {}
+        with anyio.fail_after(4.5):
+            while (await caller.call("memory_status"))["memories"].get("active", 0) == 0:
+                await anyio.lowlevel.checkpoint()
