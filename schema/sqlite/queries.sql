@@ -203,12 +203,11 @@ INSERT INTO {vectors} (rowid, scope_id, embedding) VALUES (?, ?, {element}(?));
 DELETE FROM {vectors} WHERE rowid = ?;
 
 -- name: fill_vector_index
--- Enter the vectors of all active items into the empty index of a space.
+-- Enter the vectors of all active items into the empty index of a space. Sorting them would lose their type.
 INSERT INTO {vectors} (rowid, scope_id, embedding)
 SELECT p.seq, p.scope_id, {element}(e.vector)
 FROM pattern_embeddings AS e JOIN patterns AS p ON p.id = e.id
-WHERE e.model = ? AND e.dims = ? AND p.status = 'active'
-ORDER BY p.scope_id, p.seq;
+WHERE e.model = ? AND e.dims = ? AND p.status = 'active';
 
 -- name: drop_vector_index
 -- Drop the index of a space.
@@ -283,7 +282,8 @@ SELECT active FROM scopes WHERE id = ?;
 -- What scoring needs of items by their positions (a JSON list); those from :first_unknown on get their distance here.
 SELECT
   p.seq, p.id, p.scope_id, p.confidence, p.created_at, t.title || ' ' || t.description || ' ' || t.content, e.vector,
-  CASE WHEN wanted.key >= :first_unknown THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END
+  CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
+    THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value
 JOIN pattern_tokens AS t ON t.seq = p.seq

@@ -1,0 +1,285 @@
+"""Searching a real bank, on every rung: exact neighbours, exact filters, both spaces, and the same answer everywhere."""
+
+import random
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.server.storage.search import MAX_POSTINGS
+from swarm_memory.server.storage.vectors import decode, encode
+from swarm_memory.tools.ports import SearchQuery, SearchResult, StoredMemory
+
+Make = Callable[..., MemoryItem]
+WithIndexes = Callable[..., StoredMemory]
+
+WORDS = "retry cache lock token shell parse index merge branch deploy timeout header cookie proxy queue batch".split()  # noqa: SIM905
+
+
+def many(item: Make, count: int, **fields: Any) -> list[MemoryItem]:
+    draw = random.Random(5)
+    return [item(" ".join(draw.choices(WORDS, k=4)), content=f"{number}. do it", **fields) for number in range(count)]
+
+
+def exact(memories: list[StoredMemory], query: Any) -> dict[str, float]:
+    """Return the cosine of every vector as it is kept, by id."""
+    own = decode(encode(query, "int8"), "int8")
+    pairs = [
+        (each.item.id, decode(encode(each.vector, "int8"), "int8")) for each in memories if each.vector is not None
+    ]
+    return {memory_id: sum(a * b for a, b in zip(own, vector, strict=True)) for memory_id, vector in pairs}
+
+
+def best(cosines: dict[str, float], k: int) -> set[str]:
+    return set(sorted(cosines, key=lambda memory_id: -cosines[memory_id])[:k])
+
+
+async def test_the_nearest_are_those_of_brute_force_with_their_cosines(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    memories = [with_indexes(each, embedder) for each in many(item, 200)]
+    query = embedder.vector("anything")
+    expected = exact(memories, query)
+    async with open_bank() as store:
+        await store.add_memories(memories, embedder.name)
+        found = await store.nearest([here], embedder.name, query, 10)
+        assert {memory_id for memory_id, _ in found} == best(expected, 10)
+        assert [cosine for _, cosine in found] == sorted((cosine for _, cosine in found), reverse=True)
+        for memory_id, cosine in found:
+            assert cosine == pytest.approx(expected[memory_id], abs=1e-4)
+        assert len(await store.nearest([here], embedder.name, query, 100_000)) == 200
+
+
+async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_it(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    memories = [with_indexes(each, embedder) for each in many(item, 60)]
+    query = embedder.vector("anything")
+    expected = exact(memories, query)
+    async with open_bank() as store:
+        await store.add_memories(memories, embedder.name)
+        found = await store.search(SearchQuery((here,), embedder.name, query, ("retri", "cach"), 8))
+    by_vector = best(expected, 8)
+    by_keyword = {each.id for each in found.candidates if each.keyword is not None}
+    assert {each.id for each in found.candidates} == by_vector | by_keyword
+    assert by_keyword - by_vector
+    for each in found.candidates:
+        assert each.cosine == pytest.approx(expected[each.id], abs=1e-4)
+        assert each.vector is not None
+        assert sum(a * a for a in each.vector) == pytest.approx(1.0, abs=1e-5)
+        assert each.keyword is None or each.keyword > 0
+
+
+async def test_all_rungs_give_the_same_answer_from_one_file(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, rungs: list[str]
+) -> None:
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in many(item, 120)], embedder.name)
+    answers: list[SearchResult] = []
+    for rung in rungs:
+        async with open_bank(sqlite=rung) as store:
+            answers.append(
+                await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock", "token"), 10))
+            )
+            assert (await store.health()).driver == rung
+    first = {each.id: each for each in answers[0].candidates}
+    for answer in answers[1:]:
+        assert {each.id for each in answer.candidates} == set(first)
+        assert answer.document_frequency == answers[0].document_frequency
+        for each in answer.candidates:
+            assert each.cosine == pytest.approx(first[each.id].cosine, abs=1e-5)
+            assert each.keyword == pytest.approx(first[each.id].keyword)
+
+
+async def test_what_was_written_without_sqlite_vec_is_found_by_vector_as_soon_as_it_is_back(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, rung: str
+) -> None:
+    first, second, gone = many(item, 3)
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in (first, gone)], embedder.name)
+        async with open_bank(sqlite="scan") as other:
+            await other.add_memories([with_indexes(second, embedder)], embedder.name)
+            await other.forget([here], [gone.id])
+        found = await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), (), 5))
+        assert {each.id for each in found.candidates} == {first.id, second.id}
+        assert found.legs == ("exact_scan",)
+        assert found.notices
+    async with open_bank() as store:
+        found = await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), (), 5))
+        assert {each.id for each in found.candidates} == {first.id, second.id}
+        assert found.legs == (("exact_scan",) if rung == "scan" else ("vector",))
+        assert bool(found.notices) == (rung == "scan")
+
+
+async def test_filters_narrow_the_search_itself_and_not_its_result(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    rare = many(item, 3, domain="rare", tags=("a", "b"), provenance=Provenance(task_id="t1"))
+    rare = [each.model_copy(update={"title": "lock " + each.title}) for each in rare]
+    common = [*many(item, 80, tags=("a",)), *(item(f"lock lock lock {number}") for number in range(20))]
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in (*rare, *common)], embedder.name)
+        wanted = {each.id for each in rare}
+
+        async def ids(pool: int = 3, **fields: Any) -> set[str]:
+            query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), pool, **fields)
+            return {each.id for each in (await store.search(query)).candidates}
+
+        assert await ids(domain="rare") == wanted
+        assert await ids(tags=("b", "a")) == wanted
+        assert await ids(tags=("b", "c")) == set()
+        assert await ids(domain="rare", exclude_task="t1") == set()
+        left = await ids(pool=100, exclude_task="t1")
+        assert left.isdisjoint(wanted)
+        assert len(left) == 100
+        assert len(await ids(pool=5, exclude_task="t1")) >= 5
+
+
+async def test_a_task_with_very_many_items_is_left_out_too(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    own = many(item, 300, provenance=Provenance(task_id="t1"))
+    other = item("lock it")
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in (*own, other)], embedder.name)
+        query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5, exclude_task="t1")
+        assert [each.id for each in (await store.search(query)).candidates] == [other.id]
+
+
+async def test_each_scope_gives_a_pool_of_its_own(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    shared = Scope(project=GLOBAL_PROJECT)
+    few, lots = many(item, 2), many(item, 50, scope=shared)
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in (*few, *lots)], embedder.name)
+        found = await store.search(SearchQuery((here, shared), embedder.name, embedder.vector("q"), (), 4))
+        assert [each.project for each in found.candidates].count("here") == 2
+        assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
+        assert found.documents == 52
+
+
+async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    wide, other = replace(embedder, dimensions=24), replace(embedder, name="other", quantization="float32")
+    ours, wider, theirs, none = (item(f"lock number {name}") for name in ("one", "two", "three", "four"))
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(ours, embedder), with_indexes(none)], embedder.name)
+        await store.add_memories([with_indexes(wider, wide)], wide.name)
+        await store.add_memories([with_indexes(theirs, other)], other.name)
+        for asked in (embedder, wide, other):
+            found = await store.search(SearchQuery((here,), asked.name, asked.vector("q"), ("lock",), 5))
+            assert len(found.candidates) == 4
+            assert sum(each.cosine is not None for each in found.candidates) == 1
+            assert any("3 memories have no vector" in notice and "reembed" in notice for notice in found.notices)
+        unknown = replace(embedder, name="unknown", dimensions=3)
+        found = await store.search(SearchQuery((here,), "unknown", unknown.vector("q"), ("lock",), 5))
+        assert len(found.candidates) == 4
+        assert await store.nearest([here], "unknown", unknown.vector("q"), 5) == []
+
+
+async def test_reembedding_moves_every_item_to_the_new_space_in_steps(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    items = [*many(item, 5), item("put aside", status="archived")]
+    new = replace(embedder, dimensions=20)  # the same name: the old vectors are replaced, not kept beside
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
+    after = 0
+    while True:
+        async with open_bank(embedder=new) as store:  # broken off after each step
+            batch = await store.without_vector(new.name, new.dimensions, 2, after)
+            if not batch:
+                break
+            after = batch[-1][0]
+            vectors = {memory_id: new.vector(text) for _, memory_id, text in batch}
+            assert await store.put_vectors(new.name, vectors) == len(batch)
+    async with open_bank(embedder=new) as store:
+        found = await store.nearest([here], new.name, new.vector(items[0].embedding_text), 9)
+        assert len(found) == 5
+        assert found[0][0] == items[0].id
+        assert await store.nearest([here], embedder.name, embedder.vector("q"), 9) == []
+        assert await store.drop_other_spaces(new.name, new.dimensions) == [embedder.name]
+        assert (await store.statistics(here, new.name)).not_embedded == 0
+        assert len(await store.nearest([here], new.name, new.vector("q"), 9)) == 5
+
+
+async def test_reindexing_gives_the_same_answers(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock", "token"), 5)
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in many(item, 40)], embedder.name)
+        await store.set_status(
+            [here], [(await store.nearest([here], embedder.name, embedder.vector("q"), 1))[0][0]], "archived", ""
+        )
+        before = await store.search(query)
+        await store.reindex()
+        after = await store.search(query)
+    assert {(each.id, each.cosine, each.keyword) for each in before.candidates} == {
+        (each.id, each.cosine, each.keyword) for each in after.candidates
+    }
+    assert (before.documents, before.document_frequency) == (after.documents, after.document_frequency)
+
+
+async def test_holes_in_the_vector_index_are_closed(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, rung: str
+) -> None:
+    items = many(item, 1300)
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
+        await store.forget([here], [each.id for each in items[100:]])
+        assert len(await store.nearest([here], embedder.name, embedder.vector("q"), 500)) == 100
+        if rung != "scan":
+            assert await _slots(store) <= 256
+
+
+async def _slots(store: Any) -> int:
+    def count(connection: Any) -> int:
+        return int(connection.execute("SELECT sum(size) FROM vec_1_chunks").fetchone()[0])
+
+    return int(await store._reader.run(count))
+
+
+async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    common = [f"common{number}" for number in range(12)]
+    count = MAX_POSTINGS // 8
+    memories = [
+        StoredMemory(each, None, (*common, *(("rare",) if number == 7 else ())), (), ())
+        for number, each in enumerate(many(item, count))
+    ]
+    async with open_bank() as store:
+        await store.add_memories(memories, embedder.name)
+        found = await store.search(SearchQuery((here,), embedder.name, None, (*common, "rare"), 3))
+    assert memories[7].item.id in {each.id for each in found.candidates}
+    assert found.document_frequency == {**dict.fromkeys(common, count), "rare": 1}
+    assert found.legs == ("keyword",)
+
+
+async def test_upper_case_and_other_scripts_in_tokens_match_themselves(
+    open_bank: Any, embedder: Any, here: Scope, item: Make
+) -> None:
+    memory = StoredMemory(item("A title"), None, ("HTTP", "データ", "ß"), (), ())
+    async with open_bank() as store:
+        await store.add_memories([memory], embedder.name)
+        for token in ("HTTP", "http", "データ", "ß"):
+            found = await store.search(SearchQuery((here,), embedder.name, None, (token,), 3))
+            assert [each.id for each in found.candidates] == [memory.item.id], token
+        assert (await store.search(SearchQuery((here,), embedder.name, None, ("デー",), 3))).candidates == ()
+
+
+def test_eight_bits_keep_the_direction() -> None:
+    draw = random.Random(2)
+    values = array("f", [draw.gauss(0, 1) for _ in range(64)])
+    length = sum(a * a for a in values) ** 0.5
+    unit = array("f", [a / length for a in values])
+    kept = decode(encode(unit, "int8"), "int8")
+    assert sum(a * b for a, b in zip(unit, kept, strict=True)) > 0.999
+    assert decode(encode(unit, "float32"), "float32") == unit
