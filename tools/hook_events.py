@@ -33,8 +33,8 @@ MAX_CALL_CHARS = 2000
 """Of the input and of the output of a tool call that is kept."""
 
 _MAX_TASK_CHARS = 2000
-_WRITE_LIMIT_S = 2.0
-"""How long an event may wait for a busy database; the write itself goes on behind."""
+_PROMPT_PATIENCE_S, _PATIENCE_S = 0.01, 2.0
+"""How long the answer to a prompt, and to any other event, may wait for a write. The store ends what it has begun."""
 
 _CONTINUED_HOLD = timedelta(hours=1)
 """A task that is being continued is not learned from before its next Stop; this is for the case that none comes."""
@@ -108,17 +108,21 @@ def _session(
 async def _note_task(toolbox: Toolbox, session: HostSession, former: HostSession | None, continued: bool) -> None:
     """Write the session down. A new task sets the former one's job free; a continued one holds its own back."""
     now = toolbox.clock.now()
-    with anyio.move_on_after(_WRITE_LIMIT_S) as limit:
-        try:
+    with anyio.move_on_after(_PROMPT_PATIENCE_S):
+        async with anyio.create_task_group() as writes:
             if continued:
-                await _enqueue(toolbox, session, now + _CONTINUED_HOLD)
-            elif former is not None and former.task_id is not None:
-                await toolbox.store.release(toolbox.scope, former.task_id, now)
-            await toolbox.store.put_session(session)
-        except SwarmMemoryError as error:
-            log.warning("a prompt's task was not noted: %s", error)
-    if limit.cancelled_caught:
-        log.warning("the database is busy; a prompt's task is noted late")
+                writes.start_soon(_begun, _enqueue(toolbox, session, now + _CONTINUED_HOLD))
+                return
+            writes.start_soon(_begun, toolbox.store.put_session(session))
+            if former is not None and former.task_id is not None:
+                writes.start_soon(_begun, toolbox.store.release(toolbox.scope, former.task_id, now))
+
+
+async def _begun(write: Awaitable[object]) -> None:
+    try:
+        await write
+    except SwarmMemoryError as error:
+        log.warning("a prompt's task was not noted: %s", error)
 
 
 async def _on_tool_call(toolbox: Toolbox, event: HookEvent) -> None:
@@ -140,7 +144,7 @@ async def _on_tool_call(toolbox: Toolbox, event: HookEvent) -> None:
         task_id=session.task_id if session else None,
         call_id=event.tool_use_id,
     )
-    with anyio.move_on_after(_WRITE_LIMIT_S):
+    with anyio.move_on_after(_PATIENCE_S):
         await toolbox.store.add_tool_calls([call])
 
 
@@ -152,7 +156,7 @@ async def _on_stop(toolbox: Toolbox, event: HookEvent) -> None:
     if event.transcript_path:
         session = session.model_copy(update={"transcript_path": event.transcript_path})
     settle = timedelta(seconds=toolbox.settings.hooks.settle_s)
-    with anyio.move_on_after(_WRITE_LIMIT_S):
+    with anyio.move_on_after(_PATIENCE_S):
         await _enqueue(toolbox, session, toolbox.clock.now() + settle)
 
 

@@ -55,7 +55,9 @@ async def bank(folder: Path, **hooks: Any) -> AsyncGenerator[Toolbox]:
 
 async def send(toolbox: Toolbox, name: str, **fields: Any) -> dict[str, Any]:
     event = {"session_id": "s1", "transcript_path": "/home/dev/s1.jsonl", **fields, "hook_event_name": name}
-    return await handle_hook(toolbox, HookEvent.model_validate(event))
+    answer = await handle_hook(toolbox, HookEvent.model_validate(event))
+    await toolbox.store.release(toolbox.scope, "none", NOW)  # writes come one after another: now the event's are there
+    return answer
 
 
 async def jobs(toolbox: Toolbox, *statuses: JobStatus) -> list[Job]:
