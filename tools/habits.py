@@ -130,10 +130,10 @@ def fruitless_lookups(material: Material) -> Iterator[Lesson]:
         if call.tool == missed[-1].tool and call.position > missed[0].position and not call.empty and not call.failed
     ]  # fmt: skip
     tool = missed[-1].tool
-    words = [one_line(general(call.target, names), 50).replace('"', "'") for call in missed]
+    words = [one_line(general(call.target[:400], names), 50).replace('"', "'") for call in missed]
     lines = [f"`{tool}` found nothing for {', '.join(chr(34) + word + chr(34) for word in dict.fromkeys(words[:4]))}."]
     if found:
-        good = one_line(general(found[0].target, names), 50).replace('"', "'")
+        good = one_line(general(found[0].target[:400], names), 50).replace('"', "'")
         lines.append(f'It did find "{good}": use the plain name of one thing, or a name that the answer itself offers.')
     lines.append("Search for another thing of the question after two misses, not for a new wording of the same.")
     yield lesson(

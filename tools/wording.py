@@ -23,6 +23,9 @@ _PARTICULAR_KEY = re.compile(
     r"|birth\w*|id|ids|token|password|account|card|iban|ssn|passengers?|reservations?)$"
 )
 _MAX_PARTICULARS, _MAX_JSON_CHARS = 400, 20_000
+_MAX_LOOKED_AT = 2000
+"""Of a command; far more than is ever shown, so that what is cut here cannot show half a secret."""
+
 _INSTRUCTING = re.compile(
     r"(?i)\b(?:ignore|disregard|forget|override|instructions?|system prompt|you (?:must|should|are|need|have)|please"
     r"|assistant|curl|wget|execute|always|never|make sure|important|http)\b"
@@ -62,7 +65,7 @@ def without(text: str, particulars: Sequence[str]) -> str:
 
 def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
     """Return a command line as it may be told: without change of folder, cut of its output and here-document."""
-    shown = _LEADING_CD.sub("", text.split("<<")[0] if "<<" in text else text).strip()
+    shown = _LEADING_CD.sub("", text[:_MAX_LOOKED_AT].split("<<")[0]).strip()
     while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
         shown = shorter
     shown = _SECRET_VALUE.sub(r"\1=…", redact(shown).text)
