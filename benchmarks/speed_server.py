@@ -7,6 +7,7 @@
 """
 
 import argparse
+import ast
 import asyncio
 import json
 import os
@@ -14,9 +15,11 @@ import random
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,12 +30,37 @@ LIMIT_PROMPT_P95_MS = 15.0
 EMPTY_SERVER = "from mcp.server import MCPServer; MCPServer('empty').run()"
 SERVE = ("-I", "-m", "swarm_memory.server.cli", "serve")
 
-WORDS = str.split(
-    "migration index deadlock retry timeout parser encoding locale timezone fixture snapshot lint typecheck bundle "
-    "cache session token login upload queue worker cron webhook schema column constraint rollback transaction pool "
-    "socket proxy header redirect cookie template render layout style router state hydration query cursor page sort"
-)
-VERBS = ("fix", "add", "speed up", "refactor", "test", "remove", "upgrade", "document")
+VERBS = ("Fix", "Speed up", "Test", "Document", "Rewrite", "Replace", "Port", "Review")
+
+
+def paragraphs(count: int) -> list[str]:
+    """Return so many distinct paragraphs of English: from the docstrings of the standard library, in a fixed order."""
+    found: dict[str, None] = {}
+    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
+        if not {"site-packages", "test", "tests", "idlelib"} & set(path.parts):
+            found.update(dict.fromkeys(docstring_paragraphs(path)))
+    every = list(found)
+    random.Random(7).shuffle(every)
+    if len(every) < count:
+        raise RuntimeError(f"the standard library has only {len(every)} paragraphs; ask for fewer memories")
+    return every[:count]
+
+
+def docstring_paragraphs(path: Path) -> Iterator[str]:
+    """Yield the paragraphs of a module's docstrings, in pieces of 8 to 40 words."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError):
+            return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for text in (ast.get_docstring(node) or "").split("\n\n"):
+                words = text.split()
+                for start in range(0, len(words), 40):
+                    if len(piece := words[start : start + 40]) >= 8:
+                        yield " ".join(piece)[:600]
 
 
 class Peer:
@@ -87,8 +115,8 @@ def start_to_tools_ms(arguments: tuple[str, ...], cwd: str, environ: Mapping[str
     return took
 
 
-async def fill(root: Path, count: int) -> None:
-    """Write `count` memories into a new bank."""
+async def fill(root: Path, texts: list[str]) -> None:
+    """Write a memory for each text into a new bank."""
     from swarm_memory.schema.ids import MEMORY, new_id
     from swarm_memory.schema.memory import MemoryItem
     from swarm_memory.schema.settings import Settings
@@ -101,30 +129,29 @@ async def fill(root: Path, count: int) -> None:
         MemoryItem(
             id=new_id(MEMORY),
             scope=toolbox.scope,
-            title=f"{chance.choice(VERBS)} the {' '.join(chance.sample(WORDS, 3))}",
-            description=f"Of use when the {' '.join(chance.sample(WORDS, 4))} fails.",
-            content="\n".join(
-                f"{step}. {chance.choice(VERBS)} {' '.join(chance.sample(WORDS, 6))}." for step in (1, 2, 3)
-            ),
+            title=" ".join(text.split()[:8])[:200],
+            description=f"Of use when {' '.join(text.split()[8:20])}",
+            content=f"1. {text}",
             confidence=round(chance.uniform(0.3, 0.95), 3),
             created_at=datetime.now(UTC),
         )
-        for _ in range(count)
+        for text in texts
     ]
-    for start in range(0, count, 500):
+    for start in range(0, len(items), 500):
         prepared = await prepare(toolbox, items[start : start + 500])
         await toolbox.store.add_memories(prepared, toolbox.embedder.name)
     await toolbox.store.close()
 
 
-def prompt_times_ms(root: Path, environ: Mapping[str, str], count: int) -> list[float]:
+def prompt_times_ms(root: Path, environ: Mapping[str, str], about: list[str]) -> list[float]:
     """Return the milliseconds of each UserPromptSubmit, after a first one that opens the bank."""
     chance = random.Random(11)
     peer = Peer(*SERVE, cwd=str(root), environ=environ)
     peer.initialize()
     times: list[float] = []
-    for number in range(count + 1):
-        prompt = f"Please {chance.choice(VERBS)} the {' '.join(chance.sample(WORDS, 5))} of module {number}."
+    injected = 0
+    for number, text in enumerate([about[0], *about]):
+        prompt = f"{chance.choice(VERBS)} this: {' '.join(text.split()[:25])}"
         event = {
             "hook_event_name": "UserPromptSubmit",
             "session_id": f"bench-{number}",
@@ -137,9 +164,10 @@ def prompt_times_ms(root: Path, environ: Mapping[str, str], count: int) -> list[
         times.append((time.perf_counter() - began) * 1000)
         if "error" in answer or answer["result"].get("isError"):
             raise RuntimeError(f"handle_hook failed: {answer}")
-        if "additionalContext" not in json.dumps(answer):
-            raise RuntimeError(f"nothing was retrieved: {answer}")
+        injected += "additionalContext" in json.dumps(answer)
     peer.end()
+    if injected < len(about) / 2:
+        raise RuntimeError(f"only {injected} of {len(about)} prompts were given memories")
     return times[1:]
 
 
@@ -163,8 +191,9 @@ def main() -> int:
             for _ in range(options.runs)
         ]
         ours, empty = (statistics.median(times) for times in zip(*pairs, strict=True))
-        asyncio.run(fill(root, options.memories))
-        prompts = prompt_times_ms(root, environ, options.prompts)
+        texts = paragraphs(options.memories + options.prompts)
+        asyncio.run(fill(root, texts[options.prompts :]))
+        prompts = prompt_times_ms(root, environ, texts[: options.prompts])
     p95 = statistics.quantiles(prompts, n=20)[-1]
     figures = {
         "serve_start_ms": round(ours, 1),
