@@ -32,7 +32,7 @@ _INSTRUCTING = re.compile(
 )
 _MARKUP = re.compile(r"[`<>{}\[\]|*#]{2,}|[\x00-\x1f]+")
 _LONG_NUMBER = re.compile(
-    r"(?<![\w.])\d[\d,.:/-]{3,}(?![\w.])|\b(?![A-Z]{1,5}\d{3,5}\b)(?=\w*\d)(?=\w*[A-Za-z_])[\w-]*\d{3,}\w*\b"
+    r"(?<![\w.])\d[\d,.:/-]{3,}(?![\w.])|\b(?![A-Z]{1,2}\d{3,5}\b)(?=\w*\d)(?=\w*[A-Za-z_])[\w-]*\d{3,}\w*\b"
 )
 _SECRET_VALUE = re.compile(r"\b([A-Za-z_]\w*)=\S*\[secret\S*")
 _NAMED_ID = re.compile(r"(?i)\b((?:id|number|code|ref(?:erence)?|ticket|order)(?: is|:|#)? )#?(?-i:[A-Z0-9]{5,12})\b")

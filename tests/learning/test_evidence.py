@@ -3,7 +3,7 @@
 from typing import cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from scripted_runs import Script
@@ -208,6 +208,7 @@ def soups(draw: st.DrawFn) -> Trajectory:
 
 
 @given(soups())
+@settings(max_examples=40, deadline=None)
 def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits(trajectory: Trajectory) -> None:
     verdict = judge_by_evidence(trajectory, SETTINGS)
     assert 0 <= verdict.confidence <= 0.97
@@ -223,6 +224,7 @@ def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits(traj
 
 
 @given(soups())
+@settings(max_examples=40, deadline=None)
 def test_without_a_tool_call_it_is_always_undecided(trajectory: Trajectory) -> None:
     steps = tuple(step for step in trajectory.steps if step.kind != "tool_call")
     talk = trajectory.model_copy(update={"steps": steps})
