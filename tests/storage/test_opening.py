@@ -1,0 +1,271 @@
+"""Opening a bank: where it is, whom it may be trusted to, which SQLite, which schema, and many at once."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly, StoreUntrusted
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.sqlite.statements import migrations, queries, schema_objects
+from swarm_memory.server.storage.connection import close, connect
+from swarm_memory.server.storage.driver import Driver, choose, plain_module
+from swarm_memory.server.storage.location import locate
+from swarm_memory.server.storage.migrate import migrate
+from swarm_memory.tools.ports import MemoryFilter, StoredMemory
+
+Make = Callable[..., MemoryItem]
+WithIndexes = Callable[..., StoredMemory]
+
+
+@pytest.fixture
+def driver(rung: str) -> Driver:
+    return choose(rung)
+
+
+def digest(folder: Path) -> dict[str, str]:
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir()
+        if path.suffix not in (".lock", ".db-shm", ".db-wal")
+    }
+
+
+def tamper(module: ModuleType, database: Path, *statements: str) -> None:
+    connection = module.connect(database, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+
+
+def test_the_bank_lies_in_the_projects_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert locate(inner).database == inner / ".swarm" / "memory.db"
+    (tmp_path / "a" / ".git").mkdir()
+    found = locate(inner)
+    assert (found.root, found.project) == (tmp_path / "a", "a")
+    assert found.database == tmp_path / "a" / ".swarm" / "memory.db"
+    assert found.folder == found.database.parent
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path))
+    assert locate().root == tmp_path
+    assert locate(inner).root == tmp_path / "a"
+    monkeypatch.setenv("SWARM_MEMORY_DB", str(tmp_path / "other.db"))
+    assert locate().database == tmp_path / "other.db"
+    assert locate(db=str(tmp_path / "named.db")).database == tmp_path / "named.db"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+def test_a_new_bank_is_for_its_user_alone_and_hidden_from_git(database: Path, driver: Driver) -> None:
+    close(connect(database, driver=driver), database)
+    assert database.parent.stat().st_mode & 0o777 == 0o700
+    for name in ("memory.db", "memory.db.lock"):
+        assert (database.parent / name).stat().st_mode & 0o777 == 0o600
+    assert (database.parent / ".gitignore").read_text() == "*\n"
+
+
+def test_an_open_bank_has_the_settings_that_keep_it_whole(database: Path, driver: Driver) -> None:
+    connection = connect(database, driver=driver)
+    wanted = {
+        "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1, "trusted_schema": 0,
+        "cell_size_check": 1, "mmap_size": 0, "wal_autocheckpoint": 1000, "journal_size_limit": 64 * 1024 * 1024,
+    }  # fmt: skip
+    for name, value in wanted.items():
+        assert connection.execute(f"PRAGMA {name}").fetchone() == (value,), name
+    close(connection, database)
+
+
+@pytest.mark.parametrize("link", ["memory.db", "memory.db-wal", "memory.db.lock", ".swarm"])
+def test_a_link_is_not_followed(database: Path, driver: Driver, tmp_path: Path, link: str) -> None:
+    target = tmp_path / "target"
+    if link == ".swarm":
+        target.mkdir()
+        database.parent.symlink_to(target)
+    else:
+        target.write_bytes(b"")
+        database.parent.mkdir()
+        (database.parent / link).symlink_to(target)
+    with pytest.raises(StoreUntrusted, match="link"):
+        connect(database, driver=driver)
+    assert list(target.iterdir()) == [] if target.is_dir() else target.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON patterns BEGIN UPDATE scopes SET project = 'x'; END",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE extra (a)",
+        "DROP INDEX patterns_by_run",
+        "ALTER TABLE meta ADD COLUMN extra TEXT",
+        "CREATE TABLE vec_1_info (a DEFAULT (load_extension('x')))",
+        "CREATE TABLE vec_2 (a)",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 99",
+        "PRAGMA user_version = 0",
+    ],
+)
+def test_a_bank_with_anything_else_in_it_is_refused_and_left_to_the_byte(
+    database: Path, driver: Driver, statement: str
+) -> None:
+    close(connect(database, driver=driver), database)
+    tamper(driver.module, database, statement)
+    before = digest(database.parent)
+    for read_only in (False, True):
+        with pytest.raises(StoreUntrusted):
+            connect(database, driver=driver, read_only=read_only)
+    assert digest(database.parent) == before
+
+
+def test_a_bank_of_a_newer_schema_says_what_to_do(database: Path, driver: Driver) -> None:
+    close(connect(database, driver=driver), database)
+    tamper(driver.module, database, "PRAGMA user_version = 99")
+    with pytest.raises(StoreUntrusted, match=r"schema 99.*update swarm-memory"):
+        connect(database, driver=driver)
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to have a header " * 40, b"short"])
+def test_a_file_that_is_no_database_is_refused(database: Path, driver: Driver, content: bytes) -> None:
+    database.parent.mkdir()
+    database.write_bytes(content)
+    with pytest.raises(StoreUntrusted, match="not an SQLite database"):
+        connect(database, driver=driver)
+    assert database.read_bytes() == content
+
+
+def test_an_empty_file_becomes_a_bank_unless_its_log_says_that_it_was_one(database: Path, driver: Driver) -> None:
+    database.parent.mkdir()
+    database.touch()
+    close(connect(database, driver=driver), database)
+    database.write_bytes(b"")
+    (database.parent / "memory.db-wal").write_bytes(b"x" * 100)
+    with pytest.raises(StorageError, match="cut off"):
+        connect(database, driver=driver)
+    assert (database.parent / "memory.db-wal").read_bytes() == b"x" * 100
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(database: Path, driver: Driver) -> None:
+    database.mkdir(parents=True)
+    with pytest.raises(StoreUntrusted, match="no regular file"):
+        connect(database, driver=driver)
+
+
+def test_without_leave_nothing_is_made(database: Path, driver: Driver) -> None:
+    with pytest.raises(StorageError, match="there is no bank"):
+        connect(database, driver=driver, create=False)
+    with pytest.raises(StorageError, match="there is no bank"):
+        connect(database, driver=driver, read_only=True)
+    assert not database.parent.exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
+async def test_a_bank_that_may_only_be_read_is_read(
+    database: Path, open_bank: Any, embedder: Any, here: Any, item: Make, with_indexes: WithIndexes
+) -> None:
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(item("Retry once"), embedder)], embedder.name)
+    database.chmod(0o400)
+    (database.parent / "memory.db.lock").chmod(0o400)
+    database.parent.chmod(0o500)
+    try:
+        async with open_bank() as store:
+            assert len(await store.list_memories([here], MemoryFilter())) == 1
+            assert (await store.health()).read_only
+            with pytest.raises(StoreReadOnly):
+                await store.add_memories([with_indexes(item("Other"), embedder)], embedder.name)
+    finally:
+        database.parent.chmod(0o700)
+
+
+def test_the_migrations_give_the_schema_that_is_written_down(driver: Driver) -> None:
+    connection = driver.module.connect(":memory:", isolation_level=None)
+    assert migrate(connection) == len(migrations())
+    assert migrate(connection) == 0
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    connection.close()
+    made = {name: sql for name, sql in rows if not name.startswith("pattern_fts_")}
+    assert made == schema_objects()
+    assert [migration.number for migration in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+def test_every_query_has_one_line_that_says_what_it_does() -> None:
+    for name, text in queries().items():
+        first, _, rest = text.partition("\n")
+        assert first.startswith("-- "), name
+        assert first.endswith("."), name
+        assert not rest.lstrip().startswith("--"), name
+
+
+def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swarm_memory.schema.sqlite.statements import Migration
+    from swarm_memory.server.storage import migrate as module
+
+    broken = Migration(1, "0001_broken", ("CREATE TABLE half (a)", "CREATE TABLE half (a)"))
+    monkeypatch.setattr(module, "migrations", lambda: (broken,))
+    connection = driver.module.connect(":memory:", isolation_level=None)
+    with pytest.raises(driver.module.Error):
+        migrate(connection)
+    assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (0,)
+    connection.close()
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from swarm_memory.server.storage.connection import close, connect
+from swarm_memory.server.storage.driver import choose
+database = Path(sys.argv[1])
+connection = connect(database, driver=choose(sys.argv[2]))
+print(connection.execute("SELECT count(*) FROM patterns").fetchone()[0])
+close(connection, database)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(30)
+def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Path, rung: str) -> None:
+    command = [sys.executable, "-c", OPEN, str(database), rung]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    told = [process.communicate() for process in started]
+    assert told == [("0\n", "")] * 8
+
+
+def test_a_rung_that_is_forced_is_taken_or_refused_with_the_reason(rung: str, rungs: list[str]) -> None:
+    assert choose(rung).rung == rung
+    assert choose("auto").rung == rungs[0] or len(rungs) == 1
+    assert choose("auto").reason
+    if not hasattr(plain_module("stdlib").Connection, "enable_load_extension"):
+        with pytest.raises(ConfigError, match=r"stdlib.*forbids loading extensions.*SWARM_MEMORY_SQLITE"):
+            choose("stdlib")
+    with pytest.raises(ConfigError, match="must be auto or one of"):
+        choose("sqlcipher")
+
+
+@pytest.mark.parametrize(
+    ("version", "safe"),
+    [("3.40.1", False), ("3.44.6", True), ("3.45.0", False), ("3.50.6", False), ("3.50.7", True), ("3.51.1", False),
+     ("3.51.3", True), ("3.53.4", True)],
+)  # fmt: skip
+def test_the_fix_of_the_wal_reset_bug_is_known_by_version(version: str, safe: bool) -> None:
+    assert choose("auto")._replace(sqlite_version=version).wal_reset_safe is safe
+
+
+async def test_health_tells_the_rung_and_what_is_less_than_usual(open_bank: Any, rung: str, database: Path) -> None:
+    async with open_bank() as store:
+        health = await store.health()
+    assert (health.driver, health.path, health.schema_version) == (rung, str(database), len(migrations()))
+    assert health.vector_search == ("exact_scan" if rung == "scan" else "vec0")
+    assert bool(health.notices) == (rung == "scan")
+    assert health.size_bytes > 0
