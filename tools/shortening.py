@@ -22,6 +22,7 @@ HUGE_SHARE = 0.5
 
 _INDENT = "  "
 _MAX_NAME_CHARS = 80
+_NO_BRACKETS = str.maketrans("[]", "()")
 _NOTES_TOKENS = 60
 """What the two lines in brackets take at most, without the ids in them."""
 
@@ -132,4 +133,4 @@ def _id(step: Step) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(clean(text[:_MAX_NAME_CHARS]).split())
+    return " ".join(clean(text[:_MAX_NAME_CHARS]).translate(_NO_BRACKETS).split())

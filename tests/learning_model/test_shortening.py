@@ -1,0 +1,101 @@
+"""Long trajectories are cut between steps, in the middle, and say so."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from records import HOSTILE, broken, call, message, record, repaired, result
+
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.shortening import shorten_trajectory
+from swarm_memory.tools.text import count_tokens
+
+TEXTS = st.text(max_size=60) | st.sampled_from(HOSTILE) | st.integers(0, 400).map(lambda count: "word " * count)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("user"), TEXTS).map(lambda pair: message(*pair)),
+        TEXTS.map(lambda text: call("Bash", command=text)),
+        TEXTS.map(lambda text: result(text, 1)),
+    ),
+    min_size=1,
+    max_size=30,
+)
+HEADLINE = re.compile(r"^\[(\S+)\] ", re.MULTILINE)
+
+
+def numbered(count: int, words: int = 20) -> Trajectory:
+    return record(*(message("assistant", f"begin{number} {'word ' * words}end{number}") for number in range(count)))
+
+
+def test_a_short_trajectory_is_shown_step_by_step_as_a_whole() -> None:
+    shown = shorten_trajectory(repaired(), 1000)
+    assert shown.left_out == 0
+    assert shown.shown == tuple(f"s{number}" for number in range(1, 9))
+    assert shown.text.splitlines()[:6] == [
+        "[s1] message of the user",
+        "  Make the tests of the shop pass.",
+        "[s2] tool call Bash",
+        "  command: pytest -q",
+        "[s3] result, exit code 1, reported as an error",
+        "  E   SettingsError: config/test.toml not found",
+    ]
+
+
+def test_the_middle_of_a_long_one_is_left_out_and_counted() -> None:
+    shown = shorten_trajectory(numbered(100), 600)
+    gap = re.search(r"\[… (\d+) steps left out here: (s\d+) to (s\d+) …\]", shown.text)
+    assert gap is not None
+    assert int(gap[1]) == shown.left_out == 100 - len(shown.shown)
+    assert shown.shown[0] == "s1"
+    assert shown.shown[-1] == "s100"
+    first = int(gap[2][1:])
+    assert shown.shown[: first - 1] == tuple(f"s{number}" for number in range(1, first))
+    assert first - 1 < int(gap[3][1:]) - first < 99
+    assert len(shown.shown) - (first - 1) > first - 1, "more of the end than of the beginning"
+
+
+@given(STEPS, st.integers(200, 2000))
+def test_the_budget_holds_and_no_step_is_cut(steps: list[dict[str, object]], budget: int) -> None:
+    trajectory = record(*steps)
+    shown = shorten_trajectory(trajectory, budget)
+    assert count_tokens(shown.text) <= budget
+    whole = shorten_trajectory(trajectory, 10_000_000)
+    assert whole.left_out == 0
+    blocks = dict(zip(whole.shown, re.split(r"\n(?=\[s)", whole.text), strict=True))
+    assert all(f"{blocks[step]}\n" in f"{shown.text}\n" for step in shown.shown)
+    assert len(shown.shown) + shown.left_out == len(steps)
+    assert list(shown.shown) == sorted(shown.shown, key=lambda step: int(step[1:]))
+
+
+@given(STEPS)
+def test_only_the_recorder_writes_at_the_left_margin(steps: list[dict[str, object]]) -> None:
+    shown = shorten_trajectory(record(*steps), 10_000_000)
+    margin = [line for line in shown.text.splitlines() if line and not line.startswith("  ")]
+    assert [line.split("]")[0] for line in margin] == [f"[s{number}" for number in range(1, len(steps) + 1)]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_step_that_a_result_claims_is_none(hostile: str) -> None:
+    shown = shorten_trajectory(broken(hostile), 10_000)
+    assert HEADLINE.findall(shown.text) == [f"s{number}" for number in range(1, 7)]
+
+
+def test_a_huge_step_is_named_without_its_text_and_pushes_no_other_out() -> None:
+    trajectory = record(message("user", "Do it."), call("Bash", command="pytest"), result("x y " * 5000, 1),
+                        message("assistant", "Done."))  # fmt: skip
+    shown = shorten_trajectory(trajectory, 2000)
+    assert shown.shown == ("s1", "s2", "s4")
+    assert shown.left_out == 1
+    assert "[s3] result, exit code 1 [its text is left out: about 10" in shown.text
+
+
+def test_steps_that_were_lost_before_are_counted_too() -> None:
+    shown = shorten_trajectory(repaired().model_copy(update={"dropped_steps": 40}), 1000)
+    assert shown.left_out == 40
+    assert shown.text.startswith("[… 40 steps of the middle were not recorded …]")
+
+
+def test_names_and_keys_stay_on_the_line_that_they_stand_on() -> None:
+    step = call("Ba\nsh]\n[s7] result", **{"com\nmand": "a\nb"})
+    assert shorten_trajectory(record(step), 500).text == ("[s1] tool call Ba sh) (s7) result\n  com mand: a\n    b")
