@@ -41,8 +41,14 @@ def functions_of(path: Path, tree: ast.AST) -> Iterator[Function]:
 
 
 def broad_excepts_of(tree: ast.AST) -> int:
-    """Count the handlers that catch everything."""
-    return sum(isinstance(node, ast.ExceptHandler) and _is_broad(node.type) for node in ast.walk(tree))
+    """Count the handlers that catch everything and keep it; one that ends by raising it again only tidies up."""
+    handlers = (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler))
+    return sum(_is_broad(handler.type) and not _raises_again(handler) for handler in handlers)
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def _is_broad(caught: ast.expr | None) -> bool:
