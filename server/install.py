@@ -27,6 +27,9 @@ _TOLD_TO_SERVER: Mapping[str, tuple[str, ...]] = {
 }
 """Events that go to the running server, with the fields of each; a template gives every field as a string."""
 
+_NEW_CONTEXT = "startup|clear|compact"
+"""The sources of SessionStart that begin with an empty context; a resumed session still has its briefing."""
+
 _TIMEOUT_S = 5
 _FIRST_PROMPT_TIMEOUT_S = 10
 """The first prompt of a session also waits for the server to connect, and this bounds that too."""
@@ -55,10 +58,9 @@ def server_entry(python: str) -> Json:
 
 def hook_entries(python: str) -> dict[str, list[Json]]:
     """Return our hooks by event, as they stand in the settings of Claude Code."""
-    entries = {"SessionStart": _command(python, "session-start")}
-    entries |= {event: _tool_call(event, fields) for event, fields in _TOLD_TO_SERVER.items()}
-    entries |= {"SessionEnd": _command(python, "session-end")}
-    return {event: [{"hooks": [entry]}] for event, entry in entries.items()}
+    start: Json = {"matcher": _NEW_CONTEXT, "hooks": [_command(python, "session-start")]}
+    told = {event: [{"hooks": [_tool_call(event, fields)]}] for event, fields in _TOLD_TO_SERVER.items()}
+    return {"SessionStart": [start], **told, "SessionEnd": [{"hooks": [_command(python, "session-end")]}]}
 
 
 def _command(python: str, verb: str) -> Json:
