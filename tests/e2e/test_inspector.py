@@ -1,6 +1,7 @@
 """The MCP Inspector's command line and `claude mcp list`, as outside judges of our server."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,22 @@ from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 from swarm_memory.server.install import SERVER_NAME, plan_install, plan_uninstall, server_entry
 from swarm_memory.server.json_file import apply
 
+
+def node_major() -> int:
+    """Return the major version of Node.js; 0 where there is none."""
+    node = shutil.which("node")
+    if node is None:
+        return 0
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    return int(version.lstrip("v").partition(".")[0])
+
+
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
     pytest.mark.timeout(120),
     pytest.mark.skipif(not (INSPECTOR.exists() and CLAUDE.exists()), reason=INSTALL_HINT),
+    pytest.mark.skipif(node_major() < 20, reason="the Inspector needs Node.js 20 or newer"),
 ]
 
 
