@@ -38,9 +38,10 @@ class StaticEmbedder:
     """
 
     quantization: Literal["int8"] = "int8"
-    fusion_weight = 0.4
-    min_cosine = 0.43
-    """99 of 100 messages of small talk come no nearer than this to any of 2,431 strategies of a bank."""
+    fusion_weight = 0.45
+    min_cosine = 0.35
+    """Together with a word coverage of 0.6 it keeps, of what is relevant and among the best five, 99 of 100 strategies,
+    turns and functions and 92 of 100 tool descriptions; of queries about another subject it sends 60 of 100 away."""
 
     def __init__(self, table: Path = SHIPPED_TABLE) -> None:
         """Remember where the table is; it is opened when the first text is embedded."""
