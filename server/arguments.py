@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import digest
+from swarm_memory.server.streaming import in_thread
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import LearnSettings
@@ -70,8 +71,7 @@ async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Tra
     if given.task_id is not None:
         yield await anyio.to_thread.run_sync(_read_one, source, given.task_id, limits)
         return
-    stream = await anyio.to_thread.run_sync(_open, source, limits)
-    while (trajectory := await anyio.to_thread.run_sync(next, stream, None)) is not None:
+    async for trajectory in in_thread(lambda: _open(source, limits)):
         yield trajectory
 
 

@@ -53,9 +53,12 @@ class Bank:
         if self._make_worker is None:
             return
         await anyio.sleep(FIRST_LOOK_S)
-        toolbox = await self._opened()
-        self._worker = self._make_worker(toolbox)
-        await self._worker.run()
+        try:
+            toolbox = await self._opened()
+            self._worker = self._make_worker(toolbox)
+            await self._worker.run()
+        except Exception:  # the worker's main: its end must not be the server's
+            log.exception("no more jobs are worked off by this server")
 
     async def _opened(self) -> "Toolbox":
         told: str | None = None

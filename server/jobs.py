@@ -49,7 +49,7 @@ class Worker:
             try:
                 await self.work_off_due()
                 delay = await self._seconds_to_next()
-            except StorageError as error:
+            except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
             with anyio.move_on_after(delay):
                 await self._wake.wait()

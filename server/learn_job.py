@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import anyio.to_thread
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
@@ -11,6 +10,7 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hook_files import checked_transcript
+from swarm_memory.server.streaming import in_thread
 from swarm_memory.server.transcript import read_task, read_trajectories
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.toolbox import Toolbox
@@ -26,10 +26,9 @@ async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[s
     if path is None:
         raise InputError("the job names no transcript_path")
     checked = Path(checked_transcript(path, root))
-    stream = _trajectories(checked, session_id, task_id, toolbox.settings.learn)
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
-    while (trajectory := await anyio.to_thread.run_sync(next, stream, None)) is not None:
+    async for trajectory in in_thread(lambda: _trajectories(checked, session_id, task_id, toolbox.settings.learn)):
         result = await learn(toolbox, trajectory)
         statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
         stored.extend(item.id for item in result.stored)

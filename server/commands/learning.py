@@ -173,13 +173,11 @@ def _end(failed: int, files: tuple[str, ...]) -> None:
         sys.exit(2 if failed == len(files) else 1)
 
 
-async def _read(file: str, task_id: str | None, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
-    """Yield the trajectories of a file, read in a thread, one at a time in memory."""
-    import anyio.to_thread
+def _read(file: str, task_id: str | None, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
+    """Yield the trajectories of a file, one at a time in memory."""
+    from swarm_memory.server.streaming import in_thread
 
-    stream = await anyio.to_thread.run_sync(_open, file, task_id, limits)
-    while (trajectory := await anyio.to_thread.run_sync(next, stream, None)) is not None:
-        yield trajectory
+    return in_thread(lambda: _open(file, task_id, limits))
 
 
 def _open(file: str, task_id: str | None, limits: "LearnSettings") -> "Iterator[Trajectory]":

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -122,13 +123,15 @@ async def _read_export(toolbox: "Toolbox", file: Path, quarantine: bool) -> "Imp
 
 
 async def _learn_from(toolbox: "Toolbox", files: list[Path], as_json: bool) -> Tally:
+    from swarm_memory.server.streaming import in_thread
+    from swarm_memory.server.transcript import read_trajectories
     from swarm_memory.tools.learn import learn
 
     tally = Tally()
     async for file in _with_progress(files, quiet=as_json):
         tally.files += 1
         try:
-            async for trajectory in _trajectories(file, toolbox):
+            async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
                 result = await learn(toolbox, trajectory)
                 tally.tasks += 1
                 tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
@@ -137,16 +140,6 @@ async def _learn_from(toolbox: "Toolbox", files: list[Path], as_json: bool) -> T
         except InputError as error:
             tally.faults[str(file)] = str(error)
     return tally
-
-
-async def _trajectories(file: Path, toolbox: "Toolbox") -> AsyncGenerator[Any]:
-    import anyio.to_thread
-
-    from swarm_memory.server.transcript import read_trajectories
-
-    stream = read_trajectories(file, limits=toolbox.settings.learn)
-    while (trajectory := await anyio.to_thread.run_sync(next, stream, None)) is not None:
-        yield trajectory
 
 
 async def _with_progress(files: list[Path], *, quiet: bool) -> AsyncGenerator[Path]:
