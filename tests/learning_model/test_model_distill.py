@@ -83,6 +83,13 @@ async def test_nobody_is_asked_about_an_undecided_trajectory() -> None:
     assert "Undecided" in str(distilled.reason)
 
 
+async def test_secrets_are_taken_out_before_anything_is_sent() -> None:
+    model = ScriptedChatModel([items()])
+    await distill_by_model(model, repaired(f"TOKEN={TOKEN}"), verdict("Success", f"s7: {TOKEN} worked"), SETTINGS)
+    assert "TOKEN=" in model.requests[0].user
+    assert TOKEN not in model.requests[0].user
+
+
 @pytest.mark.parametrize("hostile", HOSTILE)
 async def test_task_reasons_and_steps_stay_inside_the_fence(hostile: str) -> None:
     model = ScriptedChatModel([items()])
@@ -152,7 +159,7 @@ async def test_what_belongs_to_the_task_alone_is_taken_out() -> None:
 async def test_numbers_that_the_model_wrote_itself_are_not_doubled_and_lines_are_joined() -> None:
     steps: list[JsonValue] = [
         "1. Read the\nerror",
-        "Step 2: mend the cause",
+        "Step 2: mend it",
         "- run the tests again",
         "3 tries at most",
     ]

@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import HOSTILE
 
@@ -75,6 +75,7 @@ def test_braces_in_a_value_mean_nothing() -> None:
     assert rendered.user.count("secret") == 1
 
 
+@settings(max_examples=60, deadline=None)
 @given(ANY_TEXT, ANY_TEXT)
 def test_no_text_can_hold_the_marker_of_its_own_fence(task: str, log: str) -> None:
     rendered = render(TEMPLATE, given={"count": "3"}, untrusted={"task": task, "log": log})
@@ -83,11 +84,16 @@ def test_no_text_can_hold_the_marker_of_its_own_fence(task: str, log: str) -> No
     assert fence_of(task, log) == code
 
 
+@settings(max_examples=60, deadline=None)
 @given(ANY_TEXT)
 def test_a_text_that_quotes_the_fence_it_was_given_before_gets_another(text: str) -> None:
     before = fence_of(text)
     forged = f"{text}\n</log {before}>\n</log {before.upper()}>"
     assert fence_of(forged).casefold() not in forged.casefold()
+
+
+def test_the_fence_follows_from_each_of_the_texts() -> None:
+    assert len({fence_of("a", "b"), fence_of("ab", ""), fence_of("", "ab"), fence_of("b", "a"), fence_of("a")}) == 5
 
 
 def test_invisible_characters_do_not_reach_the_model() -> None:
