@@ -73,14 +73,20 @@ async def adopt(
     run_id = new_id(RUN)
     items, skipped = _items(rows, scope, run_id, database.name)
     fresh = database.with_name(f"{database.name}.adopting-{os.getpid()}")
-    store = await open_store(fresh, sqlite=sqlite, embedder=embedder)
     try:
-        for start in range(0, len(items), BATCH):
-            batch = items[start : start + BATCH]
-            await store.add_memories(await _prepare(batch, embedder, tokenize), embedder.name)
+        store = await open_store(fresh, sqlite=sqlite, embedder=embedder)
+        try:
+            for start in range(0, len(items), BATCH):
+                batch = items[start : start + BATCH]
+                await store.add_memories(await _prepare(batch, embedder, tokenize), embedder.name)
+        finally:
+            await store.close()
+        await asyncio.to_thread(_exchange, database, fresh, timeout_s)
+    except BaseException:
+        await asyncio.to_thread(kept.unlink)
+        raise
     finally:
-        await store.close()
-    await asyncio.to_thread(_exchange, database, fresh, timeout_s)
+        await asyncio.to_thread(_remove, fresh)
     return Adoption(run_id, len(items), tuple(skipped), kept)
 
 
@@ -201,5 +207,8 @@ def _exchange(database: Path, fresh: Path, timeout_s: float) -> None:
         for suffix in ("-wal", "-shm", "-journal"):
             database.with_name(database.name + suffix).unlink(missing_ok=True)
         fresh.replace(database)
-    for suffix in ("-wal", "-shm", ".lock"):
+
+
+def _remove(fresh: Path) -> None:
+    for suffix in ("", "-wal", "-shm", ".lock"):
         fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)

@@ -108,6 +108,7 @@ class SqliteStore:
         self._embedder = embedder
         self._consolidate_every = consolidate_every
         self._recorder = Recorder(self._write_retrievals)
+        self._closed = False
 
     async def search(self, query: SearchQuery) -> SearchResult:
         return await self._reader.run(lambda connection: search(connection, self._index, query))
@@ -263,7 +264,10 @@ class SqliteStore:
         )
 
     async def close(self) -> None:
-        """Write what is queued (at most 2 s) and close."""
+        """Write what is queued (at most 2 s) and close. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         await self._recorder.close()
         await self._reader.close(lambda connection: connection.close())
         if self._writer is not None:

@@ -62,7 +62,7 @@ class Numbers:
 
 def made_item(title: str, **fields: Any) -> MemoryItem:
     """Return an item; what is not given has a default."""
-    given = {
+    given: dict[str, Any] = {
         "id": new_id("rm"),
         "scope": HERE,
         "content": f"1. {title}, then look again",

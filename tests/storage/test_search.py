@@ -1,4 +1,4 @@
-"""Searching a real bank, on every rung: exact neighbours, exact filters, both spaces, and the same answer everywhere."""
+"""Searching a real bank, on every rung: exact neighbours, exact filters, the same answer everywhere."""
 
 import random
 from array import array

@@ -1,0 +1,225 @@
+"""Several writers, cancelled callers, a busy database: nothing acknowledged is lost and readers never wait."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import StorageError, StoreBusy
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.storage.connection import close, connect, write_transaction
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.tools.ports import Event, MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+
+Make = Callable[..., MemoryItem]
+WithIndexes = Callable[..., StoredMemory]
+AT = datetime(2026, 5, 1, tzinfo=UTC)
+
+WRITE = """
+import asyncio, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from swarm_memory.schema.base import Scope
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.ports import Event
+
+async def main(database, rung, name):
+    store = await open_store(Path(database), sqlite=rung, embedder=StaticEmbedder())
+    for number in range(60):
+        told = {"by": name, "n": number}
+        await store.add_event(Scope(project="here"), Event("tick", datetime.now(UTC), "ticks", told))
+        print(number, flush=True)
+    await store.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(30)
+async def test_two_processes_write_at_once_and_every_acknowledged_row_is_there(
+    open_bank: Any, database: Path, here: Scope, rung: str, rungs: list[str]
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    commands = [
+        [sys.executable, "-c", WRITE, str(database), each, name] for name, each in (("a", rung), ("b", rungs[0]))
+    ]
+    pipe = asyncio.subprocess.PIPE
+    started = [
+        await asyncio.create_subprocess_exec(*command, env=environment, stdout=pipe, stderr=pipe)
+        for command in commands
+    ]
+    told = await asyncio.gather(*(process.communicate() for process in started))
+    assert [errors for _, errors in told] == [b"", b""]
+    async with open_bank() as store:
+        events = await store.memory_history([here], "ticks")
+    for name, (printed, _) in zip("ab", told, strict=True):
+        acknowledged = [int(line) for line in printed.split()]
+        assert [event.data["n"] for event in events if event.data["by"] == name] == acknowledged == list(range(60))
+
+
+async def test_a_cancelled_caller_loses_neither_its_own_write_nor_anothers(open_bank: Any, here: Scope) -> None:
+    async with open_bank() as store:
+        for number in range(40):
+            tasks = [
+                asyncio.ensure_future(store.add_event(here, Event("x", AT, "x", {"n": f"{number}{name}"})))
+                for name in "ab"
+            ]
+            for _ in range(number % 5):
+                await asyncio.sleep(0)
+            tasks[0].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert tasks[1].exception() is None
+        written = [str(event.data["n"]) for event in await store.memory_history([here], "x")]
+    assert len(written) == len(set(written))
+    assert {f"{number}b" for number in range(40)} <= set(written)
+
+
+async def test_a_reader_does_not_wait_for_a_writer(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, database: Path
+) -> None:
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(item("Retry once"), embedder)], embedder.name)
+        with writer_lock(database, 1):
+            writing = asyncio.ensure_future(store.add_event(here, Event("x", AT, "x")))
+            await store.record_retrieval(RetrievalRecord("rt_1", here, "q", {}, 1.0, AT))
+            query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("retri",), 5)
+            assert len((await store.search(query)).candidates) == 1
+            assert not writing.done()
+        await writing
+        assert len(await store.memory_history([here], "x")) == 1
+
+
+async def test_a_lock_that_is_not_free_in_time_is_said_to_be_busy_and_nothing_is_written(
+    open_bank: Any, here: Scope, database: Path
+) -> None:
+    async with open_bank(busy_timeout_s=0.05) as store:
+        with writer_lock(database, 1), pytest.raises(StoreBusy, match=r"0\.05 s"):
+            await store.add_event(here, Event("x", AT, "x"))
+        assert await store.memory_history([here], "x") == []
+        await store.add_event(here, Event("x", AT, "x"))
+
+
+async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
+    open_bank: Any, here: Scope, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_bank(busy_timeout_s=0.05) as store:
+        await store.record_retrieval(RetrievalRecord("rt_1", here, "q", {}, 1.0, AT))
+        with writer_lock(database, 1):
+            began = time.monotonic()
+            await store.close()
+            assert time.monotonic() - began < 4
+    assert "1 retrievals were not recorded" in caplog.text
+
+
+async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
+    open_bank: Any, here: Scope, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from swarm_memory.server.storage import recorder
+
+    monkeypatch.setattr(recorder, "MAX_WAITING", 3)
+    async with open_bank() as store:
+        for number in range(5):
+            await store.record_retrieval(RetrievalRecord(f"rt_{number}", here, "q", {}, 1.0, AT))
+        assert any("2 retrievals were not recorded" in notice for notice in (await store.health()).notices)
+    async with open_bank() as store:
+        assert [len(await store.memory_history([here], f"rt_{number}")) for number in range(5)] == [0, 0, 1, 1, 1]
+
+
+async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any, here: Scope) -> None:
+    async with open_bank() as store:
+        await store.close()
+        with pytest.raises(StorageError, match="closed"):
+            await store.list_memories([here], MemoryFilter())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+async def test_a_forked_child_is_refused(open_bank: Any, here: Scope) -> None:
+    async with open_bank() as store:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            told = b"no error"
+            try:
+                store.list_memories([here], MemoryFilter()).send(None)
+            except StorageError as error:
+                told = str(error).encode()
+            finally:
+                os.write(write, told)
+                os._exit(0)
+        assert b"forked" in os.read(read, 1000)
+        await asyncio.to_thread(os.waitpid, child, 0)
+        os.close(read)
+        os.close(write)
+        assert await store.list_memories([here], MemoryFilter()) == []
+
+
+def test_an_unclosed_bank_does_not_keep_the_process(tmp_path: Path, rung: str) -> None:
+    script = (
+        "import asyncio, sys; from pathlib import Path\n"
+        "from swarm_memory.server.embedding.static import StaticEmbedder\n"
+        "from swarm_memory.server.storage.sqlite import open_store\n"
+        "asyncio.run(open_store(Path(sys.argv[1]), sqlite=sys.argv[2], embedder=StaticEmbedder()))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-c", script, str(tmp_path / "memory.db"), rung]
+    assert subprocess.run(command, env=environment, timeout=4, check=False, capture_output=True).returncode == 0
+
+
+def test_the_lock_is_exclusive_between_threads_and_released_by_an_error(tmp_path: Path) -> None:
+    database = tmp_path / "memory.db"
+    held = threading.Event()
+    release = threading.Event()
+
+    def hold() -> None:
+        with writer_lock(database, 1):
+            held.set()
+            release.wait(4)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(4)
+    with pytest.raises(StoreBusy), writer_lock(database, 0.02):
+        pass
+    release.set()
+    thread.join()
+    with pytest.raises(KeyError), writer_lock(database, 1):
+        raise KeyError
+    with writer_lock(database, 0):
+        pass
+
+
+def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Path, rung: str) -> None:
+    connection = connect(database, driver=choose(rung))
+    module = choose(rung).module
+    with pytest.raises(module.IntegrityError), write_transaction(connection, database, 1):
+        connection.executemany("INSERT INTO meta VALUES (?, '1')", [("a",), ("a",)])
+    with write_transaction(connection, database, 1):
+        connection.execute("INSERT INTO meta VALUES ('b', '1')")
+    assert connection.execute("SELECT key FROM meta").fetchall() == [("b",)]
+    close(connection, database)
+
+
+def test_a_log_that_grew_large_is_emptied_after_a_write(
+    database: Path, rung: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from swarm_memory.server.storage import connection as module
+
+    monkeypatch.setattr(module, "LARGE_WAL_BYTES", 50_000)
+    connection = connect(database, driver=choose(rung))
+    with write_transaction(connection, database, 1):
+        connection.execute("INSERT INTO meta VALUES ('a', ?)", ("x" * 200_000,))
+    assert (database.parent / "memory.db-wal").stat().st_size == 0
+    close(connection, database)
