@@ -1,12 +1,13 @@
-"""The files of hooks: which transcript an event may name, where events wait, where faults are written down.
+"""The files of hooks: the transcript an event may name, where events wait, where faults and settings stand.
 
 Hook commands import this while a person waits: it needs `os` and little else; `pathlib` alone would cost them as much
 as all their work.
 """
 
-# ruff: noqa: PTH103, PTH105, PTH111, PTH116, PTH117, PTH118
+# ruff: noqa: PTH103, PTH105, PTH111, PTH116, PTH117, PTH118, PTH123
 import json
 import os
+import re
 import stat
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from swarm_memory.schema.errors import InputError
 SPOOL = "spool"
 """Folder beside the database in which events wait that found it busy."""
 
+MAX_CONFIG_CHARS = 1_000_000
 LOG = "log"
 MAX_LOG_BYTES = 1_000_000
 
@@ -46,6 +48,27 @@ def checked_transcript(text: str, root: str | os.PathLike[str] | None = None) ->
     if not is_file:
         raise InputError(f"transcript_path is not a file: {path[:500]}")
     return path
+
+
+def whole_number_setting(section: str, name: str, default: int, root: str | os.PathLike[str]) -> int:
+    """Return a setting as `server.config` resolves it: environment, the user's file, the project's file, default.
+
+    The files are searched for the one line `name: number`, because a YAML library takes longer to import than a hook
+    may run. What stands there otherwise is told by every other command.
+    """
+    given = os.environ.get(f"SWARM_MEMORY_{section}__{name}".upper())
+    if given:
+        return int(given)
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    for folder in (os.path.join(config, "swarm-memory"), os.path.join(root, ".swarm")):
+        try:
+            with open(os.path.join(folder, "config.yaml"), encoding="utf-8", errors="replace") as file:
+                found = re.search(rf"^[ \t]*{name}:[ \t]*(\d{{1,9}})[ \t]*(?:#.*)?$", file.read(MAX_CONFIG_CHARS), re.M)
+        except OSError:
+            continue
+        if found:
+            return int(found.group(1))
+    return default
 
 
 def spool_event(folder: str, event: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from swarm_memory.schema.errors import InputError, StoreBusy
-from swarm_memory.server.hook_files import checked_transcript, log_line, spool_event
+from swarm_memory.server.hook_files import checked_transcript, log_line, spool_event, whole_number_setting
 from swarm_memory.server.storage.location import Location, locate
 
 LOCK_WAIT_S = 0.3
@@ -32,7 +32,9 @@ def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
     from swarm_memory.server.storage.lean import open_lean
     from swarm_memory.tools.preamble import briefing
 
-    items = int(os.environ.get("SWARM_MEMORY_HOOKS__BRIEFING_ITEMS") or DEFAULT_BRIEFING_ITEMS)
+    items = whole_number_setting("hooks", "briefing_items", DEFAULT_BRIEFING_ITEMS, place.root)
+    if items == 0:
+        return {}
     with open_lean(place, LOCK_WAIT_S) as bank:
         rows = bank.briefing_rows(items)
     text = briefing(rows) if rows else ""

@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.hook_files import MAX_LOG_BYTES, checked_transcript, host_folder, log_line
+from swarm_memory.schema.settings import HookSettings
+from swarm_memory.server.config import resolve_settings
+from swarm_memory.server.hook_files import (
+    MAX_LOG_BYTES,
+    checked_transcript,
+    host_folder,
+    log_line,
+    whole_number_setting,
+)
+from swarm_memory.server.hooks import DEFAULT_BRIEFING_ITEMS
 
 
 @pytest.fixture
@@ -65,6 +74,26 @@ def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name
     (transcript.parent / "folder.jsonl").mkdir()
     with pytest.raises(InputError, match=complaint):
         checked_transcript(name.replace("{folder}", str(transcript.parent)))
+
+
+def test_a_setting_comes_from_the_environment_then_the_users_file_then_the_projects(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolved() -> tuple[int, int]:
+        hooks = resolve_settings(tmp_path).settings.hooks
+        return whole_number_setting("hooks", "briefing_items", 5, tmp_path), hooks.briefing_items
+
+    assert resolved() == (5, 5)
+    for value, folder in ((3, tmp_path / ".swarm"), (2, home / ".config" / "swarm-memory")):
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(f"hooks:\n  briefing_items: {value} # few\n", encoding="utf-8")
+        assert resolved() == (value, value)
+    monkeypatch.setenv("SWARM_MEMORY_HOOKS__BRIEFING_ITEMS", "1")
+    assert resolved() == (1, 1)
+
+
+def test_the_default_of_the_briefing_is_that_of_the_settings() -> None:
+    assert HookSettings().briefing_items == DEFAULT_BRIEFING_ITEMS
 
 
 def test_the_log_is_private_and_each_fault_one_line(tmp_path: Path) -> None:
