@@ -51,7 +51,7 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_two_processes_write_at_once_and_every_acknowledged_row_is_there(
     open_bank: Any, database: Path, here: Scope, rung: str, rungs: list[str]
 ) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     commands = [
         [sys.executable, "-c", WRITE, str(database), each, name] for name, each in (("a", rung), ("b", rungs[0]))
     ]
@@ -173,7 +173,7 @@ def test_an_unclosed_bank_does_not_keep_the_process(tmp_path: Path, rung: str) -
         "from swarm_memory.server.storage.sqlite import open_store\n"
         "asyncio.run(open_store(Path(sys.argv[1]), sqlite=sys.argv[2], embedder=StaticEmbedder()))\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PYTHONWARNINGS": "ignore"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", script, str(tmp_path / "memory.db"), rung]
     assert subprocess.run(command, env=environment, timeout=4, check=False, capture_output=True).returncode == 0
 

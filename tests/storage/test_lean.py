@@ -102,8 +102,7 @@ async def test_a_hook_makes_no_bank_and_trusts_no_file(open_bank: Any, place: Lo
 async def test_a_hook_imports_nothing_heavy(open_bank: Any, place: Location, rung: str) -> None:
     async with open_bank():
         pass
-    source = Path(__file__).parents[2] / "src"
-    environment = {**os.environ, "PYTHONPATH": str(source), "SWARM_MEMORY_SQLITE": rung}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SWARM_MEMORY_SQLITE": rung}
     command = [sys.executable, "-c", USE, str(place.root), str(place.database)]
     run = partial(subprocess.run, command, env=environment, capture_output=True, text=True, check=False)
     done = await asyncio.to_thread(run)

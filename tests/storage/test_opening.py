@@ -233,7 +233,7 @@ close(connection, database)
 @pytest.mark.timeout(30)
 def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Path, rung: str) -> None:
     command = [sys.executable, "-c", OPEN, str(database), rung]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     started = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(8)
