@@ -4,9 +4,13 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
 
 from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.tools.evidence import Signal
+from swarm_memory.tools.ports import Event
 
 MAX_MODEL_CONFIDENCE = 0.9
 """A model is believed no further than this: what models say of their own certainty is too high."""
@@ -17,6 +21,9 @@ it. A check that a later change made stale weighs less."""
 
 AUDIT_RATE = 0.05
 """Share of the verdicts that are compared with what the evidence says."""
+
+AUDITED = "judge.audited"
+"""Kind of the event that an audit leaves."""
 
 _MAX_REASONS, _MAX_EVIDENCE = 20, 30
 
@@ -112,6 +119,18 @@ def is_audited(trajectory_id: str, rate: float = AUDIT_RATE) -> bool:
     """Tell whether the verdict on this trajectory is audited: the same answer for the same id, `rate` of all ids."""
     drawn = int.from_bytes(hashlib.sha256(trajectory_id.encode("utf-8", "replace")).digest()[:8])
     return drawn < rate * 2**64
+
+
+def audit_event(trajectory_id: str, judged: Judged, at: datetime, rate: float = AUDIT_RATE) -> Event | None:
+    """Return the line of the audit trail that compares the model's verdict with the evidence's.
+
+    None: no model judged, or this trajectory is not drawn.
+    """
+    if judged.by_model is None or not is_audited(trajectory_id, rate):
+        return None
+    sides = {"model": judged.by_model, "evidence": judged.by_evidence, "combined": judged.verdict}
+    data: dict[str, JsonValue] = {name: verdict.label for name, verdict in sides.items()}
+    return Event(AUDITED, at, trajectory_id, {**data, "judge": judged.by_model.model})
 
 
 def confusion(pairs: Iterable[tuple[Label, Label]]) -> dict[str, dict[str, int]]:

@@ -1,5 +1,7 @@
 """How evidence and model are brought together: hard evidence holds, both are kept, and what is audited is drawn."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from swarm_memory.schema.verdict import Judge, Label, Verdict
 from swarm_memory.tools.calls import calls_of
 from swarm_memory.tools.evidence import Signal, signals_of
 from swarm_memory.tools.judge import judge_by_evidence
-from swarm_memory.tools.verdicts import combine, confusion, hard_label, is_audited, without_model
+from swarm_memory.tools.verdicts import Judged, audit_event, combine, confusion, hard_label, is_audited, without_model
 
 FAILED = Signal("check_failed", -2.4, "pytest failed", ("s5",), "check")
 STALE = Signal("check_failed", -1.2, "pytest failed before the last change", ("s5",), "check")
@@ -128,6 +130,17 @@ def test_the_share_of_audited_verdicts_is_the_rate(rate: float) -> None:
 def test_what_is_audited_at_a_low_rate_is_audited_at_a_higher_one(trajectory_id: str) -> None:
     assert is_audited(trajectory_id, 1.0)
     assert is_audited(trajectory_id, 0.3) or not is_audited(trajectory_id, 0.05)
+
+
+def test_an_audit_compares_the_model_with_the_evidence_where_one_judged() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    judged = Judged(found("Failure"), found("Failure"), said("Success"))
+    event = audit_event("tr_1", judged, at, rate=1.0)
+    assert event is not None
+    assert (event.kind, event.subject_id, event.at) == ("judge.audited", "tr_1", at)
+    assert event.data == {"model": "Success", "evidence": "Failure", "combined": "Failure", "judge": "m-1"}
+    assert audit_event("tr_1", judged, at, rate=0.0) is None
+    assert audit_event("tr_1", Judged(found("Failure"), found("Failure"), None), at, rate=1.0) is None
 
 
 def test_the_confusion_table_counts_model_against_evidence() -> None:
