@@ -18,18 +18,9 @@ ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sq
 ROOT_KEY = "reasoningbank"
 MAX_FILE_BYTES = 1_000_000
 
-NOT_FROM_PROJECT = frozenset(
-    {
-        "storage.db",
-        "storage.tenant_id",
-        "storage.project",
-        "embedding.provider",
-        "embedding.base_url",
-        "embedding.api_key",
-        "embedding.model_dir",
-    }
-)
-"""A project's file may come with a cloned repository: it must not say whose memories are read or where texts go."""
+FROM_PROJECT = frozenset({"retrieve", "judge", "distill", "consolidate", "matts", "hooks", "jobs", "learn"})
+"""The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
+read or where texts go; a section that is new is not among them before somebody has thought about it."""
 
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
@@ -171,7 +162,7 @@ def _unquoted(text: str) -> str | None:
 
 def _refuse_dangerous(values: Values) -> None:
     for key, (value, origin) in values.items():
-        if key in NOT_FROM_PROJECT or (key == "distill.redact_pii" and value is not True):
+        if key.partition(".")[0] not in FROM_PROJECT or (key == "distill.redact_pii" and value is not True):
             what = f"{key}: false" if key == "distill.redact_pii" else key
             raise ConfigError(
                 f"{what} may not be set by a project's file, which may come with a cloned repository ({origin}); "

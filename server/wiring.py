@@ -93,11 +93,11 @@ def _openai(settings: EmbeddingSettings) -> Embedder:
         document_prefix=settings.document_prefix,
         timeout_s=settings.timeout_s,
     )
-    return OpenAIEmbedder(options, _api_key(settings))
+    return OpenAIEmbedder(options, api_key_of(settings))
 
 
-def _api_key(settings: EmbeddingSettings) -> str | None:
-    """The environment's key is OpenAI's own: it never goes to another endpoint."""
+def api_key_of(settings: EmbeddingSettings) -> str | None:
+    """Return the key for an endpoint. The environment's is OpenAI's own: it never goes to another one."""
     if settings.api_key is not None:
         return settings.api_key.get_secret_value()
     return os.environ.get("OPENAI_API_KEY") if settings.base_url is None else None

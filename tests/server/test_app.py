@@ -1,6 +1,8 @@
 """The MCP server with a client in memory, on a real SQLite file."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -295,6 +297,18 @@ async def test_memories_of_another_project_are_not_seen(connected: Connected, fi
     assert found["memories"] == []
     assert len(own["memories"]) == 1
     assert "project 'another'" in hidden
+
+
+def test_the_server_is_built_without_what_its_first_answers_do_not_need() -> None:
+    code = (
+        "import sys\n"
+        "from swarm_memory.server.app import build_server\n"
+        "build_server(None)\n"
+        "heavy = {'openai', 'numpy', 'yaml', 'pysqlite3', 'sqlite_vec', 'swarm_memory.tools.learn'}\n"
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 async def test_secrets_of_the_settings_are_in_no_answer(place: Location, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.config import KEYS, resolve_settings, variable
+from swarm_memory.server.config import FROM_PROJECT, KEYS, SECTIONS, resolve_settings, variable
 
 Write = Callable[[str], Path]
 
@@ -152,6 +152,8 @@ def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) ->
         "embedding: {base_url: 'https://evil.example'}",
         "embedding: {api_key: sk-1}",
         "embedding: {provider: openai}",
+        "embedding: {model: other}",
+        "storage: {sqlite: scan}",
         "distill: {redact_pii: false}",
         "distill: {redact_pii: 'no'}",
         "distill: {redact_pii: 0}",
@@ -161,6 +163,10 @@ def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, 
     root = project(text)
     with pytest.raises(ConfigError, match="may not be set by a project's file"):
         resolve_settings(root, environ={})
+
+
+def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
+    assert set(SECTIONS) - FROM_PROJECT == {"storage", "embedding"}
 
 
 def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:
