@@ -1,5 +1,6 @@
 """Distilling by a chat model: what it is asked and what becomes of its answer; which items may be kept is not here."""
 
+import asyncio
 from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelUnavailable
@@ -17,7 +18,7 @@ from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.proposals import DistilledItems, check_items
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
-from swarm_memory.tools.shortening import shorten_trajectory
+from swarm_memory.tools.shortening import Shortened, shorten_trajectory
 from swarm_memory.tools.wording import one_line
 
 PROMPTS = {"Success": "distill_success", "Failure": "distill_failure"}
@@ -54,7 +55,7 @@ async def distill_with_fallback(
     A model that answers that nothing is worth keeping is believed. `reason` says which it was.
     """
     if verdict.label == "Undecided":
-        return distill_by_extraction(trajectory, verdict, settings)
+        return await asyncio.to_thread(distill_by_extraction, trajectory, verdict, settings)
     try:
         drawn = await _draw(model, trajectory, verdict, settings, None, TRAJECTORY_TOKENS)
     except ModelUnavailable as error:
@@ -63,7 +64,7 @@ async def distill_with_fallback(
         if drawn.is_final:
             return drawn.distillation
         why = str(drawn.distillation.reason)
-    extracted = distill_by_extraction(trajectory, verdict, settings)
+    extracted = await asyncio.to_thread(distill_by_extraction, trajectory, verdict, settings)
     reasons = [f"drawn without a model: {why}", *([extracted.reason] if extracted.reason else [])]
     return extracted.model_copy(update={"reason": "; ".join(reasons)})
 
@@ -89,8 +90,7 @@ async def _draw(
         reason = "the verdict is Undecided: no model was asked"
         return _Drawn(Distillation(drafts=(), distiller="model", reason=reason), is_final=False)
     wanted = settings.distill.max_items_per_traj if max_items is None else max_items
-    kept = archivable(trajectory, settings)
-    shown = shorten_trajectory(kept, budget_tokens)
+    kept, shown = await asyncio.to_thread(_kept, trajectory, settings, budget_tokens)
     prompt = render(
         load_prompt(PROMPTS[verdict.label]),
         given={"max_items": str(wanted)},
@@ -108,11 +108,16 @@ async def _draw(
     if isinstance(answer, Unparsed):
         drafts, is_final, reason = (), False, f"the model's answer cannot be used: {answer.reason}"
     else:
-        drafts, refused = check_items(answer.items, kept, shown, settings, wanted)
+        drafts, refused = await asyncio.to_thread(check_items, answer.items, kept, shown, settings, wanted)
         is_final = bool(drafts) or not answer.items
         reason = "; ".join(refused) or (None if drafts else "the model found nothing that would help another task")
     distillation = Distillation(drafts=drafts, distiller="model", reason=reason, prompt_hash=prompt.hash, model=name)
     return _Drawn(distillation, is_final)
+
+
+def _kept(trajectory: Trajectory, settings: Settings, budget_tokens: int) -> tuple[Trajectory, Shortened]:
+    kept = archivable(trajectory, settings)
+    return kept, shorten_trajectory(kept, budget_tokens)
 
 
 def _reasons(verdict: Verdict, settings: Settings) -> str:

@@ -1,5 +1,6 @@
 """Judging by a chat model: what it is shown, and what is believed of its answer; how evidence is read is not here."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import Literal
@@ -13,7 +14,7 @@ from swarm_memory.tools.asking import Answered, ask
 from swarm_memory.tools.evidence import Signal
 from swarm_memory.tools.parsing import Unparsed
 from swarm_memory.tools.ports import ChatModel
-from swarm_memory.tools.prompting import load_prompt, render
+from swarm_memory.tools.prompting import Rendered, load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.shortening import Shortened, shorten_trajectory
@@ -54,9 +55,7 @@ async def judge_by_model(
     answer cannot be used, and when the model is less sure than `settings.judge.min_confidence`. Its confidence counts
     up to 0.9, and up to 0.7 when its reasons name no step that it was shown. Raises `ModelUnavailable`.
     """
-    kept = archivable(trajectory, settings)
-    shown = shorten_trajectory(kept, budget_tokens)
-    prompt = render(load_prompt(PROMPT), given={}, untrusted={"task": shown_task(kept), "trajectory": shown.text})
+    prompt, shown = await asyncio.to_thread(_prompt, trajectory, settings, budget_tokens)
     answer, name = await ask(
         model,
         prompt,
@@ -69,6 +68,12 @@ async def judge_by_model(
     if isinstance(answer, Unparsed):
         return _undecided(name, f"the model's answer cannot be used: {answer.reason}")
     return _believed(answer, name, shown, settings)
+
+
+def _prompt(trajectory: Trajectory, settings: Settings, budget_tokens: int) -> tuple[Rendered, Shortened]:
+    kept = archivable(trajectory, settings)
+    shown = shorten_trajectory(kept, budget_tokens)
+    return render(load_prompt(PROMPT), given={}, untrusted={"task": shown_task(kept), "trajectory": shown.text}), shown
 
 
 async def judge_with_fallback(
