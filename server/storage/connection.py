@@ -128,18 +128,25 @@ def _translated(error: Exception, database: Path) -> StorageError:
 def _make_file(database: Path) -> None:
     """Make the empty file, for this user alone, before SQLite opens it."""
     folder = database.parent
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True)
-    ignore = folder / ".gitignore"
-    if folder.name == ".swarm" and not ignore.exists():
-        ignore.write_text("*\n", "utf-8")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     try:
-        os.close(os.open(database, flags, 0o600))
-    except FileExistsError:
-        check_path(database)  # another process was faster
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.name == ".swarm":
+            _make_private(folder / ".gitignore", b"*\n")
+        _make_private(database, b"")
     except PermissionError as error:
         raise StoreReadOnly(f"{database} cannot be made: give this user the folder {folder}") from error
+    check_path(database)
+
+
+def _make_private(path: Path, content: bytes) -> None:
+    """Make a file for this user alone; one that is there, or a link in its place, is left as it is."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
 
 
 def _look(module: ModuleType, database: Path) -> BankState:
@@ -166,9 +173,9 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "C
     )
     try:
         connection.execute("PRAGMA schema_version").fetchone()
-    except module.OperationalError:
+    except module.Error as error:
         connection.close()
-        if mode != "ro" or _wal_bytes(database) > 0:
+        if mode != "ro" or not isinstance(error, module.OperationalError) or _wal_bytes(database) > 0:
             raise
         # A folder that cannot be written has no room for the shared index of the log; there is no log to read either.
         connection = module.connect(f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
@@ -181,22 +188,22 @@ def _open_reader(
     if state != "bank":
         raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
     connection = _open(module, database, "ro", timeout_s)
-    for setting in _SETTINGS:
-        connection.execute(setting)
-    if driver is not None:
-        driver.prepare(connection)
+    try:
+        _set_up(connection, driver)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
 def _open_writer(
     module: ModuleType, driver: Driver | None, database: Path, state: BankState, timeout_s: float
 ) -> "Connection":
+    if not (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK)):
+        raise StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
     connection = _open(module, database, "rw", timeout_s)
     try:
-        for setting in _SETTINGS:
-            connection.execute(setting)
-        if driver is not None:
-            driver.prepare(connection)
+        _set_up(connection, driver)
         if state != "bank":
             with writer_lock(database, timeout_s):
                 _use_wal(module, connection, timeout_s)
@@ -206,6 +213,13 @@ def _open_writer(
         connection.close()
         raise
     return connection
+
+
+def _set_up(connection: "Connection", driver: Driver | None) -> None:
+    for setting in _SETTINGS:
+        connection.execute(setting)
+    if driver is not None:
+        driver.prepare(connection)
 
 
 def _use_wal(module: ModuleType, connection: "Connection", timeout_s: float) -> None:

@@ -4,6 +4,7 @@ What is done with a connection stands in the modules beside; here is only where 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import StoreReadOnly
+from swarm_memory.schema.errors import StoreBusy, StoreReadOnly
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 
 async def open_store(
     path: Path,
@@ -73,9 +76,20 @@ async def open_store(
     except StoreReadOnly:
         if not await asyncio.to_thread(path.exists):
             raise
-    reader = await ConnectionThread.open(path, driver.module, lambda: _reader(path, driver, busy_timeout_s))
+    try:
+        reader = await ConnectionThread.open(path, driver.module, lambda: _reader(path, driver, busy_timeout_s))
+    except BaseException:
+        if writer is not None:
+            await writer.close(lambda connection: close(connection, path))
+        raise
     store = SqliteStore(path, driver, index, writer, reader, busy_timeout_s, embedder, consolidate_every)
-    await store.refresh()
+    try:
+        await store.refresh()
+    except StoreBusy:
+        log.info("the vector index is filled again later: %s is busy", path)
+    except BaseException:
+        await store.close()
+        raise
     return store
 
 
