@@ -54,19 +54,18 @@ def keyword_scores(documents: int, document_frequency: Mapping[str, int], items:
     Robertson, Zaragoza (2009), with the idf of Lucene, which is never negative, so that a bank of three items is ranked
     too. Counts are those of the scopes searched; the mean length is that of `items`. None: not one token in common.
     """
-    wanted = [
-        (f" {token} ", (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5)))
+    idf = {
+        token: (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5))
         for token, count in document_frequency.items()
         if 0 < count <= documents
-    ]
-    lengths = [tokens.count(" ") + 1 for tokens in items]
-    mean = sum(lengths) / len(lengths) if lengths else 1.0
+    }
+    wanted, texts = frozenset(idf), [tokens.split() for tokens in items]
+    mean = sum(map(len, texts)) / len(texts) if texts else 1.0
     scores: list[float | None] = []
-    for tokens, length in zip(items, lengths, strict=True):
-        padded = " " + tokens.replace(" ", "  ") + " "
-        shift = BM25_K1 * (1 - BM25_B + BM25_B * length / mean)
-        found = [(idf, padded.count(needle)) for needle, idf in wanted if needle in padded]
-        scores.append(sum(idf * times / (times + shift) for idf, times in found) if found else None)
+    for words in texts:
+        shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
+        found = [(idf[token], words.count(token)) for token in wanted.intersection(words)]
+        scores.append(math.fsum(part * times / (times + shift) for part, times in found) if found else None)
     return scores
 
 
@@ -111,7 +110,12 @@ def diversify(
     and so does one of a candidate without vector. The result is exact although few vectors are asked for: a penalty can
     only grow, so a candidate whose known bound is not the greatest need not be looked at.
     """
-    vector = cache(vector_of)
+
+    @cache
+    def vector(index: int) -> list[float] | None:
+        numbers = vector_of(index)
+        return None if numbers is None else list(numbers)  # a list multiplies twice as fast as an array
+
     chosen: list[tuple[int, float]] = []
     bounds = [(-score, index, 0, 0.0) for index, score in enumerate(scores)]
     heapq.heapify(bounds)
