@@ -134,6 +134,27 @@ class LearnSettings(Model):
     max_step_chars: int = Field(default=20_000, ge=200)
 
 
+class CreditSettings(Model):
+    """What the outcome of a task does to the memories that it was given, and how their effect is measured."""
+
+    eta: Unit = 0.05
+    """Added to the confidence of a memory that a task used and succeeded; half of it is taken off when it failed."""
+    injected_weight: Unit = 0.25
+    """The share of that for a memory that was injected and not seen to be used."""
+    min_overlap: Unit = 0.5
+    """The share of what a memory names (commands, files, identifiers) that a task must have taken from it to count as
+    use where the agent did not name the memory."""
+    holdout_rate: Unit = 0.0
+    """The share of tasks that get no memories, chosen by a hash of the task's id: what the others gain by them."""
+    holdout_seed: int = 0
+    price_in: float | None = Field(default=None, ge=0)
+    """USD for a million input tokens of the agent's model; without both prices the cost of a task is not known."""
+    price_out: float | None = Field(default=None, ge=0)
+    """USD for a million output tokens."""
+    price_cached: float | None = Field(default=None, ge=0)
+    """USD for a million input tokens read from the cache; a tenth of `price_in` when not set."""
+
+
 class Settings(Model):
     """All settings of a server or a command."""
 
@@ -147,3 +168,4 @@ class Settings(Model):
     hooks: HookSettings = HookSettings()
     jobs: JobSettings = JobSettings()
     learn: LearnSettings = LearnSettings()
+    credit: CreditSettings = CreditSettings()
