@@ -102,6 +102,15 @@ EXPLETIVE_IT = _words(
     r"|time))|so that|make sure that|such that|that (?:can|will|is|are|has|have|does|takes?|reads?"
     r"|returns?|prints?|converts?|lists?))\b"
 )
+RELATIVE_THAT = _words(r"\b(?:an?|the|any|some|every|each|all|no|new)\s+(?:[\w.`'-]+\s+){1,4}?that\b(?=\s+\w)")
+"""A "that" which opens a clause about a noun before it and points at nothing outside the prompt."""
+
+INTRODUCED = _words(
+    r"\b(?:an?|some|another)\s+[\w.`'-]+(?:\s+[\w.`'-]+){0,6}?(?:,| and| then| and then|, then)"
+    r"\s+\w+\s+(?:it|them|its)\b"
+)
+"""Something new is named and then spoken of: "write a parser and test it"."""
+
 YOUR_DOING = _words(
     r"\byou(?:'ve| have)? (?:just |already |also )?(?:did|made|wrote|changed|added|removed|said|used"
     r"|created|put|broke|found|suggested|proposed|mentioned|moved|renamed|fixed|tried|chose|picked)\b",

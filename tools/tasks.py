@@ -11,9 +11,11 @@ from swarm_memory.tools.task_phrases import (
     CORRECTION_ANYWHERE,
     CORRECTION_START,
     EXPLETIVE_IT,
+    INTRODUCED,
     NEGATED_TROUBLE,
     NEW_TASK,
     NOW_LEAD,
+    RELATIVE_THAT,
     THANKS_LEAD,
     YOUR_DOING,
 )
@@ -135,7 +137,14 @@ def _follows(rest: str, after_lead: bool) -> bool:
         return True
     if YOUR_DOING.search(rest) and _is_short(rest, 40):
         return True
-    return _is_short(rest, 12, cjk=15) and ANAPHORA.search(EXPLETIVE_IT.sub(" ", rest)) is not None
+    return _is_short(rest, 12, cjk=15) and _points_back(rest)
+
+
+def _points_back(text: str) -> bool:
+    """Tell whether a pronoun stands for something outside `text`."""
+    for inner in (EXPLETIVE_IT, RELATIVE_THAT, INTRODUCED):
+        text = inner.sub(" ", text)
+    return ANAPHORA.search(text) is not None
 
 
 def _corrects(lead: str) -> bool:

@@ -18,6 +18,9 @@ from swarm_memory.tools.tasks import (
 TASK = "Add a retry with back-off to the HTTP client"
 
 CONTINUING = [
+    "add a test for it",
+    "is there a test that covers this?",
+    "the endpoint that you added is slow",
     "still failing",
     "It still fails with the same error",
     "the test is still red",
@@ -98,6 +101,10 @@ CONTINUING = [
 ]
 
 BEGINNING = [
+    "Add a function that parses dates",
+    "Write a migration that adds a currency column to orders",
+    "Write a parser and test it",
+    "Remove the module that nobody uses",
     "Add dark mode to the settings page of the web app",
     "Fix the failing login test in tests/test_auth.py",
     "Write a script that converts CSV files to JSON",
