@@ -1,6 +1,7 @@
 """A real bank in a project of the test's own, and what is done in it."""
 
 import json
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from mcp.client import Client
 from mcp.types import CallToolResult
 
-from swarm_memory.schema.settings import JobSettings, Settings
+from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
 from swarm_memory.server.app import build_server
 from swarm_memory.server.storage.location import Location
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
@@ -27,8 +28,9 @@ def place(tmp_path: Path) -> Location:
 
 @pytest.fixture
 def settings() -> Settings:
-    """Settings with a lease that a test can wait out."""
-    return Settings(jobs=JobSettings(lease_s=0.3, max_attempts=2, timeout_s=2.0))
+    """Settings with a lease that a test can wait out, on the rung of SQLite that the environment forces."""
+    storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto"})
+    return Settings(storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, timeout_s=2.0))
 
 
 @pytest.fixture
