@@ -1,9 +1,8 @@
 """The SQL of the bank for SQLite, read from the files beside this one: queries by name, migrations, the schema.
 
-It runs nothing and knows no driver.
+It runs nothing and knows no driver. Hook commands load it: it must stay quick, so that it compiles no pattern.
 """
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +17,6 @@ VECTOR_TABLE = (
 """One for each space of vectors. The chunk is small, so that a project with a few items costs little."""
 
 _HERE = Path(__file__).parent
-_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_OBJECT = re.compile(r"CREATE (?:UNIQUE |VIRTUAL )?\w+ (\w+)")
 
 
 class Migration(NamedTuple):
@@ -33,8 +30,9 @@ class Migration(NamedTuple):
 @cache
 def queries() -> dict[str, str]:
     """Return every query of `queries.sql` by its name."""
-    parts = _NAME.split(_read("queries.sql"))
-    return {name: body.strip().removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    parts = _read("queries.sql").split("-- name: ")[1:]
+    named = (part.partition("\n") for part in parts)
+    return {name: body.strip().removesuffix(";") for name, _, body in named}
 
 
 @cache
@@ -47,17 +45,18 @@ def migrations() -> tuple[Migration, ...]:
 @cache
 def schema_objects() -> dict[str, str]:
     """Return the CREATE statement of every object of the newest schema by its name, as `sqlite_master` keeps it."""
-    objects: dict[str, str] = {}
-    for statement in statements(_read("schema.sql")):
-        found = _OBJECT.match(statement)
-        assert found is not None, statement
-        objects[found[1]] = statement
-    return objects
+    return {_created(statement): statement for statement in statements(_read("schema.sql"))}
 
 
 def statements(script: str) -> tuple[str, ...]:
     """Split a script whose statements end with `;` at the end of a line."""
-    return tuple(part.strip() for part in re.split(r";[ \t]*(?:\n|\Z)", script) if part.strip())
+    return tuple(part.strip() for part in f"{script}\n".split(";\n") if part.strip())
+
+
+def _created(statement: str) -> str:
+    """Return the name that a CREATE statement gives: `CREATE [UNIQUE | VIRTUAL] kind name`."""
+    words = statement.split(None, 4)
+    return words[3] if words[1] in ("UNIQUE", "VIRTUAL") else words[2]
 
 
 def _read(name: str) -> str:

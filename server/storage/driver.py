@@ -5,7 +5,6 @@ library, sqlite-vec registered from outside), `scan` (no sqlite-vec at all).
 """
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -124,7 +123,8 @@ def _pysqlite3() -> ModuleType:
         module = importlib.import_module("pysqlite3.dbapi2")
     except ImportError as error:
         raise _Impossible(f"pysqlite3 cannot be imported ({error})") from error
-    _usable(module)
+    if _numbers(module.sqlite_version) < OLDEST_SQLITE:
+        raise _Impossible(f"SQLite {module.sqlite_version} is older than 3.38")
     return module
 
 
@@ -174,7 +174,9 @@ def _usable(module: ModuleType) -> str:
 
 def _vec_library() -> Path:
     """Find vec0's shared library without importing its package, which would import numpy."""
-    spec = importlib.util.find_spec("sqlite_vec")
+    from importlib.util import find_spec  # not needed by hook commands
+
+    spec = find_spec("sqlite_vec")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         for suffix in (".so", ".dylib", ".dll"):
             library = Path(folder, f"vec0{suffix}")

@@ -5,7 +5,6 @@ INSERT, a symbolic link would be followed.
 """
 
 import os
-import re
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,14 +19,11 @@ BankState = Literal["new", "bank", "outdated"]
 
 _SIDECARS = ("", "-wal", "-shm", "-journal", ".lock")
 _KEYWORD_SHADOWS = {f"pattern_fts_{part}" for part in ("data", "idx", "docsize", "config")}
-_VECTOR_NAME = re.compile(r"vec_([0-9]{1,9})")
-_VECTOR_SQL = re.compile(
-    re.escape(VECTOR_TABLE).replace(r"\{space_id\}", "[0-9]{1,9}").replace(r"\{element\}", "(?:int8|float)")
-    .replace(r"\{dims\}", "[0-9]{1,5}")
-)  # fmt: skip
-_VECTOR_SHADOW = re.compile(r"vec_[0-9]{1,9}_(?:info|chunks|rowids|vector_chunks00)")
-_SHADOW_SQL = re.compile(r"CREATE TABLE ['\"]?\w+['\"]? ?\([\w, ()]*\)(?: WITHOUT ROWID)?")
-_SHADOW_FORBIDDEN = re.compile(r"\b(?:AS|CHECK|DEFAULT|GENERATED|REFERENCES|COLLATE|ON)\b", re.IGNORECASE)
+_VECTOR_SHADOWS = ("info", "chunks", "rowids", "vector_chunks00")
+_SHADOW_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ,()'\"")
+_SHADOW_FORBIDDEN = frozenset({"AS", "CHECK", "DEFAULT", "GENERATED", "REFERENCES", "COLLATE", "ON"})
+"""What could make a plain table run something."""
+
 _OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
@@ -130,8 +126,24 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) ->
         return sql == expected[name]
     if kind != "table" or sql is None:
         return False
-    if _VECTOR_NAME.fullmatch(name):
-        return _VECTOR_SQL.fullmatch(sql) is not None
-    if name in _KEYWORD_SHADOWS or _VECTOR_SHADOW.fullmatch(name):
-        return _SHADOW_SQL.fullmatch(sql) is not None and not _SHADOW_FORBIDDEN.search(sql)
-    return False
+    space_id, _, shadow = name.removeprefix("vec_").partition("_")
+    is_vector = name.startswith("vec_") and space_id.isascii() and space_id.isdecimal()
+    if is_vector and not shadow:
+        return _is_vector_table(sql, space_id)
+    return (name in _KEYWORD_SHADOWS or (is_vector and shadow in _VECTOR_SHADOWS)) and _is_plain_table(sql)
+
+
+def _is_vector_table(sql: str, space_id: str) -> bool:
+    """Whether it is what `VECTOR_TABLE` makes, for whatever element and dimensions."""
+    element, _, rest = sql.partition("embedding ")[2].partition("[")
+    dims = rest.partition("]")[0]
+    known = element in ("int8", "float") and dims.isdecimal()
+    return known and sql == VECTOR_TABLE.format(space_id=space_id, element=element, dims=dims)
+
+
+def _is_plain_table(sql: str) -> bool:
+    """Whether it is a table of columns, types and keys alone."""
+    if not sql.startswith("CREATE TABLE ") or not _SHADOW_SIGNS.issuperset(sql):
+        return False
+    words = sql.upper().replace("(", " ").replace(")", " ").replace(",", " ").split()
+    return _SHADOW_FORBIDDEN.isdisjoint(words)
