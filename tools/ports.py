@@ -13,10 +13,11 @@ from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
+from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.verdict import Label, Verdict
 
 if TYPE_CHECKING:
     Vector: TypeAlias = array[float]
@@ -157,6 +158,45 @@ class RetrievalRecord:
     at: datetime
     task_id: str | None = None
     session_id: str | None = None
+    withheld: bool = False
+    """Whether the task is held out and did not get what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInjections:
+    """What was retrieved for a task, by its recorded retrievals."""
+
+    given: Mapping[str, datetime]
+    """When a memory was given first, by its id."""
+    withheld: tuple[str, ...]
+    """Ids that the task did not get, because it is held out."""
+    held_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """What is counted of one task's outcome."""
+
+    task_id: str
+    label: Label
+    arm: Arm
+    randomised: bool
+    figures: TaskFigures
+    injected: int
+    used: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRun:
+    """One MaTTS run with the verdicts on its rollouts."""
+
+    run_id: str
+    mode: str
+    k: int
+    decided: int
+    successes: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +374,37 @@ class Journal(Protocol):
     async def health(self) -> StorageHealth: ...
 
 
-class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Protocol):
+class Credits(Protocol):
+    """Outcomes of tasks, and what they changed in the memories that the tasks had."""
+
+    async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
+        """Return what was retrieved for a task; what this store has queued is written first."""
+        ...
+
+    async def get_outcome(self, scope: Scope, task_id: str) -> OutcomeRecord | None: ...
+
+    async def save_outcome(self, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+        """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
+
+        The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
+        what the former one changed before it is applied. Return it with what was really applied.
+        """
+        ...
+
+    async def list_outcomes(self, scope: Scope) -> list[TaskOutcome]:
+        """Return what is counted of every task, oldest first."""
+        ...
+
+    async def item_times(self, scope: Scope) -> list[datetime]:
+        """Return when each memory was made, whatever became of it, oldest first."""
+        ...
+
+    async def scaling_runs(self, scope: Scope) -> list[ScalingRun]:
+        """Return the MaTTS runs that have rollouts with a verdict, oldest first."""
+        ...
+
+
+class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, Protocol):
     """All of it, in one database."""
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ from swarm_memory.schema.errors import InputError, ModelError, StorageError
 from swarm_memory.schema.ids import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.ports import Candidate, RetrievalRecord, SearchQuery, SearchResult, Vector
 from swarm_memory.tools.preamble import preamble
 from swarm_memory.tools.ranking import (
@@ -100,8 +101,9 @@ async def retrieve(
 
     The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), less
     `project_preference` for a global item, less the diversity penalty. The answer is empty when nothing fits, and says
-    why. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k`
-    outside 1…50, `StorageError` from the store.
+    why; a task that is held out (`tools.holdout`) gets nothing of what was found for it. An embedder that fails leaves
+    the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError` from the
+    store.
     """
     started = time.perf_counter()
     toolbox = toolbox.in_project(project)
@@ -135,7 +137,17 @@ async def retrieve(
         notices=(*notices, *result.notices),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-    return await _recorded(toolbox, found, task_id, session_id)
+    credit = toolbox.settings.credit
+    withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    told = await _recorded(toolbox, found, task_id, session_id, withheld=withheld)
+    return _withheld(told, credit.holdout_rate) if withheld else told
+
+
+def _withheld(found: Retrieval, rate: float) -> Retrieval:
+    reason = (
+        f"this task is held out (credit.holdout_rate is {rate}): it gets no memories, to measure what they are worth"
+    )
+    return found.model_copy(update={"memories": (), "preamble": "", "nearest": None, "reason": reason})
 
 
 def _checked_k(k: int) -> int:
@@ -260,7 +272,9 @@ def _note(item: MemoryItem) -> tuple[str, str, str]:
     return item.id, title, item.content
 
 
-async def _recorded(toolbox: Toolbox, found: Retrieval, task_id: str | None, session_id: str | None) -> Retrieval:
+async def _recorded(
+    toolbox: Toolbox, found: Retrieval, task_id: str | None, session_id: str | None, *, withheld: bool
+) -> Retrieval:
     record = RetrievalRecord(
         retrieval_id=found.retrieval_id,
         scope=toolbox.scope,
@@ -270,6 +284,7 @@ async def _recorded(toolbox: Toolbox, found: Retrieval, task_id: str | None, ses
         at=toolbox.clock.now(),
         task_id=task_id,
         session_id=session_id,
+        withheld=withheld,
     )
     try:
         await toolbox.store.record_retrieval(record)

@@ -498,3 +498,44 @@ SELECT id, pattern_data, content_hash FROM patterns;
 -- name: patterns_by_id
 -- Items by their ids (a JSON list), of every scope.
 SELECT seq, id, scope_id, status FROM patterns WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: injections_of
+-- What a task was given or what was kept from it, oldest first.
+SELECT type, data, created_at FROM events
+WHERE subject_id = :task_id AND scope_id = :scope_id AND type IN (:injected, :withheld) ORDER BY seq;
+
+-- name: outcome_of
+-- The outcome of a task: the newest one holds.
+SELECT data FROM events WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type ORDER BY seq DESC LIMIT 1;
+
+-- name: confidence_of
+-- How sure an item is.
+SELECT confidence FROM patterns WHERE seq = ?;
+
+-- name: set_confidence
+-- Change how sure an item is.
+UPDATE patterns SET confidence = ?, updated_at = ? WHERE seq = ?;
+
+-- name: add_figure
+-- Write a figure and return where it stands.
+INSERT INTO performance_metrics (scope_id, metric, value, data, created_at) VALUES (?, ?, ?, ?, ?) RETURNING seq;
+
+-- name: delete_figure
+-- Take back a figure that a later one replaces.
+DELETE FROM performance_metrics WHERE seq = ? AND scope_id = ? AND metric = ?;
+
+-- name: figures
+-- All figures of one kind, oldest first.
+SELECT value, data, created_at FROM performance_metrics WHERE scope_id = ? AND metric = ? ORDER BY created_at, seq;
+
+-- name: item_times
+-- When each item of a scope was made.
+SELECT created_at FROM patterns WHERE scope_id = ? ORDER BY created_at;
+
+-- name: scaling_runs
+-- MaTTS runs with the number of their decided and of their successful rollouts.
+SELECT
+  r.run_id, r.mode, r.k, count(*), sum(t.judge_label = 'Success'), r.created_at
+FROM matts_runs AS r JOIN task_trajectories AS t ON t.matts_run_id = r.run_id
+WHERE r.scope_id = ? AND t.judge_label IN ('Success', 'Failure')
+GROUP BY r.run_id ORDER BY r.created_at;

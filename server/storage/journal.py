@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 RETRIEVED = "reasoning_memory.retrieved"
+INJECTED, WITHHELD = "task.injected", "task.withheld"
+"""What a task was given, and what was found for it and kept from it; the subject is the task."""
 
 _QUERIES = queries()
 
@@ -82,8 +84,15 @@ def write_retrievals(connection: "Connection", records: Sequence[RetrievalRecord
             "task_id": record.task_id,
             "session_id": record.session_id,
         }
-        log_event(connection, scope_id, RETRIEVED, record.retrieval_id, told, record.at)
         at = to_text(record.at)
+        if record.task_id is not None and (record.withheld or record.scores):
+            of_task = {"retrieval_id": record.retrieval_id, "ids": list(record.scores)}
+            log_event(
+                connection, scope_id, WITHHELD if record.withheld else INJECTED, record.task_id, of_task, record.at
+            )
+        if record.withheld:
+            continue
+        log_event(connection, scope_id, RETRIEVED, record.retrieval_id, told, record.at)
         figure = to_json({"retrieval_id": record.retrieval_id, "ids": list(record.scores)})
         connection.execute(_QUERIES["add_metric"], (scope_id, "retrieval_ms", record.latency_ms, figure, at))
         for memory_id in record.scores:

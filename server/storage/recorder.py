@@ -36,6 +36,11 @@ class Recorder:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._write_behind())
 
+    async def settle(self) -> None:
+        """Wait until what is queued was written, for at most two seconds."""
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=CLOSE_LIMIT_S)
+
     async def close(self) -> None:
         """Write what waits, for at most two seconds; what then is left is logged and lost."""
         if self._task is not None:

@@ -17,11 +17,12 @@ from swarm_memory.schema.errors import StoreBusy, StoreReadOnly
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
+from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.storage import jobs, journal, memories, reembed, trajectories
+from swarm_memory.server.storage import jobs, journal, memories, outcomes, reembed, trajectories
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.health import health
@@ -38,9 +39,12 @@ from swarm_memory.tools.ports import (
     LearnRecord,
     MemoryFilter,
     RetrievalRecord,
+    ScalingRun,
     SearchQuery,
     SearchResult,
     StoredMemory,
+    TaskInjections,
+    TaskOutcome,
     Vector,
 )
 
@@ -245,12 +249,36 @@ class SqliteStore:
             lambda connection: health(connection, self._path, self._driver, read_only, dropped)
         )
 
+    async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
+        await self._recorder.settle()
+        return await self._reader.run(lambda connection: outcomes.injections(connection, scope, task_id))
+
+    async def get_outcome(self, scope: Scope, task_id: str) -> OutcomeRecord | None:
+        return await self._reader.run(lambda connection: outcomes.get_outcome(connection, scope, task_id))
+
+    async def save_outcome(self, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+        now = datetime.now(UTC)
+        return await self._write(lambda connection: outcomes.save_outcome(connection, scopes, record, now))
+
+    async def list_outcomes(self, scope: Scope) -> list[TaskOutcome]:
+        return await self._reader.run(lambda connection: outcomes.list_outcomes(connection, scope))
+
+    async def item_times(self, scope: Scope) -> list[datetime]:
+        return await self._reader.run(lambda connection: outcomes.item_times(connection, scope))
+
+    async def scaling_runs(self, scope: Scope) -> list[ScalingRun]:
+        return await self._reader.run(lambda connection: outcomes.scaling_runs(connection, scope))
+
     async def refresh(self) -> int:
         """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
         stale = await self._reader.run(reembed.stale_spaces)
         if not stale or self._writer is None or not self._index.searchable:
             return 0
         return await self._write(self._index.refresh)
+
+    async def damaged_memories(self) -> list[str]:
+        """Return the ids of memories whose text is not what was written."""
+        return await self._reader.run(memories.damaged)
 
     async def reindex(self) -> None:
         """Make the keyword index and the vector indexes anew from the plain tables."""

@@ -1,0 +1,178 @@
+"""Outcomes of tasks and what they change in memories, written and read; the transaction is the caller's.
+
+The newest `task.outcome` event of a task is its outcome. Beside it stands one figure in `performance_metrics`, which a
+later outcome of the same task replaces, so that every task is counted once.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.journal import INJECTED, WITHHELD
+from swarm_memory.server.storage.memories import find_patterns, log_event
+from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
+from swarm_memory.tools.crediting import credited
+from swarm_memory.tools.ports import ScalingRun, TaskInjections, TaskOutcome
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+OUTCOME = "task.outcome"
+CREDITED = "reasoning_memory.credited"
+FIGURE = "task_outcome"
+"""The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
+
+_VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
+_QUERIES = queries()
+
+
+def injections(connection: "Connection", scope: Scope, task_id: str) -> TaskInjections:
+    """Return what was retrieved for a task."""
+    values = {
+        "task_id": task_id,
+        "scope_id": find_scope(connection, scope),
+        "injected": INJECTED,
+        "withheld": WITHHELD,
+    }
+    given: dict[str, datetime] = {}
+    withheld: dict[str, None] = {}
+    held_out = False
+    for kind, data, at in connection.execute(_QUERIES["injections_of"], values).fetchall():
+        held_out = held_out or kind == WITHHELD
+        for memory_id in json.loads(data).get("ids", ()):
+            if kind == WITHHELD:
+                withheld[memory_id] = None
+            else:
+                given.setdefault(memory_id, to_moment(at))
+    return TaskInjections(given, tuple(withheld), held_out)
+
+
+def get_outcome(connection: "Connection", scope: Scope, task_id: str) -> OutcomeRecord | None:
+    """Return the outcome of a task as it was recorded last."""
+    scope_id = find_scope(connection, scope)
+    return None if scope_id is None else _stored(connection, scope_id, task_id)[0]
+
+
+def save_outcome(
+    connection: "Connection", scopes: Sequence[Scope], record: OutcomeRecord, now: datetime
+) -> OutcomeRecord:
+    """Write an outcome, take back what a former one of the task changed, and change the memories."""
+    scope_id = make_scope(connection, scopes[0])
+    former, figure = _stored(connection, scope_id, record.task_id)
+    if former is not None and _says_the_same(former, record):
+        return former.model_copy(update={"status": "already_credited"})
+    if figure is not None:
+        connection.execute(_QUERIES["delete_figure"], (figure, scope_id, FIGURE))
+    taken_back = {} if former is None else {each.memory_id: each.applied for each in former.credits}
+    written = record.model_copy(update={"credits": _apply(connection, scopes, record, taken_back, now)})
+    figure = _add_figure(connection, scope_id, written)
+    data = {**written.model_dump(mode="json", exclude_defaults=True), "figure": figure}
+    log_event(connection, scope_id, OUTCOME, record.task_id, data, now)
+    return written
+
+
+def list_outcomes(connection: "Connection", scope: Scope) -> list[TaskOutcome]:
+    """Return what is counted of every task, oldest first."""
+    rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), FIGURE)).fetchall()
+    return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
+
+
+def item_times(connection: "Connection", scope: Scope) -> list[datetime]:
+    """Return when each item was made, oldest first."""
+    rows = connection.execute(_QUERIES["item_times"], (find_scope(connection, scope),)).fetchall()
+    return [to_moment(at) for (at,) in rows]
+
+
+def scaling_runs(connection: "Connection", scope: Scope) -> list[ScalingRun]:
+    """Return the MaTTS runs that have rollouts with a verdict, oldest first."""
+    rows = connection.execute(_QUERIES["scaling_runs"], (find_scope(connection, scope),)).fetchall()
+    return [
+        ScalingRun(run_id, mode, k, decided, successes, to_moment(at))
+        for run_id, mode, k, decided, successes, at in rows
+    ]
+
+
+def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
+    """Return the outcome of a task, and where its figure stands."""
+    values = {"task_id": task_id, "scope_id": scope_id, "type": OUTCOME}
+    row = connection.execute(_QUERIES["outcome_of"], values).fetchone()
+    if row is None:
+        return None, None
+    data = json.loads(row[0])
+    figure = data.pop("figure", None)
+    return OutcomeRecord.model_validate(data), figure
+
+
+def _says_the_same(former: OutcomeRecord, record: OutcomeRecord) -> bool:
+    def said(each: OutcomeRecord) -> tuple[object, ...]:
+        uses = sorted((credit.memory_id, credit.method) for credit in each.credits)
+        return each.digest, each.label, each.given, each.arm, uses
+
+    return said(former) == said(record)
+
+
+def _apply(
+    connection: "Connection",
+    scopes: Sequence[Scope],
+    record: OutcomeRecord,
+    taken_back: Mapping[str, float],
+    now: datetime,
+) -> tuple[Credit, ...]:
+    """Change the confidences; return the credits of the memories that exist, with what each really changed."""
+    wanted = {credit.memory_id: credit for credit in record.credits}
+    applied: dict[str, Credit] = {}
+    for seq, memory_id, scope_id, _ in find_patterns(connection, scopes, [*wanted, *taken_back]):
+        (confidence,) = connection.execute(_QUERIES["confidence_of"], (seq,)).fetchone()
+        undone = taken_back.get(memory_id, 0.0)
+        before = credited(confidence, -undone)
+        credit = wanted.get(memory_id)
+        after = before if credit is None else credited(before, credit.change)
+        if after != confidence:
+            connection.execute(_QUERIES["set_confidence"], (after, to_text(now), seq))
+        if credit is not None:
+            applied[memory_id] = credit.model_copy(update={"applied": round(after - before, 9)})
+        if undone or (credit is not None and credit.change):
+            told = _told(record, credit, undone, confidence, after)
+            log_event(connection, scope_id, CREDITED, memory_id, told, now)
+    return tuple(applied[memory_id] for memory_id in wanted if memory_id in applied)
+
+
+def _told(
+    record: OutcomeRecord, credit: Credit | None, undone: float, confidence: float, after: float
+) -> dict[str, Any]:
+    told: dict[str, Any] = {"task_id": record.task_id, "label": record.label, "from": confidence, "to": after}
+    if credit is not None:
+        told |= {"method": credit.method, "overlap": credit.overlap, "change": credit.change}
+    return told | ({"taken_back": undone} if undone else {})
+
+
+def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) -> int:
+    counted = {
+        "task_id": record.task_id,
+        "label": record.label,
+        "arm": record.arm,
+        "randomised": record.randomised,
+        "injected": len(record.credits),
+        "used": record.used,
+        "figures": record.figures.model_dump(mode="json", exclude_none=True),
+    }
+    values = (scope_id, FIGURE, _VALUES[record.label], to_json(counted), to_text(record.at))
+    (seq,) = connection.execute(_QUERIES["add_figure"], values).fetchone()
+    return int(seq)
+
+
+def _task_outcome(counted: dict[str, Any], at: datetime) -> TaskOutcome:
+    return TaskOutcome(
+        task_id=counted["task_id"],
+        label=counted["label"],
+        arm=counted["arm"],
+        randomised=counted["randomised"],
+        figures=TaskFigures.model_construct(**{"steps": None, "tokens": None, **counted["figures"]}),
+        injected=counted["injected"],
+        used=counted["used"],
+        at=at,
+    )

@@ -1,0 +1,122 @@
+"""Credit: what came of a task is credited to exactly the memories that it had. How use is seen is not here."""
+
+from collections.abc import Sequence
+
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use
+from swarm_memory.schema.settings import CreditSettings
+from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.tools.crediting import change_for
+from swarm_memory.tools.ports import TaskInjections
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.usage_detection import Injection, detect_uses
+
+_CACHED_SHARE = 0.1
+"""Of the price of input, where the price of cached input is not set."""
+
+
+async def record_outcome(
+    toolbox: Toolbox, task_id: str, verdict: Verdict, trajectory: Trajectory | None = None, *, given: bool = False
+) -> OutcomeRecord:
+    """Record what came of a task, and change the confidence of the memories that it was given.
+
+    Those are the memories of its recorded retrievals and of `trajectory.injected_memory_ids`, but not what the task
+    itself taught. `trajectory` is one that may be kept (`tools.archive`); the stored one of the task when not given.
+    Without any, no use can be seen. The same outcome twice changes nothing; a longer version of the task, or another
+    label, replaces the former credit. A label that somebody gave (`given`) stays against what is only judged later.
+    Raises `StorageError`.
+    """
+    known = trajectory or await _kept_trajectory(toolbox, task_id)
+    retrieved = await toolbox.store.injections(toolbox.scope, task_id)
+    former = await toolbox.store.get_outcome(toolbox.scope, task_id)
+    label, judge = verdict.label, verdict.judge
+    if former is not None and former.given and not given:
+        label, judge, given = former.label, former.judge, True
+    items = await _injected(toolbox, task_id, retrieved, known)
+    uses = _uses(toolbox, items, retrieved, known)
+    settings = toolbox.settings.credit
+    credits = tuple(_credit(label, use, settings) for use in uses)
+    record = OutcomeRecord(
+        task_id=task_id,
+        digest=known.content_digest if known else "",
+        label=label,
+        judge=judge,
+        given=given,
+        arm=_arm(retrieved, bool(items)),
+        randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
+        credits=credits,
+        figures=figures_of(known, settings) if known else TaskFigures(),
+        at=(known.ended_at if known else None) or toolbox.clock.now(),
+        status=_status(label, credits),
+    )
+    return await toolbox.store.save_outcome(toolbox.scopes(), record)
+
+
+def figures_of(trajectory: Trajectory, settings: CreditSettings) -> TaskFigures:
+    """Return what a task took, by what its trajectory tells.
+
+    Of steps that fell out of its middle, half are taken to be tool calls and half their observations.
+    """
+    calls = sum(step.kind == "tool_call" for step in trajectory.steps)
+    said = sum(step.kind == "message" and step.role == "assistant" for step in trajectory.steps)
+    usage, began, ended = trajectory.usage, trajectory.started_at, trajectory.ended_at
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
+    return TaskFigures(
+        steps=(calls or said) + trajectory.dropped_steps // 2,
+        tokens=tokens or None,
+        cost_usd=cost_of(usage, settings) if tokens else None,
+        duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
+    )
+
+
+def cost_of(usage: Usage, settings: CreditSettings) -> float | None:
+    """Return what the tokens cost in USD by the prices of the settings; None where those are not set."""
+    if settings.price_in is None or settings.price_out is None:
+        return None
+    cached = settings.price_in * _CACHED_SHARE if settings.price_cached is None else settings.price_cached
+    fresh = usage.input_tokens + usage.cache_creation_tokens
+    total = fresh * settings.price_in + usage.output_tokens * settings.price_out + usage.cache_read_tokens * cached
+    return total / 1_000_000
+
+
+async def _kept_trajectory(toolbox: Toolbox, task_id: str) -> Trajectory | None:
+    found = await toolbox.store.get_trajectory(toolbox.scope, task_id)
+    return found[0] if found and found[0].task_id == task_id else None
+
+
+async def _injected(
+    toolbox: Toolbox, task_id: str, retrieved: TaskInjections, trajectory: Trajectory | None
+) -> list[MemoryItem]:
+    """Return the memories that the task had; trust never rises by what a task taught itself."""
+    ids = dict.fromkeys((*retrieved.given, *(trajectory.injected_memory_ids if trajectory else ())))
+    found = await toolbox.store.get_memories(toolbox.scopes(), list(ids)) if ids else []
+    return [item for item in found if item.provenance.task_id != task_id]
+
+
+def _uses(
+    toolbox: Toolbox, items: Sequence[MemoryItem], retrieved: TaskInjections, trajectory: Trajectory | None
+) -> tuple[Use, ...]:
+    if trajectory is None:
+        return tuple(Use(memory_id=item.id, method="none") for item in items)
+    at_start = set(trajectory.injected_memory_ids) - set(retrieved.given)
+    given = [Injection(item, None if item.id in at_start else retrieved.given[item.id]) for item in items]
+    return detect_uses(trajectory, given, toolbox.settings.credit.min_overlap)
+
+
+def _credit(label: Label, use: Use, settings: CreditSettings) -> Credit:
+    change = change_for(label, use.method, settings)
+    return Credit(memory_id=use.memory_id, method=use.method, overlap=use.overlap, change=change)
+
+
+def _arm(retrieved: TaskInjections, injected: bool) -> Arm:
+    """A task that is held out counts as such, even where the agent got at memories another way."""
+    if retrieved.held_out:
+        return "held_out" if retrieved.withheld else "nothing_fitted"
+    return "memory" if injected else "nothing_fitted"
+
+
+def _status(label: Label, credits: Sequence[Credit]) -> OutcomeStatus:
+    if not credits:
+        return "nothing_injected"
+    return "undecided" if label == "Undecided" else "credited"
