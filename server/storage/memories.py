@@ -13,7 +13,16 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.index import Index
-from swarm_memory.server.storage.rows import find_scope, find_scopes, item_of, make_scope, pattern_row, to_json, to_text
+from swarm_memory.server.storage.rows import (
+    content_hash,
+    find_scope,
+    find_scopes,
+    item_of,
+    make_scope,
+    pattern_row,
+    to_json,
+    to_text,
+)
 from swarm_memory.server.storage.tokens import joined
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
@@ -110,6 +119,12 @@ def list_memories(connection: "Connection", scopes: Sequence[Scope], which: Memo
         "offset": which.offset,
     }
     return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
+
+
+def damaged(connection: "Connection") -> list[str]:
+    """Return the ids of items whose text is not what was written: SQLite itself would not notice."""
+    rows = connection.execute(_QUERIES["pattern_hashes"])
+    return [item_id for item_id, data, written in rows.fetchall() if content_hash(item_id, data) != written]
 
 
 def says(data: str, text: str) -> bool:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError
 from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.ports import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
 from swarm_memory.tools.text import query_tokens
 
@@ -126,6 +127,21 @@ async def test_what_is_forgotten_leaves_no_byte_in_any_file(
     assert b"locked database" in held
     for word in (b"anzibar", b"heliotrop", b"quixotic"):
         assert word not in held.lower()
+
+
+async def test_a_text_that_was_changed_behind_the_banks_back_is_found(
+    open_bank: Any, embedder: Any, item: Make, with_indexes: WithIndexes, database: Path, rung: str
+) -> None:
+    good, bad = item("Retry once"), item("Fetch the token")
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(good, embedder), with_indexes(bad, embedder)], embedder.name)
+        assert await store.damaged_memories() == []
+    connection = choose(rung).module.connect(database)
+    connection.execute("UPDATE patterns SET pattern_data = replace(pattern_data, 'Fetch', 'Steal')")
+    connection.commit()
+    connection.close()
+    async with open_bank() as store:
+        assert await store.damaged_memories() == [bad.id]
 
 
 async def test_list_filters_by_status_domain_tags_task_and_text(
