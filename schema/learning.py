@@ -35,5 +35,7 @@ class LearnResult(Model):
     """Ids of memories already in the bank that say the same; they were not stored again."""
     superseded: tuple[str, ...] = ()
     """Ids of memories drawn from an earlier, shorter version of the same task; archived."""
+    credited: tuple[str, ...] = ()
+    """Ids of memories that the task was given and whose confidence its outcome changed."""
     reason: str | None = None
     consolidation_due: bool = False

@@ -1,4 +1,7 @@
-"""The loop, written down once: keep the trajectory, judge, distill, store what is new; how each is done is not here."""
+"""The loop, written down once: keep the trajectory, judge, distill, store what is new, credit what the task was given.
+
+How each is done is not here.
+"""
 
 import asyncio
 import re
@@ -9,6 +12,7 @@ from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.ids import MEMORY, RUN, TRAJECTORY, new_id
 from swarm_memory.schema.learning import Distillation, LearnResult
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
+from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
@@ -16,6 +20,7 @@ from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts, distill_by_extraction
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
 from swarm_memory.tools.judge import judge
+from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord, MemoryFilter, StoredMemory
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -52,7 +57,7 @@ async def learn(
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if before is not None:
-        return _already(kept, before)
+        return await _already(toolbox, kept, before)
     verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
     distilled = await asyncio.to_thread(_distill, kept, verdict, agent_drafts, toolbox.settings)
     trajectory_id, run_id = new_id(TRAJECTORY), new_id(RUN)
@@ -74,7 +79,8 @@ async def learn(
     superseded = await toolbox.store.save_learning(record)
     written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if written is not None and written.run_id != run_id:
-        return _already(kept, written)
+        return await _already(toolbox, kept, written)
+    outcome = await record_outcome(toolbox, kept.task_id, verdict, kept)
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     known = f"the bank already says {len(found.known)} of them" if found.known else None
     return LearnResult(
@@ -87,20 +93,32 @@ async def learn(
         stored=tuple(memory.item for memory in found.new),
         reinforced=found.known,
         superseded=superseded,
+        credited=_credited(outcome),
         reason="; ".join(part for part in (distilled.reason, known, fault) if part) or None,
         consolidation_due=statistics.consolidation_due,
     )
 
 
-def _already(trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
+async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
+    """An outcome is recorded only where the run before was cut off; a later version's must not be replaced."""
+    task_id = trajectory.task_id
+    outcome = await toolbox.store.get_outcome(toolbox.scope, task_id)
+    credited = () if outcome else _credited(await record_outcome(toolbox, task_id, before.verdict, trajectory))
     return LearnResult(
         status="already_learned",
         task_id=trajectory.task_id,
         trajectory_id=before.trajectory_id,
         run_id=before.run_id,
         verdict=before.verdict,
+        credited=credited,
         reason=f"this trajectory was learned from before; {len(before.memory_ids)} memories came from it",
     )
+
+
+def _credited(outcome: OutcomeRecord) -> tuple[str, ...]:
+    if outcome.status == "already_credited":
+        return ()
+    return tuple(credit.memory_id for credit in outcome.credits if credit.applied)
 
 
 def _distill(
@@ -166,8 +184,9 @@ async def _prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[
 async def _sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[StoredMemory]) -> _Sorted:
     """Divide into new items and ids of items in the bank that say the same.
 
-    An earlier version of the same task may have given one of those: it stays, but trust never rises by repetition
-    within one task, so that then nothing is reinforced.
+    An earlier version of the same task may have given one of those, or the task may have had it from the bank: it
+    stays, but trust never rises by repetition within one task, so that then nothing is reinforced. What the task had
+    is credited with its outcome instead.
     """
     new: list[StoredMemory] = []
     known: dict[str, MemoryItem] = {}
@@ -178,7 +197,8 @@ async def _sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence
             known[same.id] = same
         elif not any(_alike(memory, other, threshold) for other in new):
             new.append(memory)
-    repeated = any(item.provenance.task_id == trajectory.task_id for item in known.values())
+    had = trajectory.injected_memory_ids
+    repeated = any(item.provenance.task_id == trajectory.task_id or item.id in had for item in known.values())
     return _Sorted(tuple(new), tuple(known), 0.0 if repeated else REINFORCEMENT)
 
 
