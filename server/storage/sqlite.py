@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.errors import StoreBusy, StoreReadOnly
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.job import Job, JobStatus
@@ -22,7 +23,7 @@ from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.storage import jobs, journal, memories, outcomes, reembed, trajectories
+from swarm_memory.server.storage import consolidation, jobs, journal, memories, outcomes, reembed, trajectories
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.health import health
@@ -45,6 +46,11 @@ from swarm_memory.tools.ports import (
     StoredMemory,
     TaskInjections,
     TaskOutcome,
+    UpkeepBatch,
+    UpkeepItem,
+    UpkeepState,
+    UpkeepUndone,
+    UpkeepWritten,
     Vector,
 )
 
@@ -199,6 +205,46 @@ class SqliteStore:
 
     async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
         return await self._reader.run(lambda connection: trajectories.get_trajectory(connection, scope, trajectory_id))
+
+    async def upkeep_state(self, scope: Scope) -> UpkeepState:
+        return await self._reader.run(lambda connection: consolidation.upkeep_state(connection, scope))
+
+    async def upkeep_items(
+        self, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
+    ) -> list[UpkeepItem]:
+        return await self._reader.run(
+            lambda connection: consolidation.items_after(connection, scope, embedder, dimensions, after, limit)
+        )
+
+    async def upkeep_items_of(
+        self, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
+    ) -> list[UpkeepItem]:
+        return await self._reader.run(
+            lambda connection: consolidation.items_of(connection, scope, embedder, dimensions, ids)
+        )
+
+    async def memory_links(self, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
+        return await self._reader.run(lambda connection: consolidation.links_of(connection, scope, ids))
+
+    async def write_upkeep(self, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
+        return await self._write(lambda connection: consolidation.write(connection, self._index, scope, batch))
+
+    async def finish_upkeep(
+        self, scope: Scope, run_id: str, at: datetime, consolidated: int, summary: Mapping[str, JsonValue]
+    ) -> None:
+        def finish(connection: "Connection") -> None:
+            consolidation.finish(connection, scope, run_id, at, consolidated, summary)
+            self._index.tidy(connection)
+
+        await self._write(finish)
+
+    async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:
+        return await self._reader.run(lambda connection: consolidation.batches(connection, scope, run_id))
+
+    async def undo_upkeep(self, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
+        return await self._write(
+            lambda connection: consolidation.undo(connection, self._index, scope, run_id, batch, at)
+        )
 
     async def enqueue(self, job: Job) -> str:
         return await self._write(lambda connection: jobs.enqueue(connection, job))
