@@ -3,6 +3,7 @@
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Model, Scope
+from swarm_memory.schema.metrics import Effect
 
 
 class StorageHealth(Model):
@@ -56,5 +57,7 @@ class MemoryStatus(Model):
     embedder: str
     judge: str
     """Who judges now: `evidence`, or the chat model's name."""
+    effect: Effect | None = None
+    """What memories did for the tasks so far; None before the first outcome."""
     settings: dict[str, JsonValue]
     notices: tuple[str, ...] = ()

@@ -281,6 +281,8 @@ class StatusAnswer(BaseModel):
     trajectories: int
     retrievals: int
     consolidation_due: bool
+    effect: str | None = None
+    """Of memory on the tasks so far, with its intervals."""
     notices: list[str]
 
     @classmethod
@@ -301,5 +303,6 @@ class StatusAnswer(BaseModel):
             trajectories=counts.trajectories,
             retrievals=counts.retrievals,
             consolidation_due=counts.consolidation_due,
+            effect=status.effect.says if status.effect else None,
             notices=list(status.notices),
         )

@@ -44,6 +44,8 @@ COMMANDS = {
     "demo": ("demo", "Show the whole loop on a shipped transcript"),
     "pre-task": ("retrieving", "For other agents: print what to put into the prompt"),
     "post-task": ("learning", "For other agents: record a task's trajectory and learn from it"),
+    "record-outcome": ("outcomes", "For other agents: say what came of a task, to credit its memories"),
+    "metrics": ("outcomes", "Success, steps, tokens and cost by week, with and without memory"),
     "jobs": ("serving", "Show queued work, or do it"),
 }
 

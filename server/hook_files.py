@@ -56,19 +56,34 @@ def whole_number_setting(section: str, name: str, default: int, root: str | os.P
     The files are searched for the one line `name: number`, because a YAML library takes longer to import than a hook
     may run. What stands there otherwise is told by every other command.
     """
+    found = _setting(section, name, r"\d{1,9}", (_user_folder(), os.path.join(root, ".swarm")))
+    return default if found is None else int(found)
+
+
+def own_number_setting(section: str, name: str, default: float) -> float:
+    """Return a setting that a project's file may not set: environment, the user's file, default."""
+    found = _setting(section, name, r"-?\d{1,9}(?:\.\d{0,9})?", (_user_folder(),))
+    return default if found is None else float(found)
+
+
+def _user_folder() -> str:
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(config, "swarm-memory")
+
+
+def _setting(section: str, name: str, number: str, folders: tuple[str, ...]) -> str | None:
     given = os.environ.get(f"SWARM_MEMORY_{section}__{name}".upper())
     if given:
-        return int(given)
-    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    for folder in (os.path.join(config, "swarm-memory"), os.path.join(root, ".swarm")):
+        return given
+    for folder in folders:
         try:
             with open(os.path.join(folder, "config.yaml"), encoding="utf-8", errors="replace") as file:
-                found = re.search(rf"^[ \t]*{name}:[ \t]*(\d{{1,9}})[ \t]*(?:#.*)?$", file.read(MAX_CONFIG_CHARS), re.M)
+                found = re.search(rf"^[ \t]*{name}:[ \t]*({number})[ \t]*(?:#.*)?$", file.read(MAX_CONFIG_CHARS), re.M)
         except OSError:
             continue
         if found:
-            return int(found.group(1))
-    return default
+            return found.group(1)
+    return None
 
 
 def spool_event(folder: str, event: Mapping[str, str]) -> None:

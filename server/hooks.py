@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from swarm_memory.schema.errors import InputError, StoreBusy
-from swarm_memory.server.hook_files import checked_transcript, log_line, spool_event, whole_number_setting
+from swarm_memory.server.hook_files import (
+    checked_transcript,
+    log_line,
+    own_number_setting,
+    spool_event,
+    whole_number_setting,
+)
 from swarm_memory.server.storage.location import Location, locate
 
 LOCK_WAIT_S = 0.3
@@ -28,12 +34,12 @@ WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
 def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
-    """Return hook JSON with a briefing of the project's best strategies; nothing when there are none."""
+    """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out."""
     from swarm_memory.server.storage.lean import open_lean
     from swarm_memory.tools.preamble import briefing
 
     items = whole_number_setting("hooks", "briefing_items", DEFAULT_BRIEFING_ITEMS, place.root)
-    if items == 0:
+    if items == 0 or _is_held_out(str(event.get("session_id") or "")):
         return {}
     with open_lean(place, LOCK_WAIT_S) as bank:
         rows = bank.briefing_rows(items)
@@ -41,6 +47,16 @@ def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
     if not text:
         return {}
     return {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+
+
+def _is_held_out(session_id: str) -> bool:
+    """Tell whether the session's tasks get no memories: then its briefing must not bring them either."""
+    rate = own_number_setting("credit", "holdout_rate", 0.0)
+    if rate <= 0.0:
+        return False
+    from swarm_memory.tools.holdout import is_held_out
+
+    return is_held_out(f"{session_id}:1", rate, int(own_number_setting("credit", "holdout_seed", 0)))
 
 
 def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:

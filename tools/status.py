@@ -1,6 +1,7 @@
 """How the bank stands and how its answers are made; it measures nothing itself."""
 
 from swarm_memory.schema.status import MemoryStatus
+from swarm_memory.tools.metrics import memory_effect
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -17,6 +18,7 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
         statistics=statistics,
         embedder=toolbox.embedder.name,
         judge="evidence",
+        effect=await memory_effect(toolbox),
         settings=toolbox.settings.model_dump(mode="json"),
         notices=(*storage.notices, *notices),
     )

@@ -48,6 +48,7 @@ def _show_status(found: "MemoryStatus") -> None:
         ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})"),
         ("retrievals", counts.retrievals),
         ("jobs", _counts(counts.jobs)),
+        ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
     ]
     print_table(("", ""), rows)
     for notice in found.notices:

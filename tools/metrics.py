@@ -1,0 +1,202 @@
+"""What the outcomes of tasks add up to: the effect of memory, and figures for each week. It records nothing itself."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from statistics import fmean, median
+from typing import TypeVar
+
+from swarm_memory.schema.metrics import Arm, Basis, Conclusion, Difference, Effect, WeekMetrics
+from swarm_memory.tools.intervals import Interval, mean_difference, rate_difference
+from swarm_memory.tools.ports import ScalingRun, TaskOutcome
+from swarm_memory.tools.toolbox import Toolbox
+
+T = TypeVar("T")
+
+MIN_TASKS = 10
+"""On each side; with fewer nothing is concluded, whatever the interval says."""
+
+_UNITS = {"success_rate": "success rate", "steps": "steps", "tokens": "tokens"}
+
+
+async def memory_effect(toolbox: Toolbox) -> Effect | None:
+    """Return what memories did for the tasks of the toolbox's scope; None while no task was credited."""
+    return effect_of(await toolbox.store.list_outcomes(toolbox.scope))
+
+
+async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
+    """Return the figures of every week in which something happened, oldest first."""
+    outcomes = await toolbox.store.list_outcomes(toolbox.scope)
+    items = await toolbox.store.item_times(toolbox.scope)
+    runs = await toolbox.store.scaling_runs(toolbox.scope)
+    by_week = _by_week(outcomes, lambda each: each.at)
+    items_by_week = _by_week(items, lambda each: each)
+    runs_by_week = _by_week(runs, lambda each: each.at)
+    weeks = sorted({*by_week, *items_by_week, *runs_by_week})
+    return [
+        _week(week, by_week.get(week, []), len(items_by_week.get(week, [])), runs_by_week.get(week, []))
+        for week in weeks
+    ]
+
+
+def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
+    """Compare tasks with memory to tasks without.
+
+    Where tasks were held out by lot, only tasks for which something had been found count: they differ in nothing but
+    whether they got it. Steps and tokens are of all tasks, whatever their label.
+    """
+    if not outcomes:
+        return None
+    treated, control, basis = _arms(outcomes)
+    success_rate = _rates(treated, control)
+    steps = _means(_told(treated, "steps"), _told(control, "steps"))
+    tokens = _means(_told(treated, "tokens"), _told(control, "tokens"))
+    return Effect(
+        basis=basis,
+        with_memory=_arm(treated),
+        without_memory=_arm(control),
+        success_rate=success_rate,
+        steps=steps,
+        tokens=tokens,
+        says=_says(basis, treated, control, {"success_rate": success_rate, "steps": steps, "tokens": tokens}),
+    )
+
+
+def matts_lift(runs: Sequence[ScalingRun]) -> float | None:
+    """Return the share of runs with a successful rollout less the mean success rate of a single rollout of them."""
+    if not runs:
+        return None
+    best = fmean(float(run.successes > 0) for run in runs)
+    return best - fmean(run.successes / run.decided for run in runs)
+
+
+def _arms(outcomes: Sequence[TaskOutcome]) -> tuple[list[TaskOutcome], list[TaskOutcome], Basis]:
+    held_out = [each for each in outcomes if each.arm == "held_out"]
+    if held_out:
+        return [each for each in outcomes if each.arm == "memory" and each.randomised], held_out, "hold_out"
+    with_memory = [each for each in outcomes if each.arm == "memory"]
+    return with_memory, [each for each in outcomes if each.arm == "nothing_fitted"], "observed"
+
+
+def _arm(outcomes: Sequence[TaskOutcome]) -> Arm:
+    decided, successes = _decided(outcomes)
+    return Arm(
+        tasks=len(outcomes),
+        decided=decided,
+        successes=successes,
+        success_rate=_ratio(successes, decided),
+        mean_steps=_mean(_told(outcomes, "steps")),
+        mean_tokens=_mean(_told(outcomes, "tokens")),
+    )
+
+
+def _decided(outcomes: Sequence[TaskOutcome]) -> tuple[int, int]:
+    """Return how many tasks have a label, and how many of those succeeded."""
+    successes = sum(each.label == "Success" for each in outcomes)
+    return successes + sum(each.label == "Failure" for each in outcomes), successes
+
+
+def _told(outcomes: Iterable[TaskOutcome], figure: str) -> list[float]:
+    values = (getattr(each.figures, figure) for each in outcomes)
+    return [float(value) for value in values if value is not None]
+
+
+def _rates(treated: Sequence[TaskOutcome], control: Sequence[TaskOutcome]) -> Difference | None:
+    (n, successes), (other_n, other_successes) = _decided(treated), _decided(control)
+    if not n or not other_n:
+        return None
+    interval = rate_difference(successes, n, other_successes, other_n)
+    return _difference(interval, n, other_n, more_is_better=True)
+
+
+def _means(values: Sequence[float], others: Sequence[float]) -> Difference | None:
+    if len(values) < 2 or len(others) < 2:
+        return None
+    return _difference(mean_difference(values, others), len(values), len(others), more_is_better=False)
+
+
+def _difference(interval: Interval, n: int, other_n: int, *, more_is_better: bool) -> Difference:
+    conclusion: Conclusion = "no difference shown"
+    if min(n, other_n) < MIN_TASKS:
+        conclusion = "too few tasks to tell"
+    elif interval.low > 0 or interval.high < 0:
+        conclusion = "better with memory" if (interval.low > 0) == more_is_better else "worse with memory"
+    return Difference(
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        n_with=n,
+        n_without=other_n,
+        conclusion=conclusion,
+    )
+
+
+def _says(
+    basis: Basis,
+    treated: Sequence[TaskOutcome],
+    control: Sequence[TaskOutcome],
+    differences: Mapping[str, Difference | None],
+) -> str:
+    sides = f"{len(treated)} tasks with memory, {len(control)} without"
+    parts = [_phrase(name, found) for name, found in differences.items() if found is not None]
+    if basis == "hold_out":
+        how = "held out by lot"
+    else:
+        how = "not held out by lot, so that the tasks may differ in more than memory; credit.holdout_rate changes that"
+    return f"{sides} ({how}): " + ("; ".join(parts) or "too few tasks to tell")
+
+
+def _phrase(name: str, found: Difference) -> str:
+    if name == "success_rate":
+        figures = f"{found.value:+.0%} (95 % interval {found.low:+.0%} to {found.high:+.0%})"
+    else:
+        figures = f"{found.value:+,.1f} (95 % interval {found.low:+,.1f} to {found.high:+,.1f})"
+    return f"{_UNITS[name]} {figures}: {found.conclusion}"
+
+
+def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Sequence[ScalingRun]) -> WeekMetrics:
+    decided, successes = _decided(outcomes)
+    succeeded = [each for each in outcomes if each.label == "Success"]
+    treated, control, _ = _arms(outcomes)
+    per_task = _ratio(new_items, len(outcomes))
+    return WeekMetrics(
+        week=week,
+        tasks=len(outcomes),
+        successes=successes,
+        failures=decided - successes,
+        undecided=len(outcomes) - decided,
+        success_rate=_ratio(successes, decided),
+        success_rate_with_memory=_arm(treated).success_rate,
+        success_rate_without_memory=_arm(control).success_rate,
+        steps_to_success=_mean(_told(succeeded, "steps")),
+        tokens_per_success=_per_success(outcomes, "tokens"),
+        cost_usd_per_success=_per_success(outcomes, "cost_usd"),
+        time_to_resolution_s=median(times) if (times := _told(succeeded, "duration_s")) else None,
+        new_items=new_items,
+        new_items_per_100_tasks=None if per_task is None else 100 * per_task,
+        injected_per_task=_mean([float(each.injected) for each in outcomes]),
+        active_items_used_per_task=_mean([float(each.used) for each in outcomes]),
+        matts_runs=len(runs),
+        matts_lift=matts_lift(runs),
+    )
+
+
+def _per_success(outcomes: Sequence[TaskOutcome], figure: str) -> float | None:
+    """Return what all tasks took that told it, for each success among them: failures cost too."""
+    telling = [each for each in outcomes if getattr(each.figures, figure) is not None]
+    return _ratio(sum(_told(telling, figure)), _decided(telling)[1])
+
+
+def _by_week(rows: Iterable[T], at: Callable[[T], datetime]) -> dict[date, list[T]]:
+    weeks: dict[date, list[T]] = {}
+    for row in rows:
+        day = at(row).astimezone(UTC).date()
+        weeks.setdefault(day - timedelta(days=day.weekday()), []).append(row)
+    return weeks
+
+
+def _ratio(part: float, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
