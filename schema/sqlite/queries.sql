@@ -285,7 +285,7 @@ SELECT
   CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
     THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END
 FROM json_each(:seqs) AS wanted
-CROSS JOIN patterns AS p ON p.seq = wanted.value
+CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN pattern_tokens AS t ON t.seq = p.seq
 LEFT JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims;
 
@@ -294,7 +294,7 @@ LEFT JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims
 SELECT
   p.seq, p.id, p.scope_id, p.confidence, p.created_at, t.title || ' ' || t.description || ' ' || t.content, e.vector, NULL
 FROM json_each(:seqs) AS wanted
-CROSS JOIN patterns AS p ON p.seq = wanted.value
+CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN pattern_tokens AS t ON t.seq = p.seq
 LEFT JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims;
 

@@ -1,6 +1,10 @@
-"""One search of the bank: two legs, each inside its scope by partition, joined to what scoring needs. It only reads."""
+"""One search of the bank: two legs, each inside its scope by partition, joined to what scoring needs. It only reads.
 
-from collections.abc import Sequence
+The legs need nothing of each other and may run over two connections at once.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
@@ -68,13 +72,87 @@ class _Vectors(NamedTuple):
     """Whether the vec0 table can be asked."""
 
 
-def search(connection: "Connection", index: Index, query: SearchQuery) -> SearchResult:
-    """Return the union of both legs' pools of every scope. Raises `StorageError` for an unsound query vector."""
+class Near(NamedTuple):
+    """What the vector leg found."""
+
+    scopes: dict[int, Scope]
+    documents: int
+    unreachable: int
+    """Active items without a vector in the query's space."""
+    vectors: _Vectors | None
+    found: dict[int, float]
+    """Cosines by position."""
+
+
+class Keywords(NamedTuple):
+    """What the keyword leg found."""
+
+    found: dict[int, float]
+    """BM25 by position."""
+    frequency: dict[str, int]
+    """Of each token that was looked up, in how many items it stands."""
+
+
+def near_leg(connection: "Connection", index: Index, query: SearchQuery) -> Near:
+    """Return the pool of the vector leg of every scope. Raises `StorageError` for an unsound query vector."""
+    with _reading(connection):
+        scopes = find_scopes(connection, query.scopes)
+        vectors = None if query.vector is None else _vectors(connection, index, query.embedder, query.vector)
+        near = Near(scopes, 0, 0, vectors, {})
+        for scope_id, active in _filled(connection, scopes):
+            near = near._replace(documents=near.documents + active)
+            if query.vector is not None:
+                missing = active - _members(connection, vectors, scope_id)
+                near = near._replace(unreachable=near.unreachable + missing)
+            if vectors is not None:
+                narrowed = _filter(connection, query, scope_id)
+                near.found.update(_nearest(connection, vectors, scope_id, narrowed, query.pool))
+        return near
+
+
+def keyword_leg(connection: "Connection", query: SearchQuery) -> Keywords:
+    """Return the pool of the keyword leg of every scope."""
+    tokens = usable(query.tokens)
+    keywords = Keywords({}, dict.fromkeys(tokens, 0))
+    if not tokens:
+        return keywords
+    with _reading(connection):
+        for scope_id, _ in _filled(connection, find_scopes(connection, query.scopes)):
+            present = _frequencies(connection, scope_id, tokens, keywords.frequency)
+            narrowed = _filter(connection, query, scope_id)
+            keywords.found.update(_keywords(connection, scope_id, present, narrowed, query.pool))
+    return keywords
+
+
+def join(connection: "Connection", index: Index, query: SearchQuery, near: Near, keywords: Keywords) -> SearchResult:
+    """Return the union of both pools; what is no longer active by now is left out."""
+    with _reading(connection):
+        candidates = _candidates(connection, near.scopes, near.vectors, near.found, keywords.found)
+    return SearchResult(
+        candidates=candidates,
+        legs=_legs(index, query, near.vectors, keywords),
+        documents=near.documents,
+        document_frequency=keywords.frequency,
+        notices=_notices(index, near.vectors, query.embedder, near.unreachable),
+    )
+
+
+@contextmanager
+def _reading(connection: "Connection") -> Generator[None]:
+    """Have all that is read in the block be of one moment."""
     connection.execute("BEGIN")
     try:
-        return _search(connection, index, query)
+        yield
     finally:
         connection.execute("ROLLBACK")
+
+
+def _filled(connection: "Connection", scopes: Iterable[int]) -> list[tuple[int, int]]:
+    """Return those scopes that hold active items, with their number."""
+    counts = [
+        (scope_id, *connection.execute(_QUERIES["active_in_scope"], (scope_id,)).fetchone()) for scope_id in scopes
+    ]
+    return [(scope_id, active) for scope_id, active in counts if active]
 
 
 def nearest(
@@ -91,36 +169,6 @@ def nearest(
     best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
     ids = dict(connection.execute(_QUERIES["ids_of_patterns"], (to_json([seq for seq, _ in best]),)).fetchall())
     return [(ids[seq], cosine) for seq, cosine in best]
-
-
-def _search(connection: "Connection", index: Index, query: SearchQuery) -> SearchResult:
-    scopes = find_scopes(connection, query.scopes)
-    vectors = None if query.vector is None else _vectors(connection, index, query.embedder, query.vector)
-    tokens = usable(query.tokens)
-    near: dict[int, float] = {}
-    matched: dict[int, float] = {}
-    frequency = dict.fromkeys(tokens, 0)
-    documents = unreachable = 0
-    for scope_id in scopes:
-        (active,) = connection.execute(_QUERIES["active_in_scope"], (scope_id,)).fetchone()
-        documents += active
-        if not active:
-            continue
-        narrowed = _filter(connection, query, scope_id)
-        if query.vector is not None:
-            unreachable += active - _members(connection, vectors, scope_id)
-        if vectors is not None:
-            near |= _nearest(connection, vectors, scope_id, narrowed, query.pool)
-        if tokens:
-            present = _frequencies(connection, scope_id, tokens, frequency)
-            matched |= _keywords(connection, scope_id, present, narrowed, query.pool)
-    return SearchResult(
-        candidates=_candidates(connection, scopes, vectors, near, matched),
-        legs=_legs(index, query, vectors, tokens),
-        documents=documents,
-        document_frequency=frequency,
-        notices=_notices(index, vectors, query.embedder, unreachable),
-    )
 
 
 def _vectors(connection: "Connection", index: Index, embedder: str, vector: Vector) -> _Vectors | None:
@@ -251,12 +299,12 @@ def _candidates(
     )
 
 
-def _legs(index: Index, query: SearchQuery, vectors: _Vectors | None, tokens: Sequence[str]) -> tuple[Leg, ...]:
+def _legs(index: Index, query: SearchQuery, vectors: _Vectors | None, keywords: Keywords) -> tuple[Leg, ...]:
     legs: list[Leg] = []
     if query.vector is not None:
         by_index = index.searchable if vectors is None else vectors.by_index
         legs.append("vector" if by_index else "exact_scan")
-    if tokens:
+    if keywords.frequency:
         legs.append("keyword")
     return tuple(legs)
 

@@ -6,6 +6,7 @@ What is done with a connection stands in the modules beside; here is only where 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -30,7 +31,7 @@ from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.recorder import Recorder
-from swarm_memory.server.storage.search import nearest, search
+from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.server.storage.worker import ConnectionThread
 from swarm_memory.tools.ports import (
@@ -86,13 +87,14 @@ async def open_store(
     except StoreReadOnly:
         if not await asyncio.to_thread(path.exists):
             raise
-    try:
-        reader = await ConnectionThread.open(path, driver.module, lambda: _reader(path, driver, busy_timeout_s))
-    except BaseException:
+    async with AsyncExitStack() as opened:
         if writer is not None:
-            await writer.close(lambda connection: close(connection, path))
-        raise
-    store = SqliteStore(path, driver, index, writer, reader, busy_timeout_s, embedder, consolidate_every)
+            opened.push_async_callback(writer.close, lambda connection: close(connection, path))
+        reader, keyword_reader = [await _open_reader(path, driver, busy_timeout_s, opened) for _ in range(2)]
+        opened.pop_all()
+    store = SqliteStore(
+        path, driver, index, writer, reader, keyword_reader, busy_timeout_s, embedder, consolidate_every
+    )
     try:
         await store.refresh()
     except StoreBusy:
@@ -103,14 +105,22 @@ async def open_store(
     return store
 
 
-def _reader(path: Path, driver: Driver, timeout_s: float) -> "Connection":
-    connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
-    connection.create_function("says", 2, memories.says, deterministic=True)
-    return connection
+async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: AsyncExitStack) -> ConnectionThread:
+    def open_connection() -> "Connection":
+        connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
+        connection.create_function("says", 2, memories.says, deterministic=True)
+        return connection
+
+    reader = await ConnectionThread.open(path, driver.module, open_connection)
+    opened.push_async_callback(reader.close, lambda connection: connection.close())
+    return reader
 
 
 class SqliteStore:
-    """One bank in one file. Writes run one after another on one thread, reads on another and never wait for them."""
+    """One bank in one file. Writes run one after another on one thread, reads on others and never wait for them.
+
+    The two legs of a search run at the same time, each on a thread of its own.
+    """
 
     def __init__(
         self,
@@ -119,6 +129,7 @@ class SqliteStore:
         index: Index,
         writer: ConnectionThread | None,
         reader: ConnectionThread,
+        keyword_reader: ConnectionThread,
         busy_timeout_s: float,
         embedder: Embedder,
         consolidate_every: int,
@@ -128,6 +139,7 @@ class SqliteStore:
         self._index = index
         self._writer = writer
         self._reader = reader
+        self._keyword_reader = keyword_reader
         self._busy_timeout_s = busy_timeout_s
         self._embedder = embedder
         self._consolidate_every = consolidate_every
@@ -135,7 +147,11 @@ class SqliteStore:
         self._closed = False
 
     async def search(self, query: SearchQuery) -> SearchResult:
-        return await self._reader.run(lambda connection: search(connection, self._index, query))
+        near, keywords = await asyncio.gather(
+            self._reader.run(lambda connection: near_leg(connection, self._index, query)),
+            self._keyword_reader.run(lambda connection: keyword_leg(connection, query)),
+        )
+        return await self._reader.run(lambda connection: join(connection, self._index, query, near, keywords))
 
     async def get_memories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
         return await self._reader.run(lambda connection: memories.get_memories(connection, scopes, ids))
@@ -357,7 +373,8 @@ class SqliteStore:
             return
         self._closed = True
         await self._recorder.close()
-        await self._reader.close(lambda connection: connection.close())
+        for reader in (self._reader, self._keyword_reader):
+            await reader.close(lambda connection: connection.close())
         if self._writer is not None:
             await self._writer.close(lambda connection: close(connection, self._path))
 
