@@ -63,6 +63,7 @@ class WeekMetrics(Model):
     success_rate: float | None = None
     success_rate_with_memory: float | None = None
     success_rate_without_memory: float | None = None
+    """Of tasks that were held out and of those for which nothing fitted."""
     steps_to_success: float | None = None
     """Mean of the successful tasks."""
     tokens_per_success: float | None = None

@@ -136,7 +136,7 @@ def _says(
     control: Sequence[TaskOutcome],
     differences: Mapping[str, Difference | None],
 ) -> str:
-    sides = f"{len(treated)} tasks with memory, {len(control)} without"
+    sides = f"{len(treated)} task{'s' if len(treated) != 1 else ''} with memory, {len(control)} without"
     parts = [_phrase(name, found) for name, found in differences.items() if found is not None]
     if basis == "hold_out":
         how = "held out by lot"
@@ -156,7 +156,8 @@ def _phrase(name: str, found: Difference) -> str:
 def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Sequence[ScalingRun]) -> WeekMetrics:
     decided, successes = _decided(outcomes)
     succeeded = [each for each in outcomes if each.label == "Success"]
-    treated, control, _ = _arms(outcomes)
+    treated = [each for each in outcomes if each.arm == "memory"]
+    control = [each for each in outcomes if each.arm != "memory"]
     per_task = _ratio(new_items, len(outcomes))
     return WeekMetrics(
         week=week,

@@ -117,20 +117,18 @@ def _csv(weeks: "Sequence[WeekMetrics]") -> str:
 
 
 def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:
-    headings = ("week", "tasks", "success", "with", "without", "steps", "tokens", "USD", "minutes", "new items", "used")
+    headings = ("week", "tasks", "success", "steps", "k tokens", "USD", "minutes", "new", "used")
     print_table(
         headings,
         [
             (
                 week.week,
                 week.tasks,
-                _rate(week.success_rate),
-                _rate(week.success_rate_with_memory),
-                _rate(week.success_rate_without_memory),
+                _number(week.success_rate, ".0%"),
                 _number(week.steps_to_success, ".1f"),
-                _number(week.tokens_per_success, ",.0f"),
+                _number(week.tokens_per_success, ",.1f", 1000),
                 _number(week.cost_usd_per_success, ".2f"),
-                _number(None if week.time_to_resolution_s is None else week.time_to_resolution_s / 60, ".1f"),
+                _number(week.time_to_resolution_s, ".1f", 60),
                 week.new_items,
                 _number(week.active_items_used_per_task, ".2f"),
             )
@@ -139,12 +137,8 @@ def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:
     )
 
 
-def _rate(value: float | None) -> str:
-    return _number(value, ".0%")
-
-
-def _number(value: float | None, style: str) -> str:
-    return "-" if value is None else format(value, style)
+def _number(value: float | None, style: str, unit: int = 1) -> str:
+    return "-" if value is None else format(value / unit, style)
 
 
 COMMANDS = {"record-outcome": record_outcome, "metrics": metrics}

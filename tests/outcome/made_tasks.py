@@ -1,0 +1,122 @@
+"""Memories and tasks made for a test, in a real bank."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.ids import MEMORY, RETRIEVAL, new_id
+from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.outcome import OutcomeRecord
+from swarm_memory.schema.settings import CreditSettings, Settings
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.indexing import prepare
+from swarm_memory.tools.outcome import record_outcome
+from swarm_memory.tools.ports import Event, RetrievalRecord
+from swarm_memory.tools.toolbox import Toolbox
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+STEPS = "1. Run `cp config/test.example.toml config/test.toml`.\n2. Run `python -m shop.migrate`."
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A clock that stands."""
+
+    at: datetime = NOW
+
+    def now(self) -> datetime:
+        return self.at
+
+
+def said(text: str) -> Step:
+    """A message of the agent; its id is set when it becomes part of a trajectory."""
+    return Step(id="s0", kind="message", role="assistant", text=text)
+
+
+def ran(command: str, minute: int | None = None) -> Step:
+    """A tool call, so many minutes after noon."""
+    given: dict[str, JsonValue] = {"command": command}
+    at = None if minute is None else NOW + timedelta(minutes=minute)
+    return Step(id="s0", kind="tool_call", role="assistant", tool_name="Bash", tool_input=given, at=at)
+
+
+def saw(text: str) -> Step:
+    """What a tool answered."""
+    return Step(id="s0", kind="observation", role="tool", text=text)
+
+
+def done(*steps: Step, task_id: str = "t1", task: str = "mend the shop", **fields: Any) -> Trajectory:
+    """A trajectory of steps."""
+    numbered = tuple(step.model_copy(update={"id": f"s{at}"}) for at, step in enumerate(steps, 1))
+    return Trajectory(task_id=task_id, task=task, steps=numbered, **fields)
+
+
+def verdict(label: Label) -> Verdict:
+    """A verdict from evidence."""
+    return Verdict(label=label, confidence=0.0 if label == "Undecided" else 0.9, judge="evidence")
+
+
+def made(title: str = "Prepare the test configuration", content: str = STEPS, **fields: Any) -> MemoryItem:
+    """A memory of the project."""
+    values: dict[str, Any] = {"confidence": 0.5, "created_at": NOW, "scope": Scope(project="shop"), **fields}
+    return MemoryItem(id=new_id(MEMORY), title=title, content=content, **values)
+
+
+class Shop:
+    """A toolbox over a real bank."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.toolbox = toolbox
+
+    def set(self, **credit: Any) -> "Shop":
+        """The same bank under other settings of credit."""
+        settings = self.toolbox.settings.model_copy(update={"credit": CreditSettings(**credit)})
+        return Shop(replace(self.toolbox, settings=settings))
+
+    async def add(self, title: str = "Prepare the test configuration", content: str = STEPS, **fields: Any) -> str:
+        """Put a memory into the bank and return its id."""
+        task = fields.pop("task_id", None)
+        item = made(title, content, provenance=Provenance(task_id=task), **fields)
+        prepared = await prepare(self.toolbox, [item])
+        await self.toolbox.store.add_memories(prepared, self.toolbox.embedder.name)
+        return item.id
+
+    async def inject(self, *ids: str, task_id: str = "t1", at: datetime = NOW, withheld: bool = False) -> None:
+        """Record that a task was given memories, or that they were kept from it."""
+        scores = dict.fromkeys(ids, 0.5)
+        record = RetrievalRecord(new_id(RETRIEVAL), self.toolbox.scope, "q", scores, 1.0, at, task_id, None, withheld)
+        await self.toolbox.store.record_retrieval(record)
+
+    async def outcome(
+        self, label: Label, trajectory: Trajectory | None = None, *, task_id: str = "t1", given: bool = False
+    ) -> OutcomeRecord:
+        return await record_outcome(self.toolbox, task_id, verdict(label), trajectory, given=given)
+
+    async def confidence(self, *ids: str) -> list[float]:
+        items = await self.toolbox.store.get_memories(self.toolbox.scopes(), ids)
+        return [item.confidence for item in items]
+
+    async def history(self, memory_id: str) -> list[Event]:
+        """What was credited to a memory."""
+        events = await self.toolbox.store.memory_history(self.toolbox.scopes(), memory_id)
+        return [event for event in events if event.kind == "reasoning_memory.credited"]
+
+
+@asynccontextmanager
+async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Shop]:
+    """A bank in a folder."""
+    embedder = StaticEmbedder()
+    store = await open_store(folder / "memory.db", embedder=embedder)
+    try:
+        yield Shop(Toolbox(store, embedder, Standing(), settings or Settings(), Scope(project="shop")))
+    finally:
+        await store.close()

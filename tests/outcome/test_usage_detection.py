@@ -1,0 +1,116 @@
+"""Which memories a task is seen to have used, and which not."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_tasks import NOW, done, made, ran, said, saw
+
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.usage_detection import Injection, advised_terms, detect_uses
+
+FIRST = made().model_copy(update={"id": "rm_01JXYZABCD0000000000000001"})
+SECOND = made("Ask first", "1. Ask the user.").model_copy(update={"id": "rm_01JXYZEFGH0000000000000002"})
+BOTH = (FIRST, SECOND)
+
+
+def methods(trajectory: Trajectory, *items: MemoryItem) -> list[str]:
+    return [use.method for use in detect_uses(trajectory, [Injection(item) for item in items], 0.5)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I follow [{FIRST.id}] here.",
+        f"used: {FIRST.id.lower()}",
+        "As [rm_01JXYZABCD] says, I copy the example first.",
+        "Used [rm_01JXYZABCD…].",
+        "Used rm_…0001 for this.",
+        f"I could not run it at first. With [{FIRST.id}] it went well.",
+        f"[{FIRST.id}] says not to use npm, so I take pnpm.",
+    ],
+)
+def test_a_memory_that_the_agent_names_is_cited(text: str) -> None:
+    assert methods(done(said(text)), *BOTH) == ["cited", "none"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I did not use [{FIRST.id}].",
+        f"[{FIRST.id}] doesn't apply here.",
+        f"I ignored {FIRST.id}; it is about another project.",
+        f"None of the notes ({FIRST.id}) fit.",
+        "The ids begin with rm_01JXYZ.",
+        "rm_01JX",
+        "rm_01JXYZABCDX",
+        "The agent platform rm_ tools",
+    ],
+)
+def test_a_memory_that_is_set_aside_or_not_told_apart_is_not_cited(text: str) -> None:
+    assert methods(done(said(text)), *BOTH) == ["none", "none"]
+
+
+def test_an_id_that_a_tool_or_a_person_says_is_no_use() -> None:
+    user = Step(id="s0", kind="message", role="user", text=f"use {FIRST.id}")
+    thought = Step(id="s0", kind="thought", role="assistant", text=f"shall I use {FIRST.id}?")
+    assert methods(done(saw(f"[{FIRST.id}]"), user, thought), FIRST) == ["none"]
+
+
+def test_an_id_survives_the_redaction_of_what_is_kept() -> None:
+    kept = archivable(done(said(f"I used [{FIRST.id}].")), Settings())
+    assert methods(kept, FIRST) == ["cited"]
+
+
+def test_doing_what_a_memory_names_is_use() -> None:
+    trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate"))
+    (use,) = detect_uses(trajectory, [Injection(FIRST)], 0.5)
+    assert (use.method, use.overlap) == ("overlap", 1.0)
+
+
+def test_saying_first_what_will_be_done_does_not_hide_the_use() -> None:
+    command = "cp config/test.example.toml config/test.toml"
+    assert methods(done(said(f"I run `{command}` first."), ran(command)), FIRST) == ["overlap"]
+
+
+def test_what_the_task_or_a_tool_had_named_before_is_not_taken_from_the_memory() -> None:
+    command = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
+    assert methods(done(saw(f"README: {command}"), ran(command)), FIRST) == ["none"]
+    assert methods(done(ran(command), task=f"please run {command}"), FIRST) == ["none"]
+
+
+def test_calls_made_before_the_injection_do_not_count() -> None:
+    trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate", minute=1))
+    for later, method in ((0, "overlap"), (2, "none")):
+        injection = Injection(FIRST, NOW + timedelta(minutes=later))
+        assert [use.method for use in detect_uses(trajectory, [injection], 0.5)] == [method]
+
+
+def test_doing_what_a_memory_warns_of_is_no_use_of_it() -> None:
+    item = made("Keep the lock file", "1. Do not run `npm install left-pad`.\n2. Look at `package-lock.json` first.")
+    assert advised_terms(item) == {"package-lock.json"}
+    assert methods(done(ran("npm install left-pad")), item) == ["none"]
+
+
+def test_one_name_in_common_is_chance() -> None:
+    item = made("Run the tests", "1. Run `pytest`.")
+    assert methods(done(ran("pytest")), item) == ["none"]
+
+
+def test_a_memory_without_quotes_is_known_by_its_identifiers() -> None:
+    item = made("Refresh the token", "1. Call refreshToken before loadOrders.\n2. Read order_total from the answer.")
+    assert advised_terms(item) == {"refreshtoken", "loadorders", "order_total"}
+    assert methods(done(ran("node -e 'refreshToken(); loadOrders()'")), item) == ["overlap"]
+
+
+@given(st.lists(st.text(max_size=200), max_size=8), st.text(min_size=3, max_size=400).filter(lambda text: text.strip()))
+def test_no_text_breaks_the_detection_and_every_share_is_a_share(texts: list[str], content: str) -> None:
+    item = made("A title", content)
+    steps = [make(text) for text in texts for make in (said, ran, saw)]
+    for use in detect_uses(done(*steps), [Injection(item), Injection(FIRST)], 0.5):
+        assert 0 <= use.overlap <= 1
+        assert (use.method == "none") == (use.overlap < 0.5)
