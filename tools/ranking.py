@@ -5,6 +5,7 @@ It knows nothing of storage, embedders or memory items.
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from operator import mul
@@ -64,8 +65,8 @@ def keyword_scores(documents: int, document_frequency: Mapping[str, int], items:
     scores: list[float | None] = []
     for words in texts:
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        found = [(idf[token], words.count(token)) for token in wanted.intersection(words)]
-        scores.append(math.fsum(part * times / (times + shift) for part, times in found) if found else None)
+        found = Counter(filter(wanted.__contains__, words))
+        scores.append(math.fsum(idf[token] * n / (n + shift) for token, n in found.items()) if found else None)
     return scores
 
 
