@@ -9,6 +9,19 @@ from swarm_memory.schema.base import Model, Scope, Timestamp
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 
 
+class Progress(Model):
+    """How far a piece of work is."""
+
+    done: int = Field(ge=0)
+    total: int | None = Field(default=None, ge=0)
+    """None: not known."""
+    message: str = ""
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return what a job's row holds while it runs."""
+        return {"progress": self.model_dump(mode="json")}
+
+
 class Job(Model):
     """One row of the job table."""
 
@@ -27,4 +40,11 @@ class Job(Model):
     ended_at: Timestamp | None = None
     worker: str | None = None
     result: dict[str, JsonValue] | None = None
+    """What it gave; while it runs, how far it is."""
     error: str | None = None
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far it is while it runs; None when nothing was reported."""
+        told = (self.result or {}).get("progress") if self.status == "running" else None
+        return None if told is None else Progress.model_validate(told)

@@ -74,6 +74,18 @@ class MattsSettings(Model):
     enabled: bool = True
     parallel_k: int = Field(default=6, ge=1, le=32)
     sequential_r: int = Field(default=3, ge=1, le=16)
+    max_concurrency: int = Field(default=3, ge=1, le=32)
+    """Rollouts at the same time."""
+    rollout_timeout_s: float = Field(default=600.0, gt=0, le=86_400)
+    """A rollout that takes longer is ended; what it had done until then counts."""
+    temperature_min: float = Field(default=0.2, ge=0, le=2)
+    temperature_max: float = Field(default=1.0, ge=0, le=2)
+    """Parallel rollouts are spread evenly between both."""
+    model_steps: int = Field(default=20, ge=1, le=200)
+    """Steps of a rollout that the chat model does itself."""
+    allowed_commands: str = ""
+    """Command lines that may be run as an agent or as a check, one a line (or divided by `;;`), each exactly as it will
+    be called, such as `claude -p`. None: no command is ever run. A project's file cannot set it."""
 
 
 class EmbeddingSettings(Model):
@@ -125,6 +137,8 @@ class JobSettings(Model):
     max_attempts: int = Field(default=3, ge=1)
     timeout_s: float = Field(default=120.0, gt=0)
     """Time limit of one job."""
+    long_timeout_s: float = Field(default=21_600.0, gt=0)
+    """Time limit of one that runs beside the others: scaling, consolidation, imports, benchmarks."""
 
 
 class LearnSettings(Model):

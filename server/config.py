@@ -22,6 +22,9 @@ FROM_PROJECT = frozenset({"retrieve", "judge", "distill", "consolidate", "matts"
 """The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
 read or where texts go; a section that is new is not among them before somebody has thought about it."""
 
+NOT_FROM_PROJECT = frozenset({"matts.allowed_commands"})
+"""Keys of those sections that only the user may set."""
+
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
 
@@ -162,7 +165,8 @@ def _unquoted(text: str) -> str | None:
 
 def _refuse_dangerous(values: Values) -> None:
     for key, (value, origin) in values.items():
-        if key.partition(".")[0] not in FROM_PROJECT or (key == "distill.redact_pii" and value is not True):
+        is_free = key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT
+        if not is_free or (key == "distill.redact_pii" and value is not True):
             what = f"{key}: false" if key == "distill.redact_pii" else key
             raise ConfigError(
                 f"{what} may not be set by a project's file, which may come with a cloned repository ({origin}); "

@@ -12,13 +12,14 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.host_session import HostSession
-from swarm_memory.schema.job import Job, JobStatus
+from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.tools.rollout_ports import RolloutStore
 
 if TYPE_CHECKING:
     Vector: TypeAlias = array[float]
@@ -481,6 +482,16 @@ class JobQueue(Protocol):
         """End the job (or put it back with status `queued`); False when it is no longer this worker's."""
         ...
 
+    async def report(self, job_id: str, worker: str, progress: Progress) -> bool:
+        """Note how far a running job is; False when it is no longer this worker's."""
+        ...
+
+    async def get_job(self, scope: Scope, job_id: str) -> Job | None: ...
+
+    async def cancel_job(self, scope: Scope, job_id: str) -> bool:
+        """Cancel a job that is queued or running; its worker stops at its next heartbeat or report."""
+        ...
+
     async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]: ...
 
     async def next_due(self, kinds: Sequence[str]) -> datetime | None:
@@ -536,7 +547,7 @@ class Credits(Protocol):
         ...
 
 
-class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, Protocol):
+class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, RolloutStore, Protocol):
     """All of it, in one database."""
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.job import Job, JobStatus
+from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.lean import put_job
 from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
@@ -86,6 +86,24 @@ def finish(
     }
     connection.execute(_QUERIES["end_job"], values)
     return True
+
+
+def report(connection: "Connection", job_id: str, worker: str, progress: Progress) -> bool:
+    """Note how far a running job is; False when it is no longer this worker's."""
+    values = (to_json(progress.as_json()), job_id, worker)
+    return connection.execute(_QUERIES["report_job"], values).rowcount == 1
+
+
+def get_job(connection: "Connection", scope: Scope, job_id: str) -> Job | None:
+    """Return a job of a scope."""
+    row = connection.execute(_QUERIES["get_job_of"], (job_id, find_scope(connection, scope))).fetchone()
+    return None if row is None else _job(row)
+
+
+def cancel_job(connection: "Connection", scope: Scope, job_id: str) -> bool:
+    """Cancel a job that has not ended."""
+    values = (to_text(datetime.now(UTC)), job_id, find_scope(connection, scope))
+    return connection.execute(_QUERIES["cancel_job"], values).rowcount == 1
 
 
 def list_jobs(connection: "Connection", scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:

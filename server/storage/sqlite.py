@@ -17,14 +17,15 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.errors import StoreBusy, StoreReadOnly
 from swarm_memory.schema.host_session import HostSession
-from swarm_memory.schema.job import Job, JobStatus
+from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import OutcomeRecord
+from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.storage import consolidation, jobs, journal, memories, outcomes, reembed, trajectories
+from swarm_memory.server.storage import consolidation, jobs, journal, matts, memories, outcomes, reembed, trajectories
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.health import health
@@ -54,6 +55,7 @@ from swarm_memory.tools.ports import (
     UpkeepWritten,
     Vector,
 )
+from swarm_memory.tools.rollout_ports import RunEnd
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -282,6 +284,15 @@ class SqliteStore:
     ) -> bool:
         return await self._write(lambda connection: jobs.finish(connection, job_id, worker, status, result, error))
 
+    async def report(self, job_id: str, worker: str, progress: Progress) -> bool:
+        return await self._write(lambda connection: jobs.report(connection, job_id, worker, progress))
+
+    async def get_job(self, scope: Scope, job_id: str) -> Job | None:
+        return await self._reader.run(lambda connection: jobs.get_job(connection, scope, job_id))
+
+    async def cancel_job(self, scope: Scope, job_id: str) -> bool:
+        return await self._write(lambda connection: jobs.cancel_job(connection, scope, job_id))
+
     async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
         return await self._reader.run(lambda connection: jobs.list_jobs(connection, scope, statuses, limit))
 
@@ -330,6 +341,32 @@ class SqliteStore:
 
     async def scaling_runs(self, scope: Scope) -> list[ScalingRun]:
         return await self._reader.run(lambda connection: outcomes.scaling_runs(connection, scope))
+
+    async def begin_run(self, run: MattsRun) -> MattsRun:
+        now = datetime.now(UTC)
+        return await self._write(lambda connection: matts.begin_run(connection, run, now))
+
+    async def get_run(self, scope: Scope, run_id: str) -> MattsRun | None:
+        return await self._reader.run(lambda connection: matts.get_run(connection, scope, run_id))
+
+    async def list_runs(self, scope: Scope, statuses: Sequence[RunStatus], limit: int) -> list[MattsRun]:
+        return await self._reader.run(lambda connection: matts.list_runs(connection, scope, statuses, limit))
+
+    async def save_rollout(
+        self, scope: Scope, run_id: str, rollout: Rollout, trajectory: Trajectory | None, verdict: Verdict | None
+    ) -> bool:
+        now = datetime.now(UTC)
+        return await self._write(
+            lambda connection: matts.save_rollout(connection, scope, run_id, rollout, trajectory, verdict, now)
+        )
+
+    async def end_run(self, end: RunEnd) -> bool:
+        now, quantization = datetime.now(UTC), self._quantization(end.embedder)
+        return await self._write(lambda connection: matts.end_run(connection, self._index, end, quantization, now))
+
+    async def cancel_run(self, scope: Scope, run_id: str) -> bool:
+        now = datetime.now(UTC)
+        return await self._write(lambda connection: matts.cancel_run(connection, scope, run_id, now))
 
     async def refresh(self) -> int:
         """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""

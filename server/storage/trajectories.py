@@ -1,5 +1,6 @@
 """Trajectories and what was learned from them, written and read; the transaction is the caller's."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
@@ -42,11 +43,12 @@ def save_learning(
     if learned_before(connection, record.scope, task_id, record.trajectory.content_digest) is not None:
         return ()
     scope_id = make_scope(connection, record.scope)
-    row = _row(scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at)
+    row = trajectory_row(scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at)
     connection.execute(_QUERIES["add_trajectory"], {**row, "run_id": record.run_id})
     writer = MemoryWriter(connection, index, record.embedder, quantization)
     new = [memory.item.id for memory in record.memories if writer.add(memory)]
-    _reinforce(connection, record)
+    if record.reinforcement > 0:
+        reinforce(connection, record.scope, record.reinforced, record.reinforcement, record.run_id, task_id, record.at)
     superseded = _supersede(connection, index, record, scope_id, keep={*new, *record.reinforced})
     told = {
         "task_id": task_id,
@@ -64,7 +66,7 @@ def save_verdict(
     connection: "Connection", scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict, at: "datetime"
 ) -> None:
     """Write a trajectory with its verdict; nothing counts as learned from it."""
-    row = _row(make_scope(connection, scope), trajectory_id, trajectory, verdict, at)
+    row = trajectory_row(make_scope(connection, scope), trajectory_id, trajectory, verdict, at)
     connection.execute(_QUERIES["add_trajectory"], {**row, "run_id": None})
 
 
@@ -81,7 +83,10 @@ def get_trajectory(
     return Trajectory.model_validate_json(trajectory), judged
 
 
-def _row(scope_id: int, trajectory_id: str, trajectory: Trajectory, verdict: Verdict, at: "datetime") -> dict[str, Any]:
+def trajectory_row(
+    scope_id: int, trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None, at: "datetime"
+) -> dict[str, Any]:
+    """Return the columns of a trajectory but the run that learned from it."""
     text = trajectory.model_dump_json(exclude_defaults=True)
     return {
         "id": trajectory_id,
@@ -93,22 +98,21 @@ def _row(scope_id: int, trajectory_id: str, trajectory: Trajectory, verdict: Ver
         "content_digest": trajectory.content_digest,
         "started_at": optional_text(trajectory.started_at),
         "ended_at": optional_text(trajectory.ended_at),
-        "judge_label": verdict.label,
-        "judge_conf": verdict.confidence,
-        "verdict_json": verdict.model_dump_json(),
+        "judge_label": None if verdict is None else verdict.label,
+        "judge_conf": None if verdict is None else verdict.confidence,
+        "verdict_json": None if verdict is None else verdict.model_dump_json(),
         "created_at": to_text(at),
         "content_hash": content_hash(trajectory_id, text),
     }
 
 
-def _reinforce(connection: "Connection", record: LearnRecord) -> None:
-    if record.reinforcement <= 0:
-        return
-    now = to_text(record.at)
-    for seq, item_id, scope_id, _ in find_patterns(connection, (record.scope,), record.reinforced):
-        connection.execute(_QUERIES["reinforce"], (record.reinforcement, now, seq))
-        told = {"by": record.reinforcement, "run_id": record.run_id, "task_id": record.trajectory.task_id}
-        log_event(connection, scope_id, REINFORCED, item_id, told, record.at)
+def reinforce(
+    connection: "Connection", scope: Scope, ids: Sequence[str], by: float, run_id: str, task_id: str, at: "datetime"
+) -> None:
+    """Raise the confidence of items that a run found again."""
+    for seq, item_id, scope_id, _ in find_patterns(connection, (scope,), ids):
+        connection.execute(_QUERIES["reinforce"], (by, to_text(at), seq))
+        log_event(connection, scope_id, REINFORCED, item_id, {"by": by, "run_id": run_id, "task_id": task_id}, at)
 
 
 def _supersede(
