@@ -4,11 +4,8 @@ How each is done is not here.
 """
 
 import asyncio
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.ids import MEMORY, RUN, TRAJECTORY, new_id
 from swarm_memory.schema.learning import Distillation, LearnResult
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
@@ -18,26 +15,14 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts, distill_by_extraction
-from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
 from swarm_memory.tools.judge import judge
+from swarm_memory.tools.novelty import prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
-from swarm_memory.tools.ports import LearnedBefore, LearnRecord, MemoryFilter, StoredMemory
+from swarm_memory.tools.ports import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
-
-REINFORCEMENT = 0.05
-"""Added to the confidence of a memory that another task's trajectory gave again."""
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sorted:
-    """What is new, and what the bank already says."""
-
-    new: tuple[StoredMemory, ...]
-    known: tuple[str, ...]
-    reinforcement: float
 
 
 async def learn(
@@ -62,8 +47,8 @@ async def learn(
     distilled = await asyncio.to_thread(_distill, kept, verdict, agent_drafts, toolbox.settings)
     trajectory_id, run_id = new_id(TRAJECTORY), new_id(RUN)
     items = [_item(toolbox, kept, verdict, distilled, draft, trajectory_id, run_id) for draft in distilled.drafts]
-    prepared, fault = await _prepare(toolbox, items)
-    found = await _sort_out(toolbox, kept, prepared)
+    prepared, fault = await prepared_for_bank(toolbox, items)
+    found = await sort_out(toolbox, kept, prepared)
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=run_id,
@@ -171,61 +156,3 @@ def confidence_of(verdict: Verdict, settings: Settings) -> float:
         return round(verdict.confidence * settings.distill.failure_prior, 4)
     sure = ASSUMED_CONFIDENCE if verdict.label == "Undecided" else verdict.confidence
     return round(sure * settings.distill.success_prior, 4)
-
-
-async def _prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
-    try:
-        return await prepare(toolbox, items), None
-    except ModelError as error:
-        fault = f"stored without vectors, found by keywords until `reembed`: {error}"
-        return prepare_without_vectors(items), fault
-
-
-async def _sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[StoredMemory]) -> _Sorted:
-    """Divide into new items and ids of items in the bank that say the same.
-
-    An earlier version of the same task may have given one of those, or the task may have had it from the bank: it
-    stays, but trust never rises by repetition within one task, so that then nothing is reinforced. What the task had
-    is credited with its outcome instead.
-    """
-    new: list[StoredMemory] = []
-    known: dict[str, MemoryItem] = {}
-    threshold = toolbox.settings.retrieve.duplicate_threshold
-    for memory in prepared:
-        same = await _same_in_bank(toolbox, memory, threshold)
-        if same is not None:
-            known[same.id] = same
-        elif not any(_alike(memory, other, threshold) for other in new):
-            new.append(memory)
-    had = trajectory.injected_memory_ids
-    repeated = any(item.provenance.task_id == trajectory.task_id or item.id in had for item in known.values())
-    return _Sorted(tuple(new), tuple(known), 0.0 if repeated else REINFORCEMENT)
-
-
-async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory, threshold: float) -> MemoryItem | None:
-    scopes = (toolbox.scope,)
-    titled = await toolbox.store.list_memories(scopes, MemoryFilter(text=memory.item.title, limit=20))
-    found = [item for item in titled if _normal(item) == _normal(memory.item)]
-    if not found and memory.vector is not None:
-        near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, 5)
-        ids = [memory_id for memory_id, similarity in near if similarity >= threshold]
-        close = await toolbox.store.get_memories(scopes, ids) if ids else []
-        found = [item for item in close if _named(item) == _named(memory.item)]
-    return next((item for item in found if item.status == "active" and item.outcome == memory.item.outcome), None)
-
-
-def _alike(left: StoredMemory, right: StoredMemory, threshold: float) -> bool:
-    if _normal(left.item) == _normal(right.item):
-        return True
-    if left.vector is None or right.vector is None or _named(left.item) != _named(right.item):
-        return False
-    return cosine(left.vector, right.vector) >= threshold
-
-
-def _named(item: MemoryItem) -> frozenset[str]:
-    """The commands, files and modules that a title names: however near the vectors, other names are another matter."""
-    return frozenset(name.lower() for name in re.findall(r"`([^`]+)`", item.title))
-
-
-def _normal(item: MemoryItem) -> tuple[str, str]:
-    return " ".join(item.title.lower().split()), " ".join(item.content.lower().split())

@@ -1,0 +1,83 @@
+"""What of newly drawn items the bank does not say yet: prepared, compared, divided. It stores nothing."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swarm_memory.schema.errors import ModelError
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
+from swarm_memory.tools.ports import MemoryFilter, StoredMemory
+from swarm_memory.tools.toolbox import Toolbox
+
+REINFORCEMENT = 0.05
+"""Added to the confidence of a memory that another task's trajectory gave again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortedOut:
+    """What is new, and what the bank already says."""
+
+    new: tuple[StoredMemory, ...]
+    known: tuple[str, ...]
+    reinforcement: float
+
+
+async def prepared_for_bank(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
+    """Return the items with their indexes; where the embedder fails without vectors, and then with what to say of it."""
+    try:
+        return await prepare(toolbox, items), None
+    except ModelError as error:
+        fault = f"stored without vectors, found by keywords until `reembed`: {error}"
+        return prepare_without_vectors(items), fault
+
+
+async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[StoredMemory]) -> SortedOut:
+    """Divide into new items and ids of items in the bank that say the same.
+
+    An earlier version of the same task may have given one of those, or the task may have had it from the bank: it
+    stays, but trust never rises by repetition within one task, so that then nothing is reinforced. What the task had
+    is credited with its outcome instead.
+    """
+    new: list[StoredMemory] = []
+    known: dict[str, MemoryItem] = {}
+    threshold = toolbox.settings.retrieve.duplicate_threshold
+    for memory in prepared:
+        same = await _same_in_bank(toolbox, memory, threshold)
+        if same is not None:
+            known[same.id] = same
+        elif not any(_alike(memory, other, threshold) for other in new):
+            new.append(memory)
+    had = trajectory.injected_memory_ids
+    repeated = any(item.provenance.task_id == trajectory.task_id or item.id in had for item in known.values())
+    return SortedOut(tuple(new), tuple(known), 0.0 if repeated else REINFORCEMENT)
+
+
+async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory, threshold: float) -> MemoryItem | None:
+    scopes = (toolbox.scope,)
+    titled = await toolbox.store.list_memories(scopes, MemoryFilter(text=memory.item.title, limit=20))
+    found = [item for item in titled if _normal(item) == _normal(memory.item)]
+    if not found and memory.vector is not None:
+        near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, 5)
+        ids = [memory_id for memory_id, similarity in near if similarity >= threshold]
+        close = await toolbox.store.get_memories(scopes, ids) if ids else []
+        found = [item for item in close if _named(item) == _named(memory.item)]
+    return next((item for item in found if item.status == "active" and item.outcome == memory.item.outcome), None)
+
+
+def _alike(left: StoredMemory, right: StoredMemory, threshold: float) -> bool:
+    if _normal(left.item) == _normal(right.item):
+        return True
+    if left.vector is None or right.vector is None or _named(left.item) != _named(right.item):
+        return False
+    return cosine(left.vector, right.vector) >= threshold
+
+
+def _named(item: MemoryItem) -> frozenset[str]:
+    """The commands, files and modules that a title names: however near the vectors, other names are another matter."""
+    return frozenset(name.lower() for name in re.findall(r"`([^`]+)`", item.title))
+
+
+def _normal(item: MemoryItem) -> tuple[str, str]:
+    return " ".join(item.title.lower().split()), " ".join(item.content.lower().split())
