@@ -15,6 +15,9 @@ from swarm_memory.schema.settings import Settings
 ENV_PREFIX = "SWARM_MEMORY_"
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
 
+CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
+"""Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
+
 ROOT_KEY = "reasoningbank"
 MAX_FILE_BYTES = 1_000_000
 
@@ -136,7 +139,7 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
     """Read `SWARM_MEMORY_<SECTION>__<NAME>` and the short names; an empty variable counts as not set."""
     values: Values = {}
     for name in sorted(environ):
-        if not name.upper().startswith(ENV_PREFIX) or not environ[name]:
+        if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name == CHILD_VARIABLE:
             continue
         key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
         if key not in KEYS:

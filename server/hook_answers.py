@@ -1,6 +1,7 @@
 """The edge where the host's hooks come in: whatever happens behind it, the host gets an answer it can go on with."""
 
 import logging
+import os
 
 from pydantic import JsonValue, ValidationError
 
@@ -12,6 +13,10 @@ log = logging.getLogger(__name__)
 
 async def answer_hook(bank: Bank, event: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return hook JSON for one event; `{}`, which means "go on", when the event is none or anything went wrong."""
+    from swarm_memory.server.config import CHILD_VARIABLE
+
+    if os.environ.get(CHILD_VARIABLE):
+        return {}
     from swarm_memory.schema.hook import HookEvent
     from swarm_memory.tools.hook_events import handle_hook
 

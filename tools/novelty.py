@@ -25,7 +25,7 @@ class SortedOut:
 
 
 async def prepared_for_bank(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
-    """Return the items with their indexes; where the embedder fails without vectors, and then with what to say of it."""
+    """Return the items with their indexes; without vectors where the embedder fails, with what is to be said then."""
     try:
         return await prepare(toolbox, items), None
     except ModelError as error:

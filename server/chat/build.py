@@ -6,10 +6,11 @@ from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.chat_settings import ChatProviderSettings, ChatSettings
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.server.chat.chain import ChainChatModel
-from swarm_memory.server.chat.claude_cli import CHILD_VARIABLE, ClaudeCliChatModel
+from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.server.chat.limits import LimitedChatModel
 from swarm_memory.server.chat.metering import ChatMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
+from swarm_memory.server.config import CHILD_VARIABLE
 from swarm_memory.tools.ports import ChatModel
 
 

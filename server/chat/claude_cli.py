@@ -16,14 +16,12 @@ from pydantic import JsonValue
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
-from swarm_memory.server.chat.child_process import Finished, run
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange, schema_instruction
 from swarm_memory.server.chat.metering import ChatMeter, Tally
+from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
+from swarm_memory.server.config import CHILD_VARIABLE
 from swarm_memory.tools.parsing import parse_json
 from swarm_memory.tools.redact import redact
-
-CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
-"""Set to 1 in the child: our hooks and our server do nothing where it is set."""
 
 MAX_OUTPUT_BYTES = 4_000_000
 _DENIED = ["Read", "Edit", "Write", "Bash", "WebFetch"]
@@ -42,7 +40,6 @@ _FIXED_FLAGS = (
     "--disable-slash-commands",
     "--no-session-persistence",
 )
-_OUTER_SESSION = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"})
 
 
 class ClaudeCliChatModel:
@@ -125,7 +122,7 @@ class ClaudeCliChatModel:
 
 def child_environment(environ: Mapping[str, str], max_tokens: int, retries: int) -> dict[str, str]:
     """Return the child's environment: the user's, less the marks of an outer session, with everything extra off."""
-    return {name: value for name, value in environ.items() if name not in _OUTER_SESSION} | {
+    return {name: value for name, value in environ.items() if name not in OUTER_SESSION} | {
         CHILD_VARIABLE: "1",
         # Without it `@path` in a prompt puts the file's content into it, tools or not.
         "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_memory.server.chat.child_process import Finished, run
+from swarm_memory.server.child_process import Finished, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX's")
 

@@ -1,4 +1,4 @@
-"""Runs one program to its end with input, a limit on its output, and no survivors; it knows nothing of chat."""
+"""Runs one program to its end with input, a limit on its output, and no survivors; not what it is for."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+
+OUTER_SESSION = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"})
+"""Marks of an agent's session that a program started from it must not take for its own."""
 
 _GRACE_S = 0.15
 _REAP_S = 0.2
@@ -29,10 +32,17 @@ class Finished:
 
 
 async def run(
-    command: Sequence[str], *, stdin: bytes, cwd: Path, environment: Mapping[str, str], max_output_bytes: int
+    command: Sequence[str],
+    *,
+    stdin: bytes,
+    cwd: Path,
+    environment: Mapping[str, str],
+    max_output_bytes: int,
+    printed: bytearray | None = None,
 ) -> Finished:
     """Run `command` in a process group of its own and return what it printed.
 
+    `printed` gets the output while it comes: it is there even when the time limit of the caller ends the program.
     However this ends (also by cancellation, as from a time limit) the whole group is ended, SIGTERM and after 0.15 s
     SIGKILL, and the program is reaped. Raises `OSError` when it cannot be started. A process that makes itself a
     session of its own leaves the group and is not ended.
@@ -47,17 +57,17 @@ async def run(
         start_new_session=True,
     )
     try:
-        return await _collect(process, stdin, max_output_bytes)
+        return await _collect(process, stdin, max_output_bytes, bytearray() if printed is None else printed)
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
 
 
-async def _collect(process: Process, stdin: bytes, max_bytes: int) -> Finished:
+async def _collect(process: Process, stdin: bytes, max_bytes: int, output: bytearray) -> Finished:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    output, error = bytearray(), bytearray()
+    error = bytearray()
     feeding = asyncio.create_task(_feed(process.stdin, stdin))
     reading = asyncio.create_task(_read(process.stdout, output, max_bytes))
     warned = asyncio.create_task(_read(process.stderr, error, max_bytes))
