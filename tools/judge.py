@@ -1,4 +1,4 @@
-"""The operation that says whether a task was met, from evidence or from the agent's own word; it stores nothing."""
+"""The operation that says whether a task was met: from evidence, a model or the agent's own word; it stores nothing."""
 
 import asyncio
 import math
@@ -10,7 +10,9 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.calls import Call, calls_of
 from swarm_memory.tools.evidence import Signal, signals_of
+from swarm_memory.tools.model_judge import judge_with_fallback
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.verdicts import Judged
 
 MAX_CONFIDENCE = 0.97
 """Evidence read by rules is never surer than this."""
@@ -26,12 +28,23 @@ _MAX_REASONS, _MAX_EVIDENCE = 8, 30
 
 
 async def judge(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdict: Verdict | None = None) -> Verdict:
-    """Return the verdict on a trajectory: the agent's own where it gave one that stands, else that of the evidence.
+    """Return the verdict on a trajectory, as `judge_in_full` comes to it."""
+    return (await judge_in_full(toolbox, trajectory, agent_verdict=agent_verdict)).verdict
 
-    Raises `InputError` when the agent's verdict names steps that the trajectory does not have.
+
+async def judge_in_full(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdict: Verdict | None = None) -> Judged:
+    """Return the verdict with those that it was made of.
+
+    It is the agent's own where it gave one that stands; else that of the toolbox's chat model and the evidence
+    together; without a chat model, or where it is not to be had, that of the evidence. Raises `InputError` when the
+    agent's verdict names steps that the trajectory does not have.
     """
-    found = await asyncio.to_thread(judge_by_evidence, trajectory, toolbox.settings)
-    return found if agent_verdict is None else weigh_agent_verdict(agent_verdict, found, trajectory)
+    found, signals = await asyncio.to_thread(_by_evidence, trajectory, toolbox.settings)
+    if agent_verdict is not None:
+        return Judged(weigh_agent_verdict(agent_verdict, found, trajectory), found, None)
+    if toolbox.chat is None:
+        return Judged(found, found, None)
+    return await judge_with_fallback(toolbox.chat, trajectory, toolbox.settings, found, signals)
 
 
 def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
@@ -41,8 +54,13 @@ def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
     the sum, at most 0.97. Undecided when that is below `settings.judge.min_confidence`, when hard evidence stands on
     both sides, or when nothing but the agent's own words speaks for it.
     """
+    return _by_evidence(trajectory, settings)[0]
+
+
+def _by_evidence(trajectory: Trajectory, settings: Settings) -> tuple[Verdict, tuple[Signal, ...]]:
     calls = calls_of(trajectory)
-    return weigh(signals_of(trajectory, calls), calls, settings.judge.min_confidence)
+    signals = signals_of(trajectory, calls)
+    return weigh(signals, calls, settings.judge.min_confidence), signals
 
 
 def weigh(signals: Sequence[Signal], calls: Sequence[Call], min_confidence: float) -> Verdict:

@@ -15,11 +15,13 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts, distill_by_extraction
-from swarm_memory.tools.judge import judge
+from swarm_memory.tools.judge import judge_in_full
+from swarm_memory.tools.model_distill import distill_with_fallback
 from swarm_memory.tools.novelty import prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.verdicts import audit_event
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""
@@ -43,8 +45,9 @@ async def learn(
     before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if before is not None:
         return await _already(toolbox, kept, before)
-    verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
-    distilled = await asyncio.to_thread(_distill, kept, verdict, agent_drafts, toolbox.settings)
+    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
+    verdict = judged.verdict
+    distilled = await _distill(toolbox, kept, verdict, agent_drafts)
     trajectory_id, run_id = new_id(TRAJECTORY), new_id(RUN)
     items = [_item(toolbox, kept, verdict, distilled, draft, trajectory_id, run_id) for draft in distilled.drafts]
     prepared, fault = await prepared_for_bank(toolbox, items)
@@ -65,6 +68,9 @@ async def learn(
     written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if written is not None and written.run_id != run_id:
         return await _already(toolbox, kept, written)
+    audit = audit_event(trajectory_id, judged, record.at)
+    if audit is not None:
+        await toolbox.store.add_event(toolbox.scope, audit)
     outcome = await record_outcome(toolbox, kept.task_id, verdict, kept)
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     known = f"the bank already says {len(found.known)} of them" if found.known else None
@@ -106,12 +112,14 @@ def _credited(outcome: OutcomeRecord) -> tuple[str, ...]:
     return tuple(credit.memory_id for credit in outcome.credits if credit.applied)
 
 
-def _distill(
-    trajectory: Trajectory, verdict: Verdict, drafts: Sequence[MemoryDraft] | None, settings: Settings
+async def _distill(
+    toolbox: Toolbox, trajectory: Trajectory, verdict: Verdict, drafts: Sequence[MemoryDraft] | None
 ) -> Distillation:
+    if drafts is None and toolbox.chat is not None:
+        return await distill_with_fallback(toolbox.chat, trajectory, verdict, toolbox.settings)
     if drafts is None:
-        return distill_by_extraction(trajectory, verdict, settings)
-    accepted, rejections = check_drafts(drafts, trajectory, settings)
+        return await asyncio.to_thread(distill_by_extraction, trajectory, verdict, toolbox.settings)
+    accepted, rejections = await asyncio.to_thread(check_drafts, drafts, trajectory, toolbox.settings)
     return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.ports import Clock, Embedder, Store
+from swarm_memory.tools.ports import ChatModel, Clock, Embedder, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,8 @@ class Toolbox:
     clock: Clock
     settings: Settings
     scope: Scope
+    chat: ChatModel | None = None
+    """None: evidence judges and extraction distills, a normal state."""
 
     def scopes(self, project: str | None = None) -> tuple[Scope, ...]:
         """Return the scope of the project (default: the toolbox's own) and the tenant's global scope, in that order."""

@@ -1,0 +1,89 @@
+"""The loop with a chat model: which model and prompt an item came from, and what was done without one."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+from records import broken, repaired
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.learn import learn
+from swarm_memory.tools.prompting import load_prompt
+from swarm_memory.tools.toolbox import Toolbox
+
+EMBEDDER = StaticEmbedder()
+ITEM: dict[str, JsonValue] = {
+    "title": "Look for an example of a missing settings file",
+    "description": "Of use when a test run stops because a settings file is missing.",
+    "steps": ["Read the first error", "Look for an example beside the missing file", "Copy it and run the tests again"],
+    "evidence": ["s3", "s4"],
+}
+
+
+class Fixed:
+    """A clock that stands."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def bank(folder: Path, answers: Sequence[ScriptedAnswer]) -> AsyncGenerator[tuple[Toolbox, ScriptedChatModel]]:
+    """A toolbox with a scripted chat model, on a fresh database."""
+    store = await open_store(folder / "memory.db", embedder=EMBEDDER)
+    model = ScriptedChatModel(answers)
+    try:
+        plain = Toolbox(store=store, embedder=EMBEDDER, clock=Fixed(), settings=Settings(), scope=Scope(project="shop"))
+        yield replace(plain, chat=model), model
+    finally:
+        await store.close()
+
+
+def verdict(label: str, confidence: float) -> dict[str, JsonValue]:
+    return {"label": label, "confidence": confidence, "reasons": ["s6, s7: the last test run shows it"]}
+
+
+async def test_what_is_stored_names_judge_distiller_model_prompt_and_steps(tmp_path: Path) -> None:
+    async with bank(tmp_path, [verdict("Success", 0.9), {"items": [ITEM]}]) as (tools, model):
+        learned = await learn(tools, repaired())
+    assert [request.purpose for request in model.requests] == ["judge", "distill"]
+    (item,) = learned.stored
+    origin = item.provenance
+    assert (origin.judge, origin.distiller, origin.model) == ("model", "model", "scripted:test")
+    assert origin.prompt_hash == load_prompt("distill_success").hash
+    assert origin.evidence == ("s3", "s4")
+    assert item.confidence == pytest.approx(learned.verdict.confidence * 0.7, abs=1e-3)
+
+
+async def test_a_model_that_is_down_leaves_it_to_evidence_and_extraction_and_the_answer_says_so(tmp_path: Path) -> None:
+    down = ModelUnavailable("the endpoint is down")
+    async with bank(tmp_path, [down, down]) as (tools, _):
+        learned = await learn(tools, repaired())
+    assert (learned.verdict.label, learned.verdict.judge, learned.distiller) == ("Success", "evidence", "extractive")
+    assert "judged by the evidence alone" in learned.verdict.reasons[0]
+    assert "drawn without a model: the model could not be asked" in str(learned.reason)
+
+
+async def test_failed_tests_make_guardrails_whatever_the_model_says(tmp_path: Path) -> None:
+    async with bank(tmp_path, [verdict("Success", 1.0), {"items": [ITEM]}]) as (tools, model):
+        learned = await learn(tools, broken())
+    assert learned.verdict.label == "Failure"
+    assert "guardrails" in model.requests[1].user
+    assert {item.outcome for item in learned.stored} == {"Failure"}
+
+
+async def test_the_agents_own_verdict_asks_no_model_to_judge(tmp_path: Path) -> None:
+    own = Verdict(label="Success", confidence=0.9, judge="agent")
+    async with bank(tmp_path, [{"items": [ITEM]}]) as (tools, model):
+        learned = await learn(tools, repaired(), agent_verdict=own)
+    assert (learned.verdict.judge, [request.purpose for request in model.requests]) == ("agent", ["distill"])
