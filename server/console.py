@@ -40,7 +40,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False, show_header=any(headings))
     for heading in headings:
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading == "id")  # an id is there to be copied
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     Console().print(table)

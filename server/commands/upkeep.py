@@ -168,7 +168,7 @@ def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(done))
         return
-    say(f"{done.imported} strategies taken over into {place.database}; the old database is {done.kept}.")
+    say(f"Strategies taken over into {place.database}: {done.imported}. The old database is {done.kept}.")
     for skipped in done.skipped:
         say(f"    left out: {skipped}", fg="yellow")
 
