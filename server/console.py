@@ -10,6 +10,9 @@ from pydantic import BaseModel
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
+_UNBROKEN = {"id", "outcome", "confidence", "used", "status"}
+"""Columns that are never folded: an id is there to be copied."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
@@ -40,7 +43,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False, show_header=any(headings))
     for heading in headings:
-        table.add_column(heading, overflow="fold", no_wrap=heading == "id")  # an id is there to be copied
+        table.add_column(heading, overflow="fold", no_wrap=heading in _UNBROKEN)
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     Console().print(table)
