@@ -78,4 +78,4 @@ class WeekMetrics(Model):
     """Memories that a task was seen to use, mean over all tasks."""
     matts_runs: int = 0
     matts_lift: float | None = None
-    """Share of MaTTS runs with a successful rollout less the mean success rate of their single rollouts."""
+    """Success rate of the rollouts that MaTTS chose less that of a single attempt at the same tasks."""

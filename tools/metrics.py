@@ -6,14 +6,17 @@ from statistics import fmean, median
 from typing import TypeVar
 
 from swarm_memory.schema.metrics import Arm, Basis, Conclusion, Difference, Effect, WeekMetrics
+from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.tools.intervals import Interval, mean_difference, rate_difference
-from swarm_memory.tools.ports import ScalingRun, TaskOutcome
+from swarm_memory.tools.ports import TaskOutcome
 from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
 
 MIN_TASKS = 10
 """On each side; with fewer nothing is concluded, whatever the interval says."""
+
+MAX_RUNS = 100_000
 
 _UNITS = {"success_rate": "success rate", "steps": "steps", "tokens": "tokens"}
 
@@ -27,10 +30,10 @@ async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
     """Return the figures of every week in which something happened, oldest first."""
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
     items = await toolbox.store.item_times(toolbox.scope)
-    runs = await toolbox.store.scaling_runs(toolbox.scope)
+    runs = await toolbox.store.list_runs(toolbox.scope, ("completed",), MAX_RUNS)
     by_week = _by_week(outcomes, lambda each: each.at)
     items_by_week = _by_week(items, lambda each: each)
-    runs_by_week = _by_week(runs, lambda each: each.at)
+    runs_by_week = _by_week(runs, lambda each: each.created_at)
     weeks = sorted({*by_week, *items_by_week, *runs_by_week})
     return [
         _week(week, by_week.get(week, []), len(items_by_week.get(week, [])), runs_by_week.get(week, []))
@@ -61,12 +64,24 @@ def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
     )
 
 
-def matts_lift(runs: Sequence[ScalingRun]) -> float | None:
-    """Return the share of runs with a successful rollout less the mean success rate of a single rollout of them."""
-    if not runs:
+def matts_lift(runs: Sequence[MattsRun]) -> float | None:
+    """Return the success rate of the rollouts that were chosen less that of a single attempt, mean over the runs.
+
+    A single attempt is any rollout of parallel scaling, and the first one of sequential scaling. Runs without a decided
+    rollout do not count.
+    """
+    gains = [gain for run in runs if (gain := _gain(run)) is not None]
+    return _mean(gains)
+
+
+def _gain(run: MattsRun) -> float | None:
+    decided = [rollout for rollout in run.summary.rollouts if rollout.label in ("Success", "Failure")]
+    if not decided:
         return None
-    best = fmean(float(run.successes > 0) for run in runs)
-    return best - fmean(run.successes / run.decided for run in runs)
+    single = decided[:1] if run.mode == "sequential" else decided
+    chosen = run.rollout(run.summary.best) if run.summary.best is not None else None
+    met = chosen is not None and chosen.label == "Success"
+    return float(met) - fmean(float(rollout.label == "Success") for rollout in single)
 
 
 def _arms(outcomes: Sequence[TaskOutcome]) -> tuple[list[TaskOutcome], list[TaskOutcome], Basis]:
@@ -153,7 +168,7 @@ def _phrase(name: str, found: Difference) -> str:
     return f"{_UNITS[name]} {figures}: {found.conclusion}"
 
 
-def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Sequence[ScalingRun]) -> WeekMetrics:
+def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Sequence[MattsRun]) -> WeekMetrics:
     decided, successes = _decided(outcomes)
     succeeded = [each for each in outcomes if each.label == "Success"]
     treated = [each for each in outcomes if each.arm == "memory"]

@@ -190,18 +190,6 @@ class TaskOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingRun:
-    """One MaTTS run with the verdicts on its rollouts."""
-
-    run_id: str
-    mode: str
-    k: int
-    decided: int
-    successes: int
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class StoredMemory:
     """A memory item with all that its indexes hold."""
 
@@ -540,10 +528,6 @@ class Credits(Protocol):
 
     async def item_times(self, scope: Scope) -> list[datetime]:
         """Return when each memory was made, whatever became of it, oldest first."""
-        ...
-
-    async def scaling_runs(self, scope: Scope) -> list[ScalingRun]:
-        """Return the MaTTS runs that have rollouts with a verdict, oldest first."""
         ...
 
 

@@ -532,14 +532,6 @@ SELECT value, data, created_at FROM performance_metrics WHERE scope_id = ? AND m
 -- When each item of a scope was made.
 SELECT created_at FROM patterns WHERE scope_id = ? ORDER BY created_at;
 
--- name: scaling_runs
--- MaTTS runs with the number of their decided and of their successful rollouts.
-SELECT
-  r.run_id, r.mode, r.k, count(*), sum(t.judge_label = 'Success'), r.created_at
-FROM matts_runs AS r JOIN task_trajectories AS t ON t.matts_run_id = r.run_id
-WHERE r.scope_id = ? AND t.judge_label IN ('Success', 'Failure')
-GROUP BY r.run_id ORDER BY r.created_at;
-
 -- name: upkeep_state
 -- How far a scope was consolidated, its newest position, how many active items it has, and its aging (JSON).
 SELECT

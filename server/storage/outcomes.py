@@ -16,7 +16,7 @@ from swarm_memory.server.storage.journal import INJECTED, WITHHELD
 from swarm_memory.server.storage.memories import find_patterns, log_event
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.crediting import credited
-from swarm_memory.tools.ports import ScalingRun, TaskInjections, TaskOutcome
+from swarm_memory.tools.ports import TaskInjections, TaskOutcome
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -85,15 +85,6 @@ def item_times(connection: "Connection", scope: Scope) -> list[datetime]:
     """Return when each item was made, oldest first."""
     rows = connection.execute(_QUERIES["item_times"], (find_scope(connection, scope),)).fetchall()
     return [to_moment(at) for (at,) in rows]
-
-
-def scaling_runs(connection: "Connection", scope: Scope) -> list[ScalingRun]:
-    """Return the MaTTS runs that have rollouts with a verdict, oldest first."""
-    rows = connection.execute(_QUERIES["scaling_runs"], (find_scope(connection, scope),)).fetchall()
-    return [
-        ScalingRun(run_id, mode, k, decided, successes, to_moment(at))
-        for run_id, mode, k, decided, successes, at in rows
-    ]
 
 
 def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:

@@ -42,7 +42,6 @@ from swarm_memory.tools.ports import (
     LearnRecord,
     MemoryFilter,
     RetrievalRecord,
-    ScalingRun,
     SearchQuery,
     SearchResult,
     StoredMemory,
@@ -338,9 +337,6 @@ class SqliteStore:
 
     async def item_times(self, scope: Scope) -> list[datetime]:
         return await self._reader.run(lambda connection: outcomes.item_times(connection, scope))
-
-    async def scaling_runs(self, scope: Scope) -> list[ScalingRun]:
-        return await self._reader.run(lambda connection: outcomes.scaling_runs(connection, scope))
 
     async def begin_run(self, run: MattsRun) -> MattsRun:
         now = datetime.now(UTC)
