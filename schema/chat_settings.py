@@ -77,7 +77,12 @@ class ChatSettings(Model):
     max_concurrency: int = Field(default=4, ge=1, le=64)
     """Calls at the same time, in one process."""
     daily_token_budget: int | None = Field(default=None, ge=0)
-    """Tokens (input and output) for one day in UTC; 0 sends nothing, None sets no limit."""
+    """Tokens (input and output) for one day in UTC, of all processes on one database; 0 sends nothing, None sets no
+    limit."""
     max_failures: int = Field(default=3, ge=1)
     """So many failures one after the other, and a model is passed over for `cool_down_s`."""
     cool_down_s: float = Field(default=60.0, gt=0)
+
+    def judging(self, chosen: str | None) -> tuple[ChatProviderSettings, ...]:
+        """Return the models in the order in which they are asked to judge: those that `judge.model` names first."""
+        return tuple(sorted(self.providers, key=lambda provider: chosen not in {provider.model, provider.name}))

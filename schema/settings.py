@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 
 from swarm_memory.schema.base import Model, Unit
+from swarm_memory.schema.chat_settings import ChatSettings
 
 
 class RetrieveSettings(Model):
@@ -43,9 +44,13 @@ class JudgeSettings(Model):
     """How a trajectory is judged."""
 
     model: str | None = None
+    """Which of `chat.providers` is asked first to judge, by `model` or `provider:model`. It only chooses among those
+    that the user has set; one that is none of them changes nothing, and the status says so."""
     temperature: float = Field(default=0.0, ge=0, le=2)
     min_confidence: Unit = 0.6
-    """An evidence verdict less sure than this is Undecided."""
+    """A verdict less sure than this is Undecided."""
+    max_trajectory_tokens: int = Field(default=12_000, ge=500, le=1_000_000)
+    """A chat model, judge or distiller, is shown at most so much of a trajectory."""
 
 
 class DistillSettings(Model):
@@ -172,6 +177,9 @@ class CreditSettings(Model):
 class Settings(Model):
     """All settings of a server or a command."""
 
+    # A key that was written in the wrong place must not come back in an error's text.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
     retrieve: RetrieveSettings = RetrieveSettings()
     judge: JudgeSettings = JudgeSettings()
     distill: DistillSettings = DistillSettings()
@@ -183,3 +191,4 @@ class Settings(Model):
     jobs: JobSettings = JobSettings()
     learn: LearnSettings = LearnSettings()
     credit: CreditSettings = CreditSettings()
+    chat: ChatSettings = ChatSettings()

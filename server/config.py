@@ -1,6 +1,7 @@
 """Where each setting's value comes from: files, environment, command line; it knows no adapter."""
 
 import difflib
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,14 +10,13 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
+from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.hook_files import CHILD_VARIABLE
 
 ENV_PREFIX = "SWARM_MEMORY_"
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
-
-CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
-"""Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
 
 ROOT_KEY = "reasoningbank"
 MAX_FILE_BYTES = 1_000_000
@@ -27,6 +27,11 @@ read or where texts go; a section that is new is not among them before somebody 
 
 NOT_FROM_PROJECT = frozenset({"matts.allowed_commands"})
 """Keys of those sections that only the user may set."""
+
+PROVIDERS = "chat.providers"
+"""The one setting that is a list: of mappings in a file, of the same as JSON elsewhere."""
+
+MAX_PROVIDERS = 20
 
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
@@ -180,6 +185,9 @@ def _refuse_dangerous(values: Values) -> None:
 def _validated(values: Values) -> Settings:
     nested: dict[str, dict[str, Any]] = {}
     for key, (value, origin) in values.items():
+        if key == PROVIDERS:
+            nested.setdefault("chat", {})["providers"] = _providers(value, origin)
+            continue
         if not (value is None or isinstance(value, str | int | float)):
             raise ConfigError(f"{key} in {origin} must be a single value, not {type(value).__name__}")
         section, _, name = key.partition(".")
@@ -192,11 +200,41 @@ def _validated(values: Values) -> Settings:
         raise _invalid(error, values) from error
 
 
+def _providers(value: object, origin: str) -> list[dict[str, object]]:
+    """Return the chat models as they were given; whatever is wrong, no value is repeated: it may be a pasted key."""
+    wanted = f'{PROVIDERS} in {origin} must be a list of mappings such as [{{"provider": "claude_cli"}}]'
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ConfigError(f"{wanted}, as JSON") from None
+    if not isinstance(value, list | tuple | None):
+        raise ConfigError(f"{wanted}, not {type(value).__name__}")
+    found = cast("list[object]", value or [])
+    if len(found) > MAX_PROVIDERS:
+        raise ConfigError(f"{PROVIDERS} in {origin} has {len(found)} entries: {MAX_PROVIDERS} are the most")
+    return [_provider(entry, f"{PROVIDERS}[{place}]", origin) for place, entry in enumerate(found)]
+
+
+def _provider(entry: object, what: str, origin: str) -> dict[str, object]:
+    given = _mapping(entry, what, origin)
+    known = [f"{what}.{name}" for name in ChatProviderSettings.model_fields]
+    for name, value in given.items():
+        if f"{what}.{name}" not in known:
+            raise _unknown(f"{what}.{name}", known, origin)
+        if not isinstance(value, str | int | float | None):
+            raise ConfigError(f"{what}.{name} in {origin} must be a single value, not {type(value).__name__}")
+    return given
+
+
 def _invalid(error: ValidationError, values: Values) -> ConfigError:
     """Name the key, the place and what it may be; a secret's value is never repeated."""
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"][:2])
     value, origin = values.get(key, (None, "the settings"))
+    if key == PROVIDERS:
+        place, *name = first["loc"][2:]
+        return ConfigError(f"{'.'.join([f'{key}[{place}]', *map(str, name)])} in {origin}: {first['msg']}")
     given = "" if "api_key" in key else f" (it is {str(value)[:80]!r})"
     return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_expected(key)}")
 
@@ -214,6 +252,8 @@ def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:
 
 
 def _shown(value: Any) -> JsonValue:
+    if isinstance(value, tuple):
+        return [entry.model_dump(mode="json", exclude_defaults=True) for entry in cast(tuple[BaseModel, ...], value)]
     return "********" if isinstance(value, SecretStr) else value
 
 

@@ -7,16 +7,16 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.bank import Bank
+from swarm_memory.server.hook_files import CHILD_VARIABLE
 
 log = logging.getLogger(__name__)
 
 
 async def answer_hook(bank: Bank, event: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return hook JSON for one event; `{}`, which means "go on", when the event is none or anything went wrong."""
-    from swarm_memory.server.config import CHILD_VARIABLE
-
     if os.environ.get(CHILD_VARIABLE):
-        return {}
+        return {}  # an agent that we started ourselves must not be learned from
+
     from swarm_memory.schema.hook import HookEvent
     from swarm_memory.tools.hook_events import handle_hook
 

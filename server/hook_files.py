@@ -17,6 +17,9 @@ from swarm_memory.schema.errors import InputError
 SPOOL = "spool"
 """Folder beside the database in which events wait that found it busy."""
 
+CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
+"""Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
+
 MAX_CONFIG_CHARS = 1_000_000
 LOG = "log"
 MAX_LOG_BYTES = 1_000_000

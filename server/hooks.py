@@ -16,6 +16,7 @@ from typing import Any, NoReturn, cast
 
 from swarm_memory.schema.errors import InputError, StoreBusy
 from swarm_memory.server.hook_files import (
+    CHILD_VARIABLE,
     checked_transcript,
     log_line,
     own_number_setting,
@@ -124,6 +125,8 @@ _VERBS: dict[str, Callable[[dict[str, Any], Location], dict[str, Any]]] = {
 
 def main(arguments: list[str]) -> NoReturn:
     """Run one verb and end the process with code 0: a fault of ours is logged and never reaches the host."""
+    if os.environ.get(CHILD_VARIABLE):
+        os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
     gc.disable()  # a process this short leaves nothing worth collecting
     _thread.start_new_thread(_leave_in_time, ())
     place = None

@@ -11,7 +11,7 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.asking import ask
 from swarm_memory.tools.distill import distill_by_extraction
-from swarm_memory.tools.model_judge import TRAJECTORY_TOKENS, shown_task
+from swarm_memory.tools.model_judge import shown_task
 from swarm_memory.tools.parsing import Unparsed
 from swarm_memory.tools.ports import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
@@ -34,7 +34,7 @@ async def distill_by_model(
     settings: Settings,
     *,
     max_items: int | None = None,
-    budget_tokens: int = TRAJECTORY_TOKENS,
+    budget_tokens: int | None = None,
 ) -> Distillation:
     """Draw at most `max_items` (default: `settings.distill.max_items_per_traj`) items with the model, temperature 0.
 
@@ -57,7 +57,7 @@ async def distill_with_fallback(
     if verdict.label == "Undecided":
         return await asyncio.to_thread(distill_by_extraction, trajectory, verdict, settings)
     try:
-        drawn = await _draw(model, trajectory, verdict, settings, None, TRAJECTORY_TOKENS)
+        drawn = await _draw(model, trajectory, verdict, settings, None, None)
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
     else:
@@ -84,13 +84,14 @@ async def _draw(
     verdict: Verdict,
     settings: Settings,
     max_items: int | None,
-    budget_tokens: int,
+    budget_tokens: int | None,
 ) -> _Drawn:
     if verdict.label == "Undecided":
         reason = "the verdict is Undecided: no model was asked"
         return _Drawn(Distillation(drafts=(), distiller="model", reason=reason), is_final=False)
     wanted = settings.distill.max_items_per_traj if max_items is None else max_items
-    kept, shown = await asyncio.to_thread(_kept, trajectory, settings, budget_tokens)
+    limit = settings.judge.max_trajectory_tokens if budget_tokens is None else budget_tokens
+    kept, shown = await asyncio.to_thread(_kept, trajectory, settings, limit)
     prompt = render(
         load_prompt(PROMPTS[verdict.label]),
         given={"max_items": str(wanted)},

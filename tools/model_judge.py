@@ -24,9 +24,6 @@ from swarm_memory.tools.wording import one_line
 
 PROMPT = "judge"
 
-TRAJECTORY_TOKENS = 12_000
-"""Of a trajectory at most so much is shown."""
-
 TASK_TOKENS = 2_000
 """A longer task is shown with its middle left out."""
 
@@ -47,15 +44,17 @@ class ModelVerdict(Answered):
 
 
 async def judge_by_model(
-    model: ChatModel, trajectory: Trajectory, settings: Settings, *, budget_tokens: int = TRAJECTORY_TOKENS
+    model: ChatModel, trajectory: Trajectory, settings: Settings, *, budget_tokens: int | None = None
 ) -> Verdict:
     """Return what the model says of a trajectory, at `settings.judge.temperature` (0 unless somebody set it).
 
-    The trajectory is redacted, fenced and shortened to `budget_tokens` first. Undecided, with the reason, when the
+    The trajectory is redacted, fenced and shortened to `budget_tokens` (default:
+    `settings.judge.max_trajectory_tokens`) first. Undecided, with the reason, when the
     answer cannot be used, and when the model is less sure than `settings.judge.min_confidence`. Its confidence counts
     up to 0.9, and up to 0.7 when its reasons name no step that it was shown. Raises `ModelUnavailable`.
     """
-    prompt, shown = await asyncio.to_thread(_prompt, trajectory, settings, budget_tokens)
+    limit = settings.judge.max_trajectory_tokens if budget_tokens is None else budget_tokens
+    prompt, shown = await asyncio.to_thread(_prompt, trajectory, settings, limit)
     answer, name = await ask(
         model,
         prompt,

@@ -166,7 +166,53 @@ def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, 
 
 
 def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
-    assert set(SECTIONS) - FROM_PROJECT == {"storage", "embedding"}
+    assert set(SECTIONS) - FROM_PROJECT == {"storage", "embedding", "chat"}
+
+
+def test_chat_models_are_a_list_in_a_file_and_json_in_the_environment(own: Write, tmp_path: Path) -> None:
+    own("chat: {providers: [{provider: openai, model: m-1, base_url: 'http://127.0.0.1:1/v1'}], retries: 1}")
+    chat = resolve_settings(tmp_path, environ={}).settings.chat
+    assert ([provider.name for provider in chat.providers], chat.retries) == (["openai:m-1"], 1)
+    outer = {"SWARM_MEMORY_CHAT__PROVIDERS": '[{"provider":"claude_cli"}]'}
+    resolved = resolve_settings(tmp_path, environ=outer)
+    assert [provider.name for provider in resolved.settings.chat.providers] == ["claude_cli:default"]
+    row = ("chat.providers", [{"provider": "claude_cli"}], "environment SWARM_MEMORY_CHAT__PROVIDERS")
+    assert row in resolved.rows()
+
+
+def test_a_projects_file_cannot_say_which_models_are_asked(project: Write) -> None:
+    root = project("chat: {providers: [{provider: openai, model: m, base_url: 'http://elsewhere.example'}]}")
+    with pytest.raises(ConfigError, match=r"chat\.providers may not be set by a project's file"):
+        resolve_settings(root, environ={})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            '[{"provider":"openai","modle":"m"}]',
+            r"chat\.providers\[0\]\.modle.*did you mean chat\.providers\[0\]\.model\?",
+        ),
+        (
+            '[{"provider":"openai","model":"m","api_key":"sk-pasted"}]',
+            r"did you mean chat\.providers\[0\]\.api_key_env",
+        ),
+        ('[{"provider":"openai","model":"m","api_key_env":"sk-pasted"}]', r"chat\.providers\[0\]\.api_key_env in"),
+        ('[{"provider":"openai","model":"m","base_url":"https://sk-pasted@h.example"}]', "name the key's variable"),
+        ('[{"provider":"gemini"}]', r"chat\.providers\[0\]\.provider.*'openai' or 'claude_cli'"),
+        ('[{"provider":"openai"}]', r"chat\.providers\[0\] in .*needs `model`"),
+        ('[{"provider":"claude_cli","model":["sk-pasted"]}]', r"chat\.providers\[0\]\.model.*single value, not list"),
+        ('["sk-pasted"]', r"chat\.providers\[0\].*must be a mapping"),
+        ("sk-pasted", "must be a list of mappings.*as JSON"),
+        ('{"provider":"claude_cli"}', "must be a list of mappings.*not dict"),
+        ("[" + ",".join(['{"provider":"claude_cli"}'] * 21) + "]", "20 are the most"),
+    ],
+)
+def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(given: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=told) as raised:
+        resolve_settings(tmp_path, environ={"SWARM_MEMORY_CHAT__PROVIDERS": given})
+    assert "sk-pasted" not in str(raised.value)
+    assert "sk-pasted" not in str(raised.value.__cause__)
 
 
 def test_the_user_may_set_what_a_project_may_not(own: Write, tmp_path: Path) -> None:
