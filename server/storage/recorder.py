@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from swarm_memory.schema.errors import StorageError
@@ -24,6 +25,7 @@ class Recorder:
         self._write = write
         self._waiting: deque[RetrievalRecord] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
         self.dropped = 0
         """Records that were given up because too many were waiting."""
 
@@ -38,7 +40,8 @@ class Recorder:
 
     async def settle(self) -> None:
         """Wait until what is queued was written, for at most two seconds."""
-        if self._task is not None:
+        if self._task is not None and not self._task.done():
+            self._wanted.set()
             await asyncio.wait([self._task], timeout=CLOSE_LIMIT_S)
 
     async def close(self) -> None:
@@ -55,12 +58,19 @@ class Recorder:
     async def _write_behind(self) -> None:
         wait_s = GATHER_S
         while self._waiting:
-            await asyncio.sleep(wait_s)
+            await self._pause(wait_s)
             try:
                 await self._write_waiting()
             except StorageError as error:
                 log.info("retrievals wait to be recorded: %s", error)
                 wait_s = RETRY_S
+
+    async def _pause(self, wait_s: float) -> None:
+        """Wait for more records, unless somebody waits for those that are there."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wanted.wait()
+        self._wanted.clear()
 
     async def _write_waiting(self) -> None:
         while self._waiting:

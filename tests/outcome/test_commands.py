@@ -1,0 +1,122 @@
+"""`record-outcome`, `metrics` and `status`, as another agent or a person calls them."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.server.cli import main
+
+QUERY = "Make the tests of the shop pass: no such table orders"
+Call = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def swarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run `swarm-memory` in an empty project; gives the exit code and what was printed."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["swarm-memory", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out + err
+
+    return run
+
+
+def ran(call: str, command: str, output: str) -> list[dict[str, Any]]:
+    function = {"name": "Bash", "arguments": json.dumps({"command": command})}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": call, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": call, "content": output},
+    ]
+
+
+@pytest.fixture
+def memory(swarm: Call) -> str:
+    """Let the bank learn one memory and give it to the task T-1."""
+    failure = "Exit code 1\nE sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
+    steps = [
+        *ran("c1", "pytest -q", failure),
+        *ran("c2", "python -m shop.migrate --env test", "migrated shop_test.db: 1 table"),
+        *ran("c3", "pytest -q", "2 passed in 0.01s"),
+    ]
+    task = {"id": "fix-1", "task": "Make the tests of the shop pass.", "steps": steps}
+    Path("run.json").write_text(json.dumps(task), encoding="utf-8")
+    learned = json.loads(swarm("learn", "run.json", "--json")[1])
+    assert learned["stored"][0]["id"] in swarm("pre-task", "--task-id", "T-1", "--query", QUERY)[1]
+    return learned["stored"][0]["id"]
+
+
+def confidence(swarm: Call, memory: str) -> float:
+    return json.loads(swarm("memories", "get", memory, "--json")[1])[0]["confidence"]
+
+
+def test_an_outcome_credits_the_memories_that_pre_task_gave(swarm: Call, memory: str) -> None:
+    before = confidence(swarm, memory)
+    said = {"role": "assistant", "content": f"I used [{memory}]; the tests pass."}
+    Path("t1.json").write_text(json.dumps({"id": "x", "task": QUERY, "steps": [said]}), encoding="utf-8")
+    arguments = ("record-outcome", "--task-id", "T-1", "--label", "success", "--trajectory", "t1.json")
+    code, out = swarm(*arguments, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert [(credit["memory_id"], credit["method"]) for credit in record["credits"]] == [(memory, "cited")]
+    assert confidence(swarm, memory) == pytest.approx(before + 0.05)
+    assert (
+        "already credited"
+        in swarm("record-outcome", "--task-id", "T-1", "--label", "Success", "--trajectory", "t1.json")[1]
+    )
+    assert confidence(swarm, memory) == pytest.approx(before + 0.05)
+    assert "credited" in swarm("memories", "history", memory)[1]
+
+
+def test_post_task_credits_by_itself(swarm: Call, memory: str) -> None:
+    before = confidence(swarm, memory)
+    steps = [*ran("c1", "python -m shop.migrate --env test", "ok"), *ran("c2", "pytest -q", "2 passed in 0.01s")]
+    Path("t1.json").write_text(json.dumps({"id": "x", "task": QUERY, "steps": steps}), encoding="utf-8")
+    row = json.loads(swarm("post-task", "--task-id", "T-1", "--trajectory", "t1.json", "--json")[1])
+    assert (row["verdict"]["label"], row["credited"]) == ("Success", [memory])
+    assert confidence(swarm, memory) > before
+
+
+def test_a_trajectory_of_several_tasks_is_refused(swarm: Call, memory: str) -> None:
+    lines = [json.dumps({"id": name, "task": QUERY, "steps": []}) for name in "ab"]
+    Path("two.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    code, out = swarm("record-outcome", "--task-id", "T-1", "--label", "Failure", "--trajectory", "two.jsonl")
+    assert (code, "2 tasks" in out) == (2, True)
+
+
+def test_metrics_are_csv_json_or_a_table(swarm: Call, memory: str) -> None:
+    swarm("record-outcome", "--task-id", "T-1", "--label", "Failure")
+    (row,) = csv.DictReader(io.StringIO(swarm("metrics", "--csv")[1]))
+    assert (row["tasks"], row["success_rate"], row["new_items"], row["matts_lift"]) == ("2", "0.5", "1", "")
+    told = json.loads(swarm("metrics", "--json")[1])
+    assert told["weeks"][0]["tasks"] == 2
+    assert told["effect"]["basis"] == "observed"
+    assert "too few tasks to tell" in swarm("metrics")[1]
+    assert "effect of memory" in swarm("status")[1]
+    assert swarm("metrics", "--csv", "--json")[0] == 2
+
+
+def test_metrics_of_an_empty_bank_are_a_heading(swarm: Call) -> None:
+    code, out = swarm("metrics", "--csv")
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert out.startswith("week,tasks,")
+    assert "no task has an outcome yet" in swarm("metrics")[1]
+
+
+def test_a_held_out_task_prints_nothing_before_it_starts(
+    swarm: Call, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "1")
+    assert swarm("pre-task", "--task-id", "T-2", "--query", QUERY) == (0, "")

@@ -1,0 +1,123 @@
+"""Which tasks are held out, and that they get nothing."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_tasks import Shop, done, said
+
+from swarm_memory.schema.hook import HookEvent
+from swarm_memory.server.hook_files import own_number_setting
+from swarm_memory.server.hooks import session_start
+from swarm_memory.server.storage.location import Location
+from swarm_memory.tools.holdout import is_held_out
+from swarm_memory.tools.hook_events import handle_hook
+from swarm_memory.tools.learn import learn
+from swarm_memory.tools.retrieve import retrieve
+
+QUERY = "prepare the test configuration of the shop"
+SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
+def test_the_share_of_held_out_tasks_is_near_the_rate(rate: float) -> None:
+    share = sum(is_held_out(f"task-{number}", rate) for number in range(20_000)) / 20_000
+    assert share == pytest.approx(rate, abs=4 * (rate * (1 - rate) / 20_000) ** 0.5)
+
+
+def test_the_split_never_changes() -> None:
+    assert [number for number in range(40) if is_held_out(f"task-{number}", 0.1)] == [4, 8, 12, 23]
+
+
+@given(st.text(max_size=60), st.floats(0, 1), st.floats(0, 1), st.integers(0, 3))
+def test_who_is_held_out_stays_so_when_the_rate_rises(task_id: str, rate: float, other: float, seed: int) -> None:
+    low, high = sorted((rate, other))
+    assert is_held_out(task_id, low, seed) <= is_held_out(task_id, high, seed)
+    assert is_held_out(task_id, 0.0, seed) is False
+    assert is_held_out(task_id, 1.0, seed) is True
+
+
+def test_another_seed_draws_another_lot() -> None:
+    lots = {tuple(is_held_out(f"task-{number}", 0.5, seed) for number in range(64)) for seed in range(8)}
+    assert len(lots) == 8
+
+
+def test_the_tasks_of_one_session_go_together_and_sessions_do_not() -> None:
+    sessions = [f"{number:08x}-93c1-4d21-8a57-5d1f0a2b3c4d" for number in range(200)]
+    split = [{is_held_out(f"{session}:{task}", 0.5) for task in (1, 2, 3, "agent-7")} for session in sessions]
+    assert all(len(each) == 1 for each in split)
+    assert 60 < sum(True in each for each in split) < 140
+
+
+async def test_a_held_out_task_gets_nothing_and_what_was_found_is_recorded(shop: Shop) -> None:
+    memory = await shop.add()
+    held = shop.set(holdout_rate=1.0)
+    found = await retrieve(held.toolbox, QUERY, task_id="t1")
+    assert (found.memories, found.preamble, found.nearest) == ((), "", None)
+    assert found.reason is not None
+    assert "held out" in found.reason
+    kept = await shop.toolbox.store.injections(shop.toolbox.scope, "t1")
+    assert (kept.given, kept.withheld, kept.held_out) == ({}, (memory,), True)
+    (item,) = await shop.toolbox.store.get_memories(shop.toolbox.scopes(), [memory])
+    assert (item.usage_count, item.last_used) == (0, None)
+
+
+async def test_a_retrieval_that_names_no_task_is_never_withheld(shop: Shop) -> None:
+    memory = await shop.add()
+    found = await retrieve(shop.set(holdout_rate=1.0).toolbox, QUERY)
+    assert [each.item.id for each in found.memories] == [memory]
+
+
+async def test_a_held_out_prompt_gets_no_notes_and_its_outcome_says_so(shop: Shop) -> None:
+    memory = await shop.add()
+    held = shop.set(holdout_rate=1.0)
+    event = HookEvent(hook_event_name="UserPromptSubmit", session_id=SESSION, prompt=QUERY)
+    assert await handle_hook(held.toolbox, event) == {}
+    record = await held.outcome("Success", done(said("ok"), task_id=f"{SESSION}:1"), task_id=f"{SESSION}:1")
+    assert (record.arm, record.randomised, record.credits) == ("held_out", True, ())
+    assert await shop.confidence(memory) == [0.5]
+
+
+async def test_without_a_hold_out_the_same_prompt_gets_its_notes(shop: Shop) -> None:
+    memory = await shop.add()
+    event = HookEvent(hook_event_name="UserPromptSubmit", session_id=SESSION, prompt=QUERY)
+    answer = await handle_hook(shop.toolbox, event)
+    assert memory in str(answer)
+    record = await shop.outcome("Success", done(said("ok"), task_id=f"{SESSION}:1"), task_id=f"{SESSION}:1")
+    assert (record.arm, record.randomised) == ("memory", False)
+
+
+async def test_a_held_out_task_for_which_nothing_fits_is_not_compared(shop: Shop) -> None:
+    held = shop.set(holdout_rate=1.0)
+    await retrieve(held.toolbox, QUERY, task_id="t1")
+    record = await held.outcome("Success", done(said("ok")))
+    assert (record.arm, record.randomised) == ("nothing_fitted", False)
+
+
+async def test_a_held_out_task_is_learned_from_all_the_same(shop: Shop) -> None:
+    held = shop.set(holdout_rate=1.0)
+    result = await learn(held.toolbox, done(said("ok")))
+    assert result.status == "nothing_new"
+    assert [each.task_id for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope)] == ["t1"]
+
+
+async def test_a_held_out_session_gets_no_briefing(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await shop.add()
+    place = Location(tmp_path / "shop", tmp_path / "memory.db")
+    assert "Prepare the test configuration" in str(session_start({"session_id": SESSION}, place))
+    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "1")
+    assert session_start({"session_id": SESSION}, place) == {}
+
+
+def test_the_rate_comes_from_the_environment_then_the_users_file_and_never_from_the_project(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, rate in ((tmp_path / ".swarm", 0.9), (home / ".config" / "swarm-memory", 0.25)):
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(f"credit:\n  holdout_rate: {rate}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert own_number_setting("credit", "holdout_rate", 0.0) == 0.25
+    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "0.5")
+    assert own_number_setting("credit", "holdout_rate", 0.0) == 0.5
+    assert own_number_setting("credit", "holdout_seed", 3) == 3

@@ -1,0 +1,192 @@
+"""What outcomes add up to: the effect of memory, honest about its reach, and the figures of the weeks."""
+
+import random
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from made_tasks import NOW, Shop, done, ran, said
+
+from swarm_memory.schema.metrics import Effect
+from swarm_memory.schema.outcome import Arm, TaskFigures
+from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMode
+from swarm_memory.schema.trajectory import Usage
+from swarm_memory.schema.verdict import Label
+from swarm_memory.tools.metrics import MIN_TASKS, effect_of, matts_lift, memory_effect, weekly_metrics
+from swarm_memory.tools.ports import TaskOutcome
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.rollout_ports import RunEnd
+from swarm_memory.tools.status import memory_status
+
+SEED = 11
+
+
+def tasks(
+    arm: Arm, successes: int, failures: int, *, steps: float = 10, randomised: bool = True, undecided: int = 0
+) -> list[TaskOutcome]:
+    """Tasks of one arm; their steps go up and down around `steps`, their tokens are a hundred for each."""
+    counts: dict[Label, int] = {"Success": successes, "Failure": failures, "Undecided": undecided}
+    labels: list[Label] = [label for label, count in counts.items() for _ in range(count)]
+    found: list[TaskOutcome] = []
+    for number, label in enumerate(labels):
+        count = int(steps) + number % 3 - 1
+        figures = TaskFigures(steps=count, tokens=100 * count)
+        found.append(TaskOutcome(f"{arm}-{number}", label, arm, randomised, figures, 1, 0, NOW))
+    return found
+
+
+def effect(*groups: list[TaskOutcome]) -> Effect:
+    found = effect_of([task for group in groups for task in group])
+    assert found is not None
+    return found
+
+
+def test_before_the_first_outcome_nothing_is_said() -> None:
+    assert effect_of([]) is None
+
+
+def test_with_few_tasks_nothing_is_concluded_however_clear_they_look() -> None:
+    found = effect(tasks("memory", MIN_TASKS - 1, 0), tasks("held_out", 0, 40))
+    assert found.success_rate is not None
+    assert found.success_rate.low > 0
+    assert found.success_rate.conclusion == "too few tasks to tell"
+    assert "too few tasks to tell" in found.says
+
+
+def test_a_clear_difference_is_told_with_its_interval_and_counts() -> None:
+    found = effect(tasks("memory", 56, 14, steps=6), tasks("held_out", 48, 32, steps=9))
+    rate, steps, tokens = found.success_rate, found.steps, found.tokens
+    assert rate is not None
+    assert steps is not None
+    assert tokens is not None
+    assert (rate.n_with, rate.n_without, rate.conclusion) == (70, 80, "better with memory")
+    assert (rate.low, rate.high) == (pytest.approx(0.0524, abs=5e-5), pytest.approx(0.3339, abs=5e-5))
+    assert steps.low < -3 < steps.high
+    assert (steps.conclusion, tokens.conclusion) == ("better with memory", "better with memory")
+    assert found.basis == "hold_out"
+
+
+def test_a_harm_is_told_as_well() -> None:
+    found = effect(tasks("memory", 10, 40, steps=20), tasks("held_out", 40, 10, steps=5))
+    assert found.success_rate is not None
+    assert found.steps is not None
+    assert {found.success_rate.conclusion, found.steps.conclusion} == {"worse with memory"}
+
+
+def test_no_difference_is_no_difference() -> None:
+    found = effect(tasks("memory", 20, 20), tasks("held_out", 20, 20))
+    assert found.success_rate is not None
+    assert found.success_rate.conclusion == "no difference shown"
+
+
+def test_undecided_tasks_count_for_steps_and_not_for_the_rate() -> None:
+    found = effect(tasks("memory", 10, 0, undecided=5), tasks("held_out", 5, 5))
+    assert (found.with_memory.tasks, found.with_memory.decided, found.with_memory.success_rate) == (15, 10, 1.0)
+    assert found.steps is not None
+    assert found.steps.n_with == 15
+
+
+def test_where_tasks_are_held_out_only_what_was_drawn_by_lot_is_compared() -> None:
+    before, easy = tasks("memory", 30, 0, randomised=False), tasks("nothing_fitted", 30, 0)
+    found = effect(before, easy, tasks("memory", 10, 10), tasks("held_out", 10, 10))
+    assert (found.with_memory.tasks, found.without_memory.tasks) == (20, 20)
+
+
+def test_without_a_hold_out_the_comparison_says_that_the_tasks_differ() -> None:
+    found = effect(tasks("memory", 20, 0, randomised=False), tasks("nothing_fitted", 5, 15, randomised=False))
+    assert found.basis == "observed"
+    assert "not held out by lot" in found.says
+    assert "holdout_rate" in found.says
+
+
+def test_one_side_alone_gives_no_difference() -> None:
+    found = effect(tasks("memory", 5, 5))
+    assert (found.success_rate, found.steps, found.tokens) == (None, None, None)
+    assert "too few tasks to tell" in found.says
+
+
+async def test_a_hold_out_finds_the_effect_that_is_there(shop: Shop) -> None:
+    draw = random.Random(SEED)
+    await shop.add("Migrate the orders table before the tests", "1. Run `make migrate`.")
+    half = shop.set(holdout_rate=0.5, eta=0.0)
+    for number in range(60):
+        task_id = f"task-{number}"
+        found = await retrieve(half.toolbox, "the tests fail: no such table orders, migrate", task_id=task_id)
+        helped = bool(found.memories)
+        met = draw.random() < (0.9 if helped else 0.3)
+        calls = [ran("pytest") for _ in range(draw.randint(2, 5) + (0 if helped else 6))]
+        await half.outcome("Success" if met else "Failure", done(*calls, task_id=task_id), task_id=task_id)
+    effect = (await memory_status(half.toolbox, version="0")).effect
+    assert effect is not None
+    assert effect.basis == "hold_out"
+    assert effect.with_memory.tasks + effect.without_memory.tasks == 60
+    assert effect.success_rate is not None
+    assert effect.steps is not None
+    assert effect.success_rate.low > 0
+    assert effect.success_rate.low < 0.6 < effect.success_rate.high
+    assert effect.steps.low < -6 < effect.steps.high
+
+
+async def test_the_weeks_have_the_figures_of_their_tasks(shop: Shop) -> None:
+    memory = await shop.add(created_at=NOW)
+    await shop.add("Ask first", "1. Ask.", created_at=NOW)
+    shop = shop.set(price_in=1, price_out=1)
+    await shop.inject(memory, task_id="a")
+    week: list[tuple[str, Label, int, int, int]] = [
+        ("a", "Success", 0, 4, 10),
+        ("b", "Success", 1, 8, 30),
+        ("c", "Failure", 2, 99, 99),
+        ("d", "Undecided", 3, 1, 1),
+        ("e", "Success", 7, 2, 5),
+    ]
+    for task_id, label, days, calls, minutes in week:
+        began = NOW + timedelta(days=days)
+        steps = [said(f"With [{memory}]."), *(ran("make") for _ in range(calls))]
+        usage = Usage(input_tokens=1000 * calls)
+        times: dict[str, Any] = {"started_at": began, "ended_at": began + timedelta(minutes=minutes), "usage": usage}
+        await shop.outcome(label, done(*steps, task_id=task_id, **times), task_id=task_id)
+    first, second = await weekly_metrics(shop.toolbox)
+    assert (first.week, second.week) == (date(2026, 3, 2), date(2026, 3, 9))
+    assert (first.tasks, first.successes, first.failures, first.undecided) == (4, 2, 1, 1)
+    assert first.success_rate == pytest.approx(2 / 3)
+    assert (first.success_rate_with_memory, first.success_rate_without_memory) == (1.0, 0.5)
+    assert (first.steps_to_success, first.time_to_resolution_s) == (6.0, 20 * 60)
+    assert first.tokens_per_success == pytest.approx(1000 * (4 + 8 + 99 + 1) / 2)
+    assert first.cost_usd_per_success == pytest.approx(0.056)
+    assert (first.new_items, first.new_items_per_100_tasks) == (2, 50.0)
+    assert (first.injected_per_task, first.active_items_used_per_task) == (0.25, 0.25)
+    assert (second.tasks, second.new_items, second.success_rate_with_memory) == (1, 0, None)
+
+
+async def test_an_empty_bank_has_no_weeks_and_no_effect(shop: Shop) -> None:
+    assert await weekly_metrics(shop.toolbox) == []
+    assert await memory_effect(shop.toolbox) is None
+    assert (await memory_status(shop.toolbox, version="0")).effect is None
+
+
+async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_attempt(shop: Shop) -> None:
+    store, scope = shop.toolbox.store, shop.toolbox.scope
+    rounds: list[tuple[str, ScalingMode, list[Label], int]] = [
+        ("r1", "parallel", ["Failure", "Success", "Failure", "Undecided"], 2),  # 1 of 3 single ones: gains 2/3
+        ("r2", "sequential", ["Failure", "Success"], 2),  # the first attempt failed: gains 1
+        ("r3", "parallel", ["Undecided"], 1),
+    ]
+    for run_id, mode, labels, best in rounds:
+        summary = RunSummary(runner="given")
+        run = MattsRun(
+            run_id=run_id, scope=scope, task_id=run_id, task="x", mode=mode, k=4, summary=summary, created_at=NOW
+        )
+        await store.begin_run(run)
+        for number, label in enumerate(labels, 1):
+            rollout = Rollout(number=number, status="finished", seed=number, temperature=0.7, label=label)
+            await store.save_rollout(scope, run_id, rollout, None, None)
+        kept = await store.get_run(scope, run_id)
+        assert kept is not None
+        ended = kept.model_copy(
+            update={"status": "completed", "summary": kept.summary.model_copy(update={"best": best})}
+        )
+        await store.end_run(RunEnd(ended, shop.toolbox.embedder.name))
+    (week,) = await weekly_metrics(shop.toolbox)
+    assert (week.matts_runs, week.tasks) == (3, 0)
+    assert week.matts_lift == pytest.approx((2 / 3 + 1) / 2)
+    assert matts_lift([]) is None
