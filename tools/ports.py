@@ -531,7 +531,7 @@ class Credits(Protocol):
         ...
 
 
-class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, RolloutStore, Protocol):
+class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, RolloutStore, Upkeep, Protocol):
     """All of it, in one database."""
 
     async def close(self) -> None:

@@ -1,0 +1,335 @@
+"""The upkeep of the bank in one run: duplicates, contradictions, aging; every change recorded, every run undoable.
+
+How near two memories stand, whether they say the same or the opposite and how confidence fades stand next door; how a
+batch is written is the store's.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.consolidation import (
+    Consolidation,
+    MemoryLink,
+    Merged,
+    Pruned,
+    Quarantined,
+    Related,
+    Undone,
+)
+from swarm_memory.schema.ids import RUN, new_id
+from swarm_memory.tools.aging import age_days, faded, is_worthless, next_pass
+from swarm_memory.tools.contradiction import Relations, find_relations
+from swarm_memory.tools.duplicates import Duplicate, find_duplicates
+from swarm_memory.tools.ports import (
+    Aging,
+    ChatModel,
+    UpkeepBatch,
+    UpkeepChange,
+    UpkeepItem,
+    UpkeepState,
+    UpkeepWritten,
+)
+from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts, survey
+from swarm_memory.tools.toolbox import Toolbox
+
+WELL_USED, SEVERAL = 3, 2
+"""A new memory that contradicts two or more memories, each used three times or more, is quarantined …"""
+
+DOUBTED = 0.5
+"""… and so much of its confidence is left."""
+
+MAX_ROUNDS = 4
+"""So often what was kept of a crowd is compared again in one run."""
+
+_BATCH = 100
+_PAGE = 1000
+
+Progress = Callable[[int, int], None]
+
+
+async def consolidate(
+    toolbox: Toolbox,
+    *,
+    dry_run: bool = False,
+    chat: ChatModel | None = None,
+    full: bool = False,
+    on_progress: Progress | None = None,
+) -> Consolidation:
+    """Put the toolbox's scope in order, and return what was done; with `dry_run` what would be, and nothing is written.
+
+    New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
+    linked to the one that is kept; contradictions are linked, and a new memory that contradicts several well-used ones
+    is quarantined; confidence without use fades, and what nobody used or believes is archived. Everything is written in
+    short batches, each checked against what other processes did meanwhile, so that a run that is cut off anywhere
+    leaves a bank in order: the next run goes on. `chat` (default: the toolbox's) says how near memories relate; without
+    one rules look for contradictions. `on_progress` is told (done, total). Raises `StorageError`.
+    """
+    run = _Run(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress or _nothing)
+    state = await toolbox.store.upkeep_state(toolbox.scope)
+    run.total = 2 * max(1, state.active)
+    found = await _merge_all(run, state, full)
+    relations = await find_relations(toolbox, found, run.gone, chat or toolbox.chat)
+    await _relate(run, found, relations)
+    await _age(run, state, full)
+    notices = [*found.notices, *relations.notices]
+    if found.without_vector:
+        notices.append(
+            f"{found.without_vector} memories without a vector were not compared: run `swarm-memory reembed`"
+        )
+    result = Consolidation(
+        run_id=run.id,
+        dry_run=dry_run,
+        full=found.full,
+        compared=found.compared,
+        merged=tuple(run.merged),
+        related=tuple(relations.related),
+        quarantined=tuple(run.quarantined),
+        pruned=tuple(run.pruned),
+        aged=run.aged,
+        skipped=tuple(dict.fromkeys(run.skipped)),
+        asked=relations.asked,
+        notices=tuple(notices),
+    )
+    if not dry_run:
+        await toolbox.store.finish_upkeep(toolbox.scope, run.id, run.now, state.last, _summary(result))
+    run.tell(run.total)
+    return result
+
+
+async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
+    """Take a run back, also one that was cut off: statuses, confidences and links are as they were before it.
+
+    What was changed after the run is left alone and named. Undoing twice changes nothing. Raises `NotFoundError` for a
+    run that is unknown in the scope.
+    """
+    restored: set[str] = set()
+    skipped: list[str] = []
+    links = 0
+    for batch in await toolbox.store.upkeep_batches(toolbox.scope, run_id):
+        undone = await toolbox.store.undo_upkeep(toolbox.scope, run_id, batch, toolbox.clock.now())
+        restored.update(undone.restored)
+        skipped += undone.skipped
+        links += undone.links_removed
+    return Undone(run_id=run_id, restored=len(restored), links_removed=links, skipped=tuple(dict.fromkeys(skipped)))
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run and what it did so far."""
+
+    toolbox: Toolbox
+    id: str
+    now: datetime
+    dry_run: bool
+    on_progress: Progress
+    total: int = 1
+    told: int = 0
+    gone: set[str] = field(default_factory=set[str])
+    """Memories that are active no more."""
+    merged: list[Merged] = field(default_factory=list[Merged])
+    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
+    pruned: list[Pruned] = field(default_factory=list[Pruned])
+    aged: int = 0
+    skipped: list[str] = field(default_factory=list[str])
+
+    async def write(
+        self,
+        changes: Sequence[UpkeepChange],
+        links: Sequence[MemoryLink] = (),
+        origins: Sequence[Related] = (),
+        aging: tuple[Aging | None, Aging] | None = None,
+    ) -> UpkeepWritten:
+        """Write one batch; a dry run takes it that all would be written."""
+        if self.dry_run:
+            return UpkeepWritten(tuple(change.seen.id for change in changes))
+        told = tuple(origin.model_dump(mode="json", exclude_none=True) for origin in origins)
+        batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, told)
+        written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
+        self.skipped += written.skipped
+        return written
+
+    def tell(self, done: int) -> None:
+        """Report progress, which never goes back."""
+        self.told = max(self.told, min(done, self.total))
+        self.on_progress(self.told, self.total)
+
+
+async def _merge_all(run: _Run, state: UpkeepState, full: bool) -> Survey:
+    """Archive the duplicates; where they stood in a crowd, what is left is compared again."""
+
+    def tell(done: int, total: int) -> None:
+        run.tell(run.total // 2 * done // max(1, total))
+
+    found = await survey(run.toolbox, state, full=full, on_progress=tell)
+    everything = found
+    for _ in range(MAX_ROUNDS):
+        merged = await _merge(run, await find_duplicates(run.toolbox, found))
+        if not (merged and found.full and found.crowded) or run.dry_run:
+            break
+        found = await survey(run.toolbox, state, full=True, on_progress=tell)
+    return everything
+
+
+async def _merge(run: _Run, duplicates: Sequence[Duplicate]) -> int:
+    merged = 0
+    for part in in_parts(duplicates, _BATCH):
+        changes = [
+            UpkeepChange(
+                seen=each.item,
+                confidence=each.item.confidence,
+                status="archived",
+                reason=f"duplicate of {each.kept.id} ({each.similarity:.2f})",
+                needs=each.kept.id,
+            )
+            for each in part
+        ]
+        links = [
+            MemoryLink(src_id=each.item.id, dst_id=each.kept.id, relation="duplicate_of", weight=each.similarity)
+            for each in part
+        ]
+        written = set((await run.write(changes, links)).changed)
+        run.merged += [
+            Merged(id=each.item.id, kept=each.kept.id, similarity=each.similarity)
+            for each in part
+            if each.item.id in written
+        ]
+        run.gone |= written
+        merged += len(written)
+    return merged
+
+
+async def _relate(run: _Run, found: Survey, relations: Relations) -> None:
+    """Link what relates, and quarantine new memories that contradict several well-used ones."""
+    items = {item.id: item for item in found.items}
+    for part in in_parts(relations.related, _BATCH):
+        await run.write((), [related.link for related in part], part)
+    against: dict[str, set[str]] = {}
+    links = [related.link for related in relations.related]
+    for link in [*links, *await _links_of(run, [link.src_id for link in links])]:
+        if link.relation == "contradicts" and _is_doubtful(items.get(link.src_id), items.get(link.dst_id), run.gone):
+            against.setdefault(link.src_id, set()).add(link.dst_id)
+    doubted = [items[item_id] for item_id, others in against.items() if len(others) >= SEVERAL]
+    changes = [
+        UpkeepChange(
+            seen=item,
+            confidence=round(item.confidence * DOUBTED, 6),
+            status="quarantined",
+            reason=f"contradicts {', '.join(sorted(against[item.id]))}",
+            unless_used=True,
+        )
+        for item in doubted
+    ]
+    for part in in_parts(changes, _BATCH):
+        written = set((await run.write(part)).changed)
+        run.gone |= written
+        run.quarantined += [
+            Quarantined(
+                id=change.seen.id, contradicts=tuple(sorted(against[change.seen.id])), confidence=change.confidence
+            )
+            for change in part
+            if change.seen.id in written
+        ]
+
+
+async def _links_of(run: _Run, ids: Sequence[str]) -> list[MemoryLink]:
+    found: list[MemoryLink] = []
+    for part in in_parts(ids, IDS_AT_ONCE):
+        found += await run.toolbox.store.memory_links(run.toolbox.scope, part)
+    return found
+
+
+def _is_doubtful(newer: UpkeepItem | None, older: UpkeepItem | None, gone: set[str]) -> bool:
+    """Whether a contradiction speaks against the first: it is the newer one and hardly used, the other well used."""
+    if newer is None or older is None or newer.id in gone or older.id in gone:
+        return False
+    return newer.position > older.position and newer.usage_count < WELL_USED <= older.usage_count
+
+
+async def _age(run: _Run, state: UpkeepState, full: bool) -> None:
+    """Let confidence fade and archive what is not worth keeping; a pass that was cut off is ended first."""
+    before = state.aging
+    if before is not None and run.now < before.at:
+        return
+    if before is not None and before.through is not None:
+        before = await _pass(run, before, before)
+    due = next_pass(before, run.now)
+    if due is not None:
+        await _pass(run, before, due)
+    elif full:
+        await _pass(run, before, None)
+
+
+async def _pass(run: _Run, before: Aging | None, this: Aging | None) -> Aging | None:
+    """Go over all items, a page at a time, and return the state of aging that this leaves.
+
+    Without `this` nothing fades, and only what is not worth keeping goes. When another run ages the same items
+    meanwhile, the rest is left to it.
+    """
+    toolbox, embedder = run.toolbox, run.toolbox.embedder
+    after, finished = (this.through or 0) if this else 0, False
+    while not finished:
+        page = await toolbox.store.upkeep_items(
+            toolbox.scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE
+        )
+        finished = len(page) < _PAGE
+        after = page[-1].position if page else after
+        changes = [change for item in page if (change := _aged(run, item, this)) is not None]
+        state = None
+        if this is not None:
+            state = Aging(this.at) if finished else Aging(this.at, after, this.since)
+        if state is not None or changes:
+            written = await run.write(changes, aging=None if state is None else (before, state))
+            if written.refused:
+                return before
+            _note(run, changes, set(written.changed))
+        before = state or before
+        run.tell(run.told + len(page))
+    return before
+
+
+def _aged(run: _Run, item: UpkeepItem, this: Aging | None) -> UpkeepChange | None:
+    """Return what time does to an item; None for nothing."""
+    if item.id in run.gone:
+        return None
+    settings, confidence = run.toolbox.settings.consolidate, item.confidence
+    if this is not None:
+        confidence = faded(item, this.since, this.at, settings.confidence_half_life_days)
+    if is_worthless(item, confidence, run.now, settings):
+        reason = f"never used, confidence {confidence:.2f}, {age_days(item, run.now):.0f} days old"
+        return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
+    return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)
+
+
+def _note(run: _Run, changes: Sequence[UpkeepChange], written: set[str]) -> None:
+    for change in changes:
+        if change.seen.id not in written:
+            continue
+        if change.status == "active":
+            run.aged += 1
+        else:
+            age = round(age_days(change.seen, run.now), 1)
+            run.pruned.append(Pruned(id=change.seen.id, confidence=change.confidence, age_days=age))
+            run.gone.add(change.seen.id)
+
+
+def _summary(result: Consolidation) -> dict[str, JsonValue]:
+    """Return the figures of a run; its batches have the rest."""
+    return {
+        "full": result.full,
+        "compared": result.compared,
+        "merged": len(result.merged),
+        "related": len(result.related),
+        "quarantined": len(result.quarantined),
+        "pruned": len(result.pruned),
+        "aged": result.aged,
+        "skipped": len(result.skipped),
+        "asked": result.asked,
+        "notices": list(result.notices),
+    }
+
+
+def _nothing(done: int, total: int) -> None:
+    pass

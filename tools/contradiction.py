@@ -1,0 +1,184 @@
+"""How two near memories relate: by a chat model where there is one, else by rules. What follows of it is not here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from swarm_memory.schema.consolidation import MemoryLink, Related, Relation
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.asking import Answered, ask
+from swarm_memory.tools.neighbours import Pair
+from swarm_memory.tools.opposites import opposition
+from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports import ChatModel, UpkeepItem
+from swarm_memory.tools.prompting import load_prompt, render
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.wording import one_line
+
+PROMPT = "contradiction"
+
+MAX_ASKED = 40
+"""Pairs that a model is asked about in one run, those that a rule suspects first, then the nearest."""
+
+MAX_PAIRS = 100_000
+"""Pairs that the rules look at in one run, the nearest."""
+
+_ANSWER_TOKENS, _TIMEOUT_S = 300, 45.0
+_MAX_REASON_CHARS = 200
+
+
+class ModelRelation(Answered):
+    """What the prompt asks for."""
+
+    relation: Literal[
+        "contradicts",
+        "first_refines_second",
+        "second_refines_first",
+        "first_entails_second",
+        "second_entails_first",
+        "unrelated",
+    ]
+    probability: float
+    reason: str
+
+
+@dataclass(slots=True)
+class Relations:
+    """What was found, and how."""
+
+    related: list[Related] = field(default_factory=list[Related])
+    asked: int = 0
+    notices: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """Two memories that may relate; the newer one is the first."""
+
+    newer: MemoryItem
+    older: MemoryItem
+    by_rules: float
+
+
+async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str], chat: ChatModel | None) -> Relations:
+    """Return the relations between near memories that are at least as probable as the settings demand.
+
+    Without a model only contradictions are found, as far as the rules of `opposites` reach. With one it decides about
+    `MAX_ASKED` pairs, and the rules about the rest and wherever the model gives no usable answer. Pairs that a link
+    joins already and memories in `gone` are left out. A link goes from the newer memory to the older, or as the model
+    says.
+    """
+    found = Relations()
+    suspects = await _suspects(toolbox, survey, gone, found, every=chat is not None)
+    threshold = toolbox.settings.consolidate.contradiction_threshold
+    for number, suspect in enumerate(suspects):
+        related: Related | None = None
+        if chat is not None and number < MAX_ASKED:
+            found.asked += 1
+            try:
+                related = await _by_model(chat, suspect, found)
+            except ModelUnavailable as error:
+                found.notices.append(f"rules alone looked for contradictions: {_brief(str(error))}")
+                chat = None
+        if related is None:
+            related = _related(suspect.newer.id, suspect.older.id, "contradicts", suspect.by_rules)
+        if related.link.weight >= threshold:
+            found.related.append(related)
+    return found
+
+
+async def _suspects(
+    toolbox: Toolbox, survey: Survey, gone: set[str], found: Relations, *, every: bool
+) -> list[_Suspect]:
+    """Return the pairs to look at: those that a rule suspects, and with `every` as many others as are asked about."""
+    pairs = [pair for pair in survey.pairs if not _is_settled(survey, pair, gone)]
+    if len(pairs) > MAX_PAIRS:
+        found.notices.append(
+            f"{len(pairs) - MAX_PAIRS} of {len(pairs)} near pairs were not searched for contradictions"
+        )
+        pairs = sorted(pairs, key=lambda pair: -pair.cosine)[:MAX_PAIRS]
+    suspected: list[tuple[float, float, _Suspect]] = []
+    for part in in_parts(pairs, IDS_AT_ONCE):
+        texts = await _read(toolbox, survey, part)
+        for pair in part:
+            suspect = _suspect(survey.items[pair.first], survey.items[pair.second], texts)
+            if suspect is not None and (every or suspect.by_rules > 0):
+                suspected.append((-suspect.by_rules, -pair.cosine, suspect))
+        if every:
+            suspected = sorted(suspected, key=lambda each: each[:2])
+            asked = max(MAX_ASKED, sum(by_rules < 0 for by_rules, _, _ in suspected))
+            suspected = suspected[:asked]
+    return [suspect for *_, suspect in sorted(suspected, key=lambda each: each[:2])]
+
+
+async def _read(toolbox: Toolbox, survey: Survey, pairs: Sequence[Pair]) -> dict[str, MemoryItem]:
+    places = sorted({place for pair in pairs for place in pair[:2]})
+    ids = [survey.items[place].id for place in places]
+    read = [await toolbox.store.get_memories((toolbox.scope,), part) for part in in_parts(ids, IDS_AT_ONCE)]
+    return {item.id: item for part in read for item in part}
+
+
+def _suspect(one: UpkeepItem, other: UpkeepItem, texts: dict[str, MemoryItem]) -> _Suspect | None:
+    newer, older = sorted((one, other), key=lambda item: -item.position)
+    if newer.id not in texts or older.id not in texts:
+        return None
+    first, second = texts[newer.id], texts[older.id]
+    return _Suspect(first, second, opposition(_advice(first), _advice(second)))
+
+
+async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Related | None:
+    """Return what the model says, with weight 0 where it sees no relation; None when its answer cannot be used."""
+    prompt = render(
+        load_prompt(PROMPT), given={}, untrusted={"first": _note(suspect.newer), "second": _note(suspect.older)}
+    )
+    answer, name = await ask(
+        chat,
+        prompt,
+        ModelRelation,
+        purpose="contradiction",
+        temperature=0.0,
+        max_tokens=_ANSWER_TOKENS,
+        timeout_s=_TIMEOUT_S,
+    )
+    if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
+        why = answer.reason if isinstance(answer, Unparsed) else "its probability is not from 0 to 1"
+        found.notices.append(f"rules decided about {suspect.newer.id} and {suspect.older.id}: {_brief(why)}")
+        return None
+    first, second = suspect.newer.id, suspect.older.id
+    if answer.relation.startswith("second_"):
+        first, second = second, first
+    relation, weight = _relation(answer), 0.0 if answer.relation == "unrelated" else answer.probability
+    related = _related(first, second, relation, weight)
+    return related.model_copy(update={"method": "model", "prompt_hash": prompt.hash, "model": name})
+
+
+def _relation(answer: ModelRelation) -> Relation:
+    if "refines" in answer.relation:
+        return "refines"
+    return "entails" if "entails" in answer.relation else "contradicts"
+
+
+def _related(src: str, dst: str, relation: Relation, weight: float) -> Related:
+    link = MemoryLink(src_id=src, dst_id=dst, relation=relation, weight=round(weight, 4))
+    return Related(link=link, method="rules")
+
+
+def _advice(item: MemoryItem) -> str:
+    return f"{item.title}\n{item.content}"
+
+
+def _note(item: MemoryItem) -> str:
+    return item.embedding_text
+
+
+def _brief(text: str) -> str:
+    return one_line(redact(text).text, _MAX_REASON_CHARS)
+
+
+def _is_settled(survey: Survey, pair: Pair, gone: set[str]) -> bool:
+    first, second = survey.items[pair.first].id, survey.items[pair.second].id
+    joined = (first, second) in survey.linked or (second, first) in survey.linked
+    return joined or first in gone or second in gone

@@ -1,0 +1,110 @@
+"""Which memories say the same as a better one. How near they stand is known already; nothing is written here."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from swarm_memory.schema.memory import MemoryItem, Outcome
+from swarm_memory.tools.neighbours import Pair
+from swarm_memory.tools.opposites import opposition
+from swarm_memory.tools.ports import UpkeepItem
+from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts
+from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.toolbox import Toolbox
+
+MIN_SHARED_WORDS = 0.25
+"""Share of the stems of two memories that must be the same (Jaccard): vectors of a language that the embedder does not
+know are near each other whatever they say."""
+
+_NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+")
+_MEMBERS_AT_ONCE = 500
+
+
+class Duplicate(NamedTuple):
+    """A memory and the better one that says the same."""
+
+    item: UpkeepItem
+    kept: UpkeepItem
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What tells two near memories apart."""
+
+    outcome: Outcome
+    names: frozenset[str]
+    numbers: frozenset[str]
+    words: frozenset[str]
+    text: str
+
+
+async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
+    """Return what is to be archived, each with the kept memory that it is near to itself: no chains.
+
+    Memories are taken by rank; one that is near enough to a kept one, and the same by `is_same`, goes. What a link
+    joins already is left alone: somebody restored it, or it is known to be another matter. A memory that others were
+    archived for stays.
+    """
+    threshold = toolbox.settings.retrieve.duplicate_threshold
+    pairs = [pair for pair in survey.pairs if pair.cosine >= threshold and not _is_settled(survey, pair)]
+    kept = [True] * len(survey.items)
+    found: list[Duplicate] = []
+    for part in in_parts(pairs, _MEMBERS_AT_ONCE):
+        places = {place for pair in part for place in pair[:2] if kept[place]}
+        gists = await read_gists(toolbox, [survey.items[place].id for place in places])
+        for first, second, cosine in part:
+            item, better = survey.items[second], survey.items[first]
+            if kept[first] and kept[second] and _are_same(gists, item, better, toolbox):
+                kept[second] = False
+                found.append(Duplicate(item, better, round(cosine, 4)))
+    return found
+
+
+def is_same(one: Gist, other: Gist, contradiction_threshold: float) -> bool:
+    """Whether two memories whose vectors are near say the same.
+
+    Both are strategies or both guardrails, they share words, their titles name the same commands and no different
+    numbers, and they do not advise the opposite.
+    """
+    shared = len(one.words & other.words) / max(1, len(one.words | other.words))
+    return (
+        one.outcome == other.outcome
+        and one.names == other.names
+        and not (one.numbers and other.numbers and one.numbers.isdisjoint(other.numbers))
+        and shared >= MIN_SHARED_WORDS
+        and opposition(one.text, other.text) < contradiction_threshold
+    )
+
+
+def gist_of(item: MemoryItem) -> Gist:
+    """Return what is compared of a memory."""
+    return Gist(
+        outcome=item.outcome,
+        names=frozenset(name.lower() for name in _NAME.findall(item.title)),
+        numbers=frozenset(_NUMBER.findall(item.title)),
+        words=frozenset(tokenize(item.embedding_text)),
+        text=f"{item.title}\n{item.content}",
+    )
+
+
+async def read_gists(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, Gist]:
+    """Return the gists of memories by id."""
+    gists: dict[str, Gist] = {}
+    for part in in_parts(ids, IDS_AT_ONCE):
+        for item in await toolbox.store.get_memories((toolbox.scope,), part):
+            gists[item.id] = gist_of(item)
+    return gists
+
+
+def _are_same(gists: dict[str, Gist], item: UpkeepItem, better: UpkeepItem, toolbox: Toolbox) -> bool:
+    one, other = gists.get(item.id), gists.get(better.id)
+    if one is None or other is None:
+        return False
+    return is_same(one, other, toolbox.settings.consolidate.contradiction_threshold)
+
+
+def _is_settled(survey: Survey, pair: Pair) -> bool:
+    first, second = survey.items[pair.first].id, survey.items[pair.second].id
+    return second in survey.kept_before or (first, second) in survey.linked or (second, first) in survey.linked

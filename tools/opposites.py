@@ -1,0 +1,158 @@
+"""Whether two memories advise the opposite, by rules on their words alone: negation, antonyms, always and never.
+
+What it sees: two instructions about nearly the same words, of which one is negated ("do", "do not", "avoid", "never")
+or has the antonym of a word in the other. What it does not see: opposites put in other words, the order of two things
+(only before and after), numbers, and languages other than English. It says nothing where the conditions differ
+("if it is a GET …"), where an exception is made ("unless"), or where two things are turned round at once.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from swarm_memory.tools.text import tokenize
+
+NEGATED, TURNED = 0.95, 0.85
+"""Probability that two instructions of exactly the same words are opposites: one negated, one with an antonym."""
+
+MIN_SHARED = 0.6
+"""So much of the words of both instructions, their negation and antonyms left out, must be the same (Jaccard)."""
+
+_MIN_WORDS = 2
+_MAX_CLAUSES = 40
+
+_ANTONYMS = """
+    enable disable, increase decrease, raise lower, before after, add remove, allow forbid, allow deny, allow block,
+    permit forbid, include exclude, start stop, open close, accept reject, show hide, lock unlock,
+    first last,
+    synchronous asynchronous, sync async, sequential parallel, serial parallel, keep discard, keep delete, keep remove,
+    encrypt decrypt, mutable immutable, eager lazy, eagerly lazily, strict lenient,
+    trust distrust, early late, small large, short long,
+    minimum maximum, minimise maximise, minimize maximize, on off, commit revert, mount unmount, upgrade downgrade,
+    public private, manual automatic, manually automatically, global local, cached uncached, safe unsafe, true false,
+    retry abort, continue abort, continue stop, merge split, pin unpin, expand collapse, prefer avoid,
+    check ignore, respect ignore, handle ignore
+"""
+"""Pairs of words of which one turns the other round."""
+
+_NEGATION = re.compile(
+    r"\b(?:do(?:es)?\s+not|don['\u2019]?t|doesn['\u2019]?t|must\s+not|mustn['\u2019]?t|should\s+not|shouldn['\u2019]?t"
+    r"|cannot|can\s+not|can['\u2019]?t|need\s+not|never|not|no\s+longer|avoid(?:s|ing)?|refrain(?:\s+from)?|skip(?:ping)?"
+    r"|forbidden\s+to|stop\s+(?=\w+ing)|without\s+(?=\w+ing)|rather\s+than|instead\s+of)\b",
+    re.IGNORECASE,
+)
+_CONTRAST = re.compile(r"\b(?:rather\s+than|instead\s+of)\b", re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:if|when|whenever|while|where|unless|except|until|in\s+case|for)\b[^,;:]*", re.IGNORECASE)
+_EXCEPTION = re.compile(r"\b(?:unless|except)\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
+_NUMBERING = re.compile(r"^\s*(?:\d{1,2}\s*[.)]|[-*•])\s*")
+_LIGHT = frozenset(
+    tokenize(
+        "always never not use using make making ensure sure do please try consider need want should must be able "
+        "avoid skip refrain better best good practice remember take care perform executing run running again"
+    )
+)
+"""Words that say that something is to be done, and not what."""
+
+
+class Clause(NamedTuple):
+    """One instruction, taken apart."""
+
+    words: frozenset[str]
+    """Stems of what it is about, antonyms and light words left out."""
+    turns: frozenset[tuple[str, str]]
+    """(axis, side) of each antonym in it: ("enable/disable", "disable")."""
+    negated: bool
+    condition: frozenset[str]
+    exception: bool
+
+
+def opposition(first: str, second: str) -> float:
+    """Return the probability 0…1 that two texts hold instructions that contradict each other; 0 where no rule says so.
+
+    That of the surest pair of instructions: `NEGATED` or `TURNED` times the share of words that they have in common.
+    """
+    return max((_between(one, other) for one in clauses(first) for other in clauses(second)), default=0.0)
+
+
+@cache
+def _axes() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return for each stem the axes that it stands on."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for pair in _ANTONYMS.split(","):
+        left, right = (_stem(word) for word in pair.split())
+        axis = f"{left}/{right}"
+        for side in (left, right):
+            found[side] = (*found.get(side, ()), (axis, side))
+    return found
+
+
+def _stem(word: str) -> str:
+    stems = tokenize(word)
+    return stems[0] if stems else word
+
+
+@lru_cache(4096)
+def clauses(text: str) -> tuple[Clause, ...]:
+    """Return the instructions of a text that say enough to be compared; of a long text the first ones."""
+    return tuple(_clauses(text))[:_MAX_CLAUSES]
+
+
+def _clauses(text: str) -> Iterator[Clause]:
+    for part in _CLAUSE_END.split(text):
+        sentence = _NUMBERING.sub("", part)
+        contrast = _CONTRAST.search(sentence)
+        if contrast is not None:
+            sentence = sentence[: contrast.start()]
+        condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
+        advice = _CONDITION.sub(" ", sentence)
+        negations = len(_NEGATION.findall(advice))
+        stems = [*tokenize(_NEGATION.sub(" ", advice)), *_unstopped(advice)]
+        axes = _axes()
+        turns = frozenset(place for stem in stems for place in axes.get(stem, ()))
+        words = frozenset(stem for stem in stems if stem not in axes and stem not in _LIGHT)
+        if len(words) + bool(turns) >= _MIN_WORDS:
+            yield Clause(
+                words, turns, negations % 2 == 1, frozenset(tokenize(condition)), bool(_EXCEPTION.search(sentence))
+            )
+
+
+def _unstopped(advice: str) -> list[str]:
+    """Return the antonyms that are no words for the index: on and off."""
+    return [
+        word
+        for word in re.findall(r"\b(?:on|off)\b", advice.lower())
+        if re.search(r"\b(?:turn|switch)", advice.lower())
+    ]
+
+
+def _between(one: Clause, other: Clause) -> float:
+    if one.exception or other.exception or one.words.isdisjoint(other.words):
+        return 0.0
+    if one.condition != other.condition and _share(one.condition, other.condition) < MIN_SHARED:
+        return 0.0
+    share = _share(one.words, other.words)
+    if share < MIN_SHARED or len(one.words & other.words) < _MIN_WORDS - bool(one.turns and other.turns):
+        return 0.0
+    turned = _turned(one, other)
+    if turned > 1 or (turned == 1) == (one.negated != other.negated):
+        return 0.0
+    if turned == 0 and one.turns != other.turns:
+        return 0.0
+    return share * (TURNED if turned else NEGATED)
+
+
+def _turned(one: Clause, other: Clause) -> int:
+    """Return on how many axes the two stand on opposite sides and on one side each."""
+    sides = [dict(clause.turns) for clause in (one, other)]
+    both = [axis for axis in sides[0] if axis in sides[1]]
+    alone = [axis for axis in both if sum(each == axis for each, _ in one.turns | other.turns) == 2]
+    opposite = [axis for axis in alone if sides[0][axis] != sides[1][axis]]
+    ambiguous = len(both) > len([axis for axis in both if sides[0][axis] == sides[1][axis]]) + len(opposite)
+    return 2 if ambiguous else len(opposite)
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the Jaccard index of two sets: 1 for the same, 0 for nothing in common or an empty one."""
+    return len(one & other) / len(one | other) if one and other else 0.0

@@ -1,0 +1,233 @@
+"""Which memories stand near each other: all with all, or only the new ones with the bank. It judges no pair."""
+
+import asyncio
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Event as Flag
+from typing import TypeVar
+
+from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.neighbours import EXACT_UP_TO, MAX_PARTNERS, Pair, near_pairs
+from swarm_memory.tools.ports import UpkeepItem, UpkeepState, Vector
+from swarm_memory.tools.ranking import recency
+from swarm_memory.tools.toolbox import Toolbox
+
+CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
+"""Nearer pairs may contradict each other; the second holds where a whole large bank is compared at once."""
+
+ALL_FROM = 500
+"""With so many new memories the whole bank is compared at once, which is then faster."""
+
+SATURATION = 5
+"""So many uses make half of the use's part of the score."""
+
+_PAGE = 2000
+IDS_AT_ONCE = 500
+"""Items fetched by one call."""
+
+_COPIES = 8
+"""Of memories with the very same vector so many are compared with all others; the rest only with the best of them."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Memories in the order of their rank, best first, and their near pairs."""
+
+    items: tuple[UpkeepItem, ...]
+    pairs: tuple[Pair, ...]
+    compared: int
+    """Memories whose neighbours were looked for."""
+    full: bool
+    linked: frozenset[tuple[str, str]]
+    """Pairs of ids (src, dst) that some link joins already."""
+    kept_before: frozenset[str]
+    """Memories that others were archived as duplicates of."""
+    crowded: bool
+    """Whether some memory has more near pairs than are given."""
+    without_vector: int
+    notices: tuple[str, ...] = ()
+
+
+class _Stopped(Exception):
+    """Raised in the thread that compares when nobody waits for it any longer."""
+
+
+async def survey(
+    toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progress: Callable[[int, int], None]
+) -> Survey:
+    """Return the near pairs of the whole scope, or of what is new in it. Raises `StorageError`."""
+    found = await _items_after(toolbox, 0 if full else state.consolidated)
+    if not full and len(found) > ALL_FROM:
+        full, found = True, await _items_after(toolbox, 0)
+    items = [item for item in found if item.direction is not None]
+    pairs: list[Pair] | None = None
+    notices: list[str] = []
+    ranked = _Ranked(toolbox)
+    if full:
+        await ranked.rank(items)
+        try:
+            pairs = await _compare_all(toolbox, ranked.items, on_progress)
+        except ImportError:
+            notices.append("numpy is not installed: each memory was compared with its nearest neighbours only")
+    if pairs is None:
+        near = await _nearest(toolbox, items, on_progress)
+        others = await _items_of(toolbox, {other for _, other in near} - {item.id for item in items})
+        await ranked.rank([*items, *others])
+        places = {item.id: place for place, item in enumerate(ranked.items)}
+        pairs = _in_order(near, places)
+    return Survey(
+        items=tuple(ranked.items),
+        pairs=tuple(pairs),
+        compared=len(items),
+        full=full,
+        linked=frozenset(ranked.linked),
+        kept_before=frozenset(ranked.kept_before),
+        crowded=any(count >= MAX_PARTNERS for count in Counter(pair.second for pair in pairs).values()),
+        without_vector=len(found) - len(items),
+        notices=tuple(notices),
+    )
+
+
+def keep_score(item: UpkeepItem, now: datetime, settings: RetrieveSettings) -> float:
+    """Return the bank's score 0…1 of an item without a query: use takes the place of relevance.
+
+    alpha · uses / (uses + 5) + beta · recency + gamma · confidence; recency is counted from the last use.
+    """
+    age_s = (now - (item.last_used or item.created_at)).total_seconds()
+    return (
+        settings.alpha * item.usage_count / (item.usage_count + SATURATION)
+        + settings.beta * recency(age_s, settings.recency_half_life_days)
+        + settings.gamma * item.confidence
+    )
+
+
+def in_parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield consecutive parts of at most `size` values."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+class _Ranked:
+    """Items by rank: those that stand for duplicates already, then by the bank's score, then the older ones."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self.items: list[UpkeepItem] = []
+        self.linked: set[tuple[str, str]] = set()
+        self.kept_before: set[str] = set()
+
+    async def rank(self, items: Sequence[UpkeepItem]) -> None:
+        """Put items in order; their links are read."""
+        for chunk in in_parts(items, _PAGE):
+            for link in await self._toolbox.store.memory_links(self._toolbox.scope, [item.id for item in chunk]):
+                self.linked.add((link.src_id, link.dst_id))
+                if link.relation == "duplicate_of":
+                    self.kept_before.add(link.dst_id)
+        now, settings = self._toolbox.clock.now(), self._toolbox.settings.retrieve
+        self.items = sorted(
+            items,
+            key=lambda item: (item.id not in self.kept_before, -keep_score(item, now, settings), item.position),
+        )
+
+
+async def _items_after(toolbox: Toolbox, after: int) -> list[UpkeepItem]:
+    embedder, found = toolbox.embedder, list[UpkeepItem]()
+    while page := await toolbox.store.upkeep_items(
+        toolbox.scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE
+    ):
+        found += page
+        after = page[-1].position
+    return found
+
+
+async def _items_of(toolbox: Toolbox, ids: set[str]) -> list[UpkeepItem]:
+    embedder, found = toolbox.embedder, list[UpkeepItem]()
+    for chunk in in_parts(sorted(ids), IDS_AT_ONCE):
+        found += await toolbox.store.upkeep_items_of(toolbox.scope, embedder.name, embedder.dimensions, chunk)
+    return [item for item in found if item.direction is not None]
+
+
+async def _compare_all(
+    toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Callable[[int, int], None]
+) -> list[Pair]:
+    """Compare all with all on a thread, which ends soon after its caller is cancelled."""
+    loop, stop = asyncio.get_running_loop(), Flag()
+
+    def told(done: int, total: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+        loop.call_soon_threadsafe(on_progress, done, total)
+
+    def compare() -> list[Pair]:
+        alone, copies = _apart([item.direction or b"" for item in items])
+        large = len(alone) > EXACT_UP_TO
+        found = near_pairs(
+            [items[place].direction or b"" for place in alone],
+            toolbox.embedder.quantization,
+            CANDIDATE_FLOOR_LARGE if large else CANDIDATE_FLOOR,
+            sure=toolbox.settings.retrieve.duplicate_threshold,
+            on_progress=told,
+        )
+        copies += (Pair(alone[first], alone[second], cosine) for first, second, cosine in found)
+        return sorted(copies, key=_by_second)
+
+    try:
+        return await asyncio.to_thread(compare)
+    finally:
+        stop.set()
+
+
+def _apart(directions: Sequence[bytes]) -> tuple[list[int], list[Pair]]:
+    """Return the places to compare, and pairs of further copies of one vector with its first."""
+    seen: dict[bytes, list[int]] = {}
+    alone: list[int] = []
+    copies: list[Pair] = []
+    for place, direction in enumerate(directions):
+        same = seen.setdefault(direction, [])
+        if len(same) < _COPIES:
+            alone.append(place)
+            same.append(place)
+        else:
+            copies.append(Pair(same[0], place, 1.0))
+    return alone, copies
+
+
+async def _nearest(
+    toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Callable[[int, int], None]
+) -> dict[tuple[str, str], float]:
+    """Return the cosine of each item to its neighbours in the bank, by both ids."""
+    found: dict[tuple[str, str], float] = {}
+    for number, item in enumerate(items, 1):
+        vector = _vector(item.direction or b"", toolbox.embedder.quantization)
+        near = await toolbox.store.nearest((toolbox.scope,), toolbox.embedder.name, vector, MAX_PARTNERS + 1)
+        for other, cosine in near:
+            if other != item.id and cosine >= CANDIDATE_FLOOR and (other, item.id) not in found:
+                found[item.id, other] = min(1.0, cosine)
+        on_progress(number, len(items))
+    return found
+
+
+def _in_order(near: dict[tuple[str, str], float], places: dict[str, int]) -> list[Pair]:
+    pairs = (
+        Pair(min(places[one], places[other]), max(places[one], places[other]), cosine)
+        for (one, other), cosine in near.items()
+        if one in places and other in places
+    )
+    return sorted(pairs, key=_by_second)
+
+
+def _by_second(pair: Pair) -> tuple[int, float, int]:
+    return pair.second, -pair.cosine, pair.first
+
+
+def _vector(direction: bytes, quantization: str) -> Vector:
+    """Return the unit vector in a direction as the store keeps it."""
+    numbers = array("b" if quantization == "int8" else "f", direction)
+    length = sum(number * number for number in numbers) ** 0.5
+    return array("f", [number / length for number in numbers])
