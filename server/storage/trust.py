@@ -24,6 +24,7 @@ _SHADOW_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 _SHADOW_FORBIDDEN = frozenset({"AS", "CHECK", "DEFAULT", "GENERATED", "REFERENCES", "COLLATE", "ON"})
 """What could make a plain table run something."""
 
+_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
@@ -66,9 +67,7 @@ def check_content(connection: "Connection", database: Path) -> BankState:
 
     Raises `StoreUntrusted` for anything else.
     """
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    objects = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    application_id, version, objects = _contents(connection)
     if not objects and application_id in (0, APPLICATION_ID) and version == 0:
         return "new"
     if application_id != APPLICATION_ID:
@@ -84,6 +83,17 @@ def check_content(connection: "Connection", database: Path) -> BankState:
     expected = schema_objects() if version == newest else _objects_of(connection, version)
     _check_objects(database, objects, expected)
     return "bank" if version == newest else "outdated"
+
+
+def _contents(connection: "Connection") -> tuple[int, int, list[tuple[str, str, str, str | None]]]:
+    """Return application id, schema version and objects as of one moment: another process may be making the bank."""
+    connection.execute("BEGIN")
+    try:
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        return application_id, version, connection.execute(_OBJECTS).fetchall()
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _objects_of(connection: "Connection", version: int) -> dict[str, str]:
