@@ -41,7 +41,7 @@ class RunnerAnswer(Model):
 
     status: RolloutStatus
     trajectory: Trajectory | None = None
-    """None only where `failed`."""
+    """What was done; None where nothing of it is left."""
     error: str | None = None
     """Why it failed or was ended."""
     agent_verdict: Verdict | None = None

@@ -33,6 +33,7 @@ async def ask(
     temperature: float,
     max_tokens: int,
     timeout_s: float,
+    seed: int | None = None,
 ) -> tuple[AnyAnswer | Unparsed, str]:
     """Return the answer, or why there is no usable one, and the name of the model that was asked or that answered.
 
@@ -46,6 +47,7 @@ async def ask(
         temperature=temperature,
         max_tokens=max_tokens,
         timeout_s=timeout_s,
+        seed=seed,
     )
     try:
         answer = await model.complete(request)

@@ -1,0 +1,215 @@
+"""One rollout: what the agent is told, with which seed and temperature, and what becomes of its answer.
+
+Who does the task is a port; how rollouts are compared and what is learned from them is not here.
+"""
+
+import asyncio
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, RunnerAnswer
+from swarm_memory.schema.settings import MattsSettings, Settings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.calls import calls_of
+from swarm_memory.tools.evidence import signals_of
+from swarm_memory.tools.judge import judge, weigh
+from swarm_memory.tools.model_judge import judge_with_fallback
+from swarm_memory.tools.prompting import load_prompt, render
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.shortening import shorten_trajectory
+from swarm_memory.tools.verdicts import hard_label
+from swarm_memory.tools.wording import one_line
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.ports import ChatModel
+    from swarm_memory.tools.rollout_ports import AgentRunner
+    from swarm_memory.tools.toolbox import Toolbox
+
+FORMER_TOKENS = 8_000
+"""Of the record of a former attempt at most so much is put into the prompt of its refinement."""
+
+OVERDUE_S = 5.0
+"""So long after its time limit a runner that has not ended by itself is cancelled."""
+
+TIMED_OUT_CONFIDENCE = 0.7
+"""That a rollout which its time limit ended has failed, where evidence says nothing."""
+
+NOTE = "NOTE:"
+_MAX_NOTES, _MAX_NOTE_CHARS, _MAX_ERROR_CHARS = 10, 300, 400
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A rollout that has ended, with what is kept beside it."""
+
+    rollout: Rollout
+    trajectory: Trajectory | None
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """The attempt that a rollout refines."""
+
+    trajectory: Trajectory
+    verdict: Verdict | None
+
+
+def temperature_of(number: int, total: int, settings: MattsSettings) -> float:
+    """Return the temperature of a parallel rollout: spread evenly from the least to the greatest."""
+    low, high = settings.temperature_min, max(settings.temperature_min, settings.temperature_max)
+    share = 0.0 if total <= 1 else (number - 1) / (total - 1)
+    return round(low + (high - low) * share, 3)
+
+
+def seed_of(run_id: str, number: int) -> int:
+    """Return a seed that is another one for each rollout, and the same when the run goes on after a restart."""
+    return int.from_bytes(hashlib.sha256(f"{run_id}:{number}".encode()).digest()[:4]) >> 1
+
+
+def trajectory_id_of(run: MattsRun, number: int) -> str:
+    """Return the id of a rollout's trajectory: writing it twice writes it once."""
+    return f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
+
+
+def request_for(run: MattsRun, number: int, settings: Settings, former: Former | None) -> RolloutRequest:
+    """Return what the runner is asked: the task with the run's notes, and in a refinement the former attempt."""
+    matts = settings.matts
+    parallel = run.mode == "parallel"
+    return RolloutRequest(
+        run_id=run.run_id,
+        task_id=run.task_id,
+        task=run.task,
+        prompt=prompt_of(run.task, run.summary.preamble, former),
+        number=number,
+        mode=run.mode,
+        seed=seed_of(run.run_id, number),
+        temperature=temperature_of(number, run.k, matts) if parallel else matts.temperature_min,
+        timeout_s=matts.rollout_timeout_s,
+        memory_ids=run.summary.memory_ids,
+    )
+
+
+def prompt_of(task: str, preamble: str, former: Former | None) -> str:
+    """Return the words that an agent is given."""
+    parts = [task, preamble]
+    if former is not None:
+        reasons = former.verdict.reasons if former.verdict else ()
+        label = former.verdict.label if former.verdict else "not judged"
+        told = "\n".join((f"judged: {label}", *(f"- {one_line(reason, _MAX_NOTE_CHARS)}" for reason in reasons)))
+        record = shorten_trajectory(former.trajectory, FORMER_TOKENS).text
+        rendered = render(load_prompt("check_and_correct"), given={}, untrusted={"reasons": told, "record": record})
+        parts += [rendered.system, rendered.user]
+    return "\n\n".join(part for part in parts if part)
+
+
+async def do_rollout(
+    toolbox: "Toolbox",
+    run: MattsRun,
+    number: int,
+    runner: "AgentRunner",
+    chat: "ChatModel | None",
+    former: Former | None,
+) -> Ended:
+    """Have the task done once, and judge what was done.
+
+    A runner that does not end within the time limit is cancelled. Raises what `AgentRunner.run` raises, and
+    `StorageError`.
+    """
+    request = await asyncio.to_thread(request_for, run, number, toolbox.settings, former)
+    began = time.monotonic()
+    answer = await _answer(runner, request)
+    rollout = Rollout(
+        number=number,
+        status=answer.status,
+        seed=request.seed,
+        temperature=request.temperature,
+        duration_s=round(time.monotonic() - began, 3),
+        error=one_line(redact(clean(answer.error)).text, _MAX_ERROR_CHARS) if answer.error else None,
+    )
+    if answer.trajectory is None:
+        return Ended(rollout, None, None)
+    given = answer.trajectory.model_copy(
+        update={"task_id": run.task_id, "task": run.task, "injected_memory_ids": request.memory_ids}
+    )
+    kept = await asyncio.to_thread(archivable, given, toolbox.settings)
+    verdict, is_hard = await _judged(toolbox, chat, kept, answer)
+    told = rollout.model_copy(
+        update={
+            "trajectory_id": trajectory_id_of(run, number),
+            "label": verdict.label,
+            "confidence": verdict.confidence,
+            "is_hard": is_hard,
+            "steps": steps_of(kept),
+            "notes": notes_of(kept),
+        }
+    )
+    return Ended(told, kept, verdict)
+
+
+async def _answer(runner: "AgentRunner", request: RolloutRequest) -> RunnerAnswer:
+    with anyio.move_on_after(request.timeout_s + OVERDUE_S):
+        return await runner.run(request)
+    return RunnerAnswer(status="timed_out", error=f"did not end within {request.timeout_s:g} s and left nothing")
+
+
+async def _judged(
+    toolbox: "Toolbox", chat: "ChatModel | None", kept: Trajectory, answer: RunnerAnswer
+) -> tuple[Verdict, bool]:
+    """Return the verdict and whether hard evidence carries it."""
+    settings = toolbox.settings
+    calls = await asyncio.to_thread(calls_of, kept)
+    signals = await asyncio.to_thread(signals_of, kept, calls)
+    if answer.agent_verdict is not None or chat is None:
+        verdict = await judge(toolbox, kept, agent_verdict=answer.agent_verdict)
+    else:
+        found = weigh(signals, calls, settings.judge.min_confidence)
+        verdict = (await judge_with_fallback(chat, kept, settings, found, signals)).verdict
+    if answer.status == "timed_out" and verdict.label == "Undecided":
+        why = answer.error or "it was ended by its time limit"
+        verdict = Verdict(
+            label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=(why, *verdict.reasons[:10]), judge="evidence"
+        )
+    return verdict, verdict.label != "Undecided" and hard_label(signals) == verdict.label
+
+
+def steps_of(trajectory: Trajectory) -> int:
+    """Return how many actions it took: tool calls, or messages of the agent where it called no tool."""
+    calls = sum(step.kind == "tool_call" for step in trajectory.steps)
+    said = sum(step.kind == "message" and step.role == "assistant" for step in trajectory.steps)
+    return (calls or said) + trajectory.dropped_steps // 2
+
+
+def notes_of(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the lines that the agent marked as notes in its own words."""
+    lines = (
+        line.strip(" -*`\t")
+        for step in trajectory.steps
+        if step.kind == "message" and step.role == "assistant"
+        for line in step.text.splitlines()
+    )
+    notes = (one_line(line[len(NOTE) :], _MAX_NOTE_CHARS) for line in lines if line.startswith(NOTE))
+    return tuple(dict.fromkeys(note for note in notes if note))[:_MAX_NOTES]
+
+
+def best_of(run: MattsRun) -> int | None:
+    """Return the number of the best rollout: by label, then certainty, then fewer steps; None when none has a label.
+
+    Of a failure less certainty is better. In sequential scaling a later refinement comes before an earlier one.
+    """
+    judged = [each for each in run.summary.rollouts if each.label is not None]
+    ranks = {"Success": 0, "Undecided": 1, "Failure": 2}
+
+    def key(each: Rollout) -> tuple[float, ...]:
+        sure = each.confidence if each.label == "Failure" else -each.confidence
+        order = (-each.number,) if run.mode == "sequential" else (each.steps, each.number)
+        return (ranks[each.label or "Undecided"], each.status != "finished", round(sure, 2), *order)
+
+    return min(judged, key=key).number if judged else None

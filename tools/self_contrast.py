@@ -1,0 +1,180 @@
+"""Self-contrast: the items that several attempts at one task teach together; what becomes of them is not here."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.memory import Distiller, Outcome
+from swarm_memory.schema.rollout import ScalingMode
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.asking import Answered, ask
+from swarm_memory.tools.contrast import Attempt, Drawn, contrast_by_extraction, merged
+from swarm_memory.tools.distill import check_drafts
+from swarm_memory.tools.model_judge import shown_task
+from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports import ChatModel
+from swarm_memory.tools.prompting import Rendered, load_prompt, render
+from swarm_memory.tools.proposals import DistilledItem, check_items
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.shortening import Shortened, shorten_trajectory
+from swarm_memory.tools.wording import one_line
+
+PROMPT = "self_contrast"
+
+MAX_ITEMS = 3
+"""Of one run, as the paper's self-contrast gives."""
+
+ATTEMPTS_TOKENS = 24_000
+"""Of all attempts together at most so much is shown to the model."""
+
+_RELATIONS: dict[ScalingMode, str] = {
+    "parallel": "independent of each other",
+    "sequential": "refinements: each checks and corrects the one before",
+}
+_ANSWER_TOKENS, _TIMEOUT_S = 3_000, 90.0
+_MAX_NOTES, _MAX_NOTE_CHARS = 5, 300
+
+
+class ContrastedItem(DistilledItem):
+    """One item as a model proposes it."""
+
+    kind: Literal["strategy", "guardrail"]
+
+
+class Contrasted(Answered):
+    """What the prompt asks for."""
+
+    items: list[ContrastedItem]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What comparing gave, and how."""
+
+    drawn: tuple[Drawn, ...]
+    distiller: Distiller
+    notes: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why no items, or fewer; why no model was heard."""
+    prompt_hash: str | None = None
+    model: str | None = None
+
+
+async def self_contrast(
+    chat: ChatModel | None, attempts: Sequence[Attempt], best: int, mode: ScalingMode, settings: Settings
+) -> Contrast:
+    """Return at most three items that tell success from failure, checked as those of an agent are.
+
+    With a model its comparison counts; where it cannot be asked, answers with nothing that may be kept, or is not
+    given, the attempts are compared by their calls, and `reason` says so. `attempts` must not be empty.
+    """
+    if chat is None:
+        return await asyncio.to_thread(_extracted, attempts, best, settings, None)
+    try:
+        found, is_final = await _asked(chat, attempts, mode, settings)
+    except ModelUnavailable as error:
+        why = one_line(redact(f"the model could not be asked: {error}").text, 400)
+        return await asyncio.to_thread(_extracted, attempts, best, settings, why)
+    if is_final:
+        return found
+    return await asyncio.to_thread(_extracted, attempts, best, settings, found.reason)
+
+
+def _extracted(attempts: Sequence[Attempt], best: int, settings: Settings, why: str | None) -> Contrast:
+    drawn, reason = contrast_by_extraction(attempts, best, settings, MAX_ITEMS)
+    whole = merged(attempts)
+    kept: list[Drawn] = []
+    refused: list[str] = []
+    for number, each in enumerate(drawn, 1):
+        accepted, rejections = check_drafts((each.draft,), whole, settings)
+        kept += [Drawn(draft, each.outcome, each.attempt) for draft in accepted]
+        refused += [rejection.replace("item 1", f"item {number}") for rejection in rejections]
+    told = [f"compared without a model: {why}" if why else None, reason, *refused]
+    return Contrast(tuple(kept), "extractive", reason="; ".join(part for part in told if part) or None)
+
+
+async def _asked(
+    chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
+) -> tuple[Contrast, bool]:
+    """Return what the model draws, and whether it counts: items that may be kept, or its word that there are none."""
+    prompt, shown, whole = await asyncio.to_thread(_prompt, attempts, mode, settings)
+    answer, name = await ask(
+        chat,
+        prompt,
+        Contrasted,
+        purpose="self_contrast",
+        temperature=0.0,
+        max_tokens=_ANSWER_TOKENS,
+        timeout_s=_TIMEOUT_S,
+    )
+    if isinstance(answer, Unparsed):
+        reason = f"the model's answer cannot be used: {answer.reason}"
+        return Contrast((), "model", reason=reason, prompt_hash=prompt.hash, model=name), False
+    drawn, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, shown, settings)
+    found = Contrast(
+        drawn,
+        "model",
+        notes=tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES]),
+        reason="; ".join(refused) or (None if drawn else "the model found nothing that would help another task"),
+        prompt_hash=prompt.hash,
+        model=name,
+    )
+    return found, bool(drawn) or not answer.items
+
+
+def _prompt(
+    attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
+) -> tuple[Rendered, Shortened, Trajectory]:
+    parts: list[str] = []
+    ids: list[str] = []
+    left_out = 0
+    for attempt in attempts:
+        shown = shorten_trajectory(attempt.trajectory, ATTEMPTS_TOKENS // len(attempts))
+        parts.append(f"{attempt.title}\n{shown.text}")
+        ids += shown.shown
+        left_out += shown.left_out
+    notes = [f"- attempt {each.number}: {_plain(note, settings)}" for each in attempts for note in each.notes]
+    text = "\n\n".join(parts)
+    rendered = render(
+        load_prompt(PROMPT),
+        given={"relation": _RELATIONS[mode], "count": str(len(attempts)), "max_items": str(MAX_ITEMS)},
+        untrusted={
+            "task": shown_task(attempts[0].trajectory),
+            "notes": "\n".join(notes) or "- none",
+            "attempts": text,
+        },
+    )
+    return rendered, Shortened(text, tuple(ids), left_out), merged(attempts)
+
+
+def _checked(
+    items: Sequence[ContrastedItem],
+    attempts: Sequence[Attempt],
+    whole: Trajectory,
+    shown: Shortened,
+    settings: Settings,
+) -> tuple[tuple[Drawn, ...], tuple[str, ...]]:
+    drawn: list[Drawn] = []
+    refused: list[str] = []
+    for kind in ("strategy", "guardrail"):
+        of_kind = [item for item in items if item.kind == kind]
+        drafts, rejections = check_items(of_kind, whole, shown, settings, MAX_ITEMS - len(drawn))
+        outcome: Outcome = "Success" if kind == "strategy" else "Failure"
+        drawn += [Drawn(draft, outcome, _owner(draft.evidence, attempts)) for draft in drafts]
+        refused += [f"{kind} {rejection}" for rejection in rejections]
+    return tuple(drawn), tuple(refused)
+
+
+def _owner(evidence: Sequence[str], attempts: Sequence[Attempt]) -> int:
+    """Return the attempt that the first step of the evidence is of."""
+    first = evidence[0].partition("-")[0] if evidence else ""
+    return next((each.number for each in attempts if f"r{each.number}" == first), attempts[0].number)
+
+
+def _plain(text: str, settings: Settings) -> str:
+    return redact(clean(text), pii=settings.distill.redact_pii).text
