@@ -1,6 +1,7 @@
 """How two near memories relate: by a chat model where there is one, else by rules. What follows of it is not here."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,10 +12,11 @@ from swarm_memory.tools.asking import Answered, ask
 from swarm_memory.tools.neighbours import Pair
 from swarm_memory.tools.opposites import opposition
 from swarm_memory.tools.parsing import Unparsed
-from swarm_memory.tools.ports import ChatModel, UpkeepItem
+from swarm_memory.tools.ports import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts
+from swarm_memory.tools.survey import Survey, in_parts
+from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.wording import one_line
 
@@ -61,6 +63,7 @@ class _Suspect:
     newer: MemoryItem
     older: MemoryItem
     by_rules: float
+    cosine: float
 
 
 async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str], chat: ChatModel | None) -> Relations:
@@ -96,37 +99,29 @@ async def _suspects(
     """Return the pairs to look at: those that a rule suspects, and with `every` as many others as are asked about."""
     pairs = [pair for pair in survey.pairs if not _is_settled(survey, pair, gone)]
     if len(pairs) > MAX_PAIRS:
-        found.notices.append(
-            f"{len(pairs) - MAX_PAIRS} of {len(pairs)} near pairs were not searched for contradictions"
-        )
-        pairs = sorted(pairs, key=lambda pair: -pair.cosine)[:MAX_PAIRS]
-    suspected: list[tuple[float, float, _Suspect]] = []
-    for part in in_parts(pairs, IDS_AT_ONCE):
-        texts = await _read(toolbox, survey, part)
-        for pair in part:
-            suspect = _suspect(survey.items[pair.first], survey.items[pair.second], texts)
-            if suspect is not None and (every or suspect.by_rules > 0):
-                suspected.append((-suspect.by_rules, -pair.cosine, suspect))
-        if every:
-            suspected = sorted(suspected, key=lambda each: each[:2])
-            asked = max(MAX_ASKED, sum(by_rules < 0 for by_rules, _, _ in suspected))
-            suspected = suspected[:asked]
-    return [suspect for *_, suspect in sorted(suspected, key=lambda each: each[:2])]
+        left = len(pairs) - MAX_PAIRS
+        found.notices.append(f"{left} of {len(pairs)} near pairs were not searched for contradictions")
+        pairs = sorted(sorted(pairs, key=lambda pair: -pair.cosine)[:MAX_PAIRS], key=lambda pair: pair.second)
+    suspected: list[_Suspect] = []
+    others: list[_Suspect] = []
+    texts = Texts(toolbox, lambda item: item)
+    for part in in_parts(pairs, PAIRS_AT_ONCE):
+        read = await texts.read(survey.items[place].id for pair in part for place in pair[:2])
+        for suspect in await asyncio.to_thread(_look, survey, part, read):
+            (suspected if suspect.by_rules else others).append(suspect)
+        others = sorted(others, key=lambda suspect: -suspect.cosine)[: MAX_ASKED if every else 0]
+    return [*sorted(suspected, key=lambda suspect: (-suspect.by_rules, -suspect.cosine)), *others]
 
 
-async def _read(toolbox: Toolbox, survey: Survey, pairs: Sequence[Pair]) -> dict[str, MemoryItem]:
-    places = sorted({place for pair in pairs for place in pair[:2]})
-    ids = [survey.items[place].id for place in places]
-    read = [await toolbox.store.get_memories((toolbox.scope,), part) for part in in_parts(ids, IDS_AT_ONCE)]
-    return {item.id: item for part in read for item in part}
-
-
-def _suspect(one: UpkeepItem, other: UpkeepItem, texts: dict[str, MemoryItem]) -> _Suspect | None:
-    newer, older = sorted((one, other), key=lambda item: -item.position)
-    if newer.id not in texts or older.id not in texts:
-        return None
-    first, second = texts[newer.id], texts[older.id]
-    return _Suspect(first, second, opposition(_advice(first), _advice(second)))
+def _look(survey: Survey, pairs: Sequence[Pair], texts: Mapping[str, MemoryItem]) -> list[_Suspect]:
+    """Apply the rules to pairs whose texts are there."""
+    found: list[_Suspect] = []
+    for first, second, cosine in pairs:
+        newer, older = sorted((survey.items[first], survey.items[second]), key=lambda item: -item.position)
+        one, other = texts.get(newer.id), texts.get(older.id)
+        if one is not None and other is not None:
+            found.append(_Suspect(one, other, opposition(_advice(one), _advice(other)), cosine))
+    return found
 
 
 async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Related | None:

@@ -1,7 +1,7 @@
 """Which memories say the same as a better one. How near they stand is known already; nothing is written here."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,8 +9,9 @@ from swarm_memory.schema.memory import MemoryItem, Outcome
 from swarm_memory.tools.neighbours import Pair
 from swarm_memory.tools.opposites import opposition
 from swarm_memory.tools.ports import UpkeepItem
-from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts
+from swarm_memory.tools.survey import Survey, in_parts
 from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_SHARED_WORDS = 0.25
@@ -18,7 +19,6 @@ MIN_SHARED_WORDS = 0.25
 know are near each other whatever they say."""
 
 _NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+")
-_MEMBERS_AT_ONCE = 500
 
 
 class Duplicate(NamedTuple):
@@ -51,9 +51,9 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
     pairs = [pair for pair in survey.pairs if pair.cosine >= threshold and not _is_settled(survey, pair)]
     kept = [True] * len(survey.items)
     found: list[Duplicate] = []
-    for part in in_parts(pairs, _MEMBERS_AT_ONCE):
-        places = {place for pair in part for place in pair[:2] if kept[place]}
-        gists = await read_gists(toolbox, [survey.items[place].id for place in places])
+    texts = Texts(toolbox, gist_of)
+    for part in in_parts(pairs, PAIRS_AT_ONCE):
+        gists = await texts.read(survey.items[place].id for pair in part for place in pair[:2] if kept[place])
         for first, second, cosine in part:
             item, better = survey.items[second], survey.items[first]
             if kept[first] and kept[second] and _are_same(gists, item, better, toolbox):
@@ -89,16 +89,7 @@ def gist_of(item: MemoryItem) -> Gist:
     )
 
 
-async def read_gists(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, Gist]:
-    """Return the gists of memories by id."""
-    gists: dict[str, Gist] = {}
-    for part in in_parts(ids, IDS_AT_ONCE):
-        for item in await toolbox.store.get_memories((toolbox.scope,), part):
-            gists[item.id] = gist_of(item)
-    return gists
-
-
-def _are_same(gists: dict[str, Gist], item: UpkeepItem, better: UpkeepItem, toolbox: Toolbox) -> bool:
+def _are_same(gists: Mapping[str, Gist], item: UpkeepItem, better: UpkeepItem, toolbox: Toolbox) -> bool:
     one, other = gists.get(item.id), gists.get(better.id)
     if one is None or other is None:
         return False

@@ -21,6 +21,7 @@ MIN_SHARED = 0.6
 
 _MIN_WORDS = 2
 _MAX_CLAUSES = 40
+_CACHED = 20_000
 
 _ANTONYMS = """
     enable disable, increase decrease, raise lower, before after, add remove, allow forbid, allow deny, allow block,
@@ -93,7 +94,7 @@ def _stem(word: str) -> str:
     return stems[0] if stems else word
 
 
-@lru_cache(4096)
+@lru_cache(_CACHED)
 def clauses(text: str) -> tuple[Clause, ...]:
     """Return the instructions of a text that say enough to be compared; of a long text the first ones."""
     return tuple(_clauses(text))[:_MAX_CLAUSES]
@@ -128,6 +129,8 @@ def _unstopped(advice: str) -> list[str]:
 
 
 def _between(one: Clause, other: Clause) -> float:
+    if one.negated == other.negated and not (one.turns and other.turns):
+        return 0.0
     if one.exception or other.exception or one.words.isdisjoint(other.words):
         return 0.0
     if one.condition != other.condition and _share(one.condition, other.condition) < MIN_SHARED:
