@@ -1,6 +1,6 @@
 """Credit: what came of a task is credited to exactly the memories that it had. How use is seen is not here."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use
@@ -17,15 +17,21 @@ _CACHED_SHARE = 0.1
 
 
 async def record_outcome(
-    toolbox: Toolbox, task_id: str, verdict: Verdict, trajectory: Trajectory | None = None, *, given: bool = False
+    toolbox: Toolbox,
+    task_id: str,
+    verdict: Verdict,
+    trajectory: Trajectory | None = None,
+    *,
+    given: bool = False,
+    named: Collection[str] = (),
 ) -> OutcomeRecord:
     """Record what came of a task, and change the confidence of the memories that it was given.
 
     Those are the memories of its recorded retrievals and of `trajectory.injected_memory_ids`, but not what the task
     itself taught. `trajectory` is one that may be kept (`tools.archive`); the stored one of the task when not given.
-    Without any, no use can be seen. The same outcome twice changes nothing; a longer version of the task, or another
-    label, replaces the former credit. A label that somebody gave (`given`) stays against what is only judged later.
-    Raises `StorageError`.
+    Without any, no use can be seen but of those that the agent `named` as used. The same outcome twice changes nothing;
+    a longer version of the task, or another label, replaces the former credit. A label that somebody gave (`given`)
+    stays against what is only judged later. Raises `StorageError`.
     """
     known = trajectory or await _kept_trajectory(toolbox, task_id)
     retrieved = await toolbox.store.injections(toolbox.scope, task_id)
@@ -34,7 +40,7 @@ async def record_outcome(
     if former is not None and former.given and not given:
         label, judge, given = former.label, former.judge, True
     items = await _injected(toolbox, task_id, retrieved, known)
-    uses = _uses(toolbox, items, retrieved, known)
+    uses = _uses(toolbox, items, retrieved, known, named)
     settings = toolbox.settings.credit
     credits = tuple(_credit(label, use, settings) for use in uses)
     record = OutcomeRecord(
@@ -95,13 +101,19 @@ async def _injected(
 
 
 def _uses(
-    toolbox: Toolbox, items: Sequence[MemoryItem], retrieved: TaskInjections, trajectory: Trajectory | None
-) -> tuple[Use, ...]:
+    toolbox: Toolbox,
+    items: Sequence[MemoryItem],
+    retrieved: TaskInjections,
+    trajectory: Trajectory | None,
+    named: Collection[str],
+) -> list[Use]:
     if trajectory is None:
-        return tuple(Use(memory_id=item.id, method="none") for item in items)
-    at_start = set(trajectory.injected_memory_ids) - set(retrieved.given)
-    given = [Injection(item, None if item.id in at_start else retrieved.given[item.id]) for item in items]
-    return detect_uses(trajectory, given, toolbox.settings.credit.min_overlap)
+        uses = [Use(memory_id=item.id, method="none") for item in items]
+    else:
+        at_start = set(trajectory.injected_memory_ids) - set(retrieved.given)
+        given = [Injection(item, None if item.id in at_start else retrieved.given[item.id]) for item in items]
+        uses = list(detect_uses(trajectory, given, toolbox.settings.credit.min_overlap))
+    return [use.model_copy(update={"method": "cited"}) if use.memory_id in named else use for use in uses]
 
 
 def _credit(label: Label, use: Use, settings: CreditSettings) -> Credit:

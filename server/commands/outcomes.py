@@ -26,11 +26,18 @@ if TYPE_CHECKING:
     "--label", required=True, type=click.Choice(get_args(Label), case_sensitive=False), help="What came of it."
 )
 @click.option("--trajectory", "file", metavar="FILE|-", help="What was done; the one learned from when not given.")
+@click.option("--used", multiple=True, metavar="ID", help="A memory that helped; may be given again.")
 @click.option("--reason", "reasons", multiple=True, help="Why; may be given again.")
 @json_option
 @click.pass_obj
 def record_outcome(
-    invocation: Invocation, task_id: str, label: Label, file: str | None, reasons: tuple[str, ...], as_json: bool
+    invocation: Invocation,
+    task_id: str,
+    label: Label,
+    file: str | None,
+    used: tuple[str, ...],
+    reasons: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Say what came of a task: the memories that it was given are trusted more, or less.
 
@@ -47,7 +54,7 @@ def record_outcome(
 
     async def operate(toolbox: "Toolbox") -> "OutcomeRecord":
         given = None if file is None else _one_trajectory(file, task_id, toolbox.settings)
-        return await operation(toolbox, task_id, verdict, given, given=True)
+        return await operation(toolbox, task_id, verdict, given, given=True, named=used)
 
     record = invocation.run(operate)
     print_json(record) if as_json else _show_record(record)
