@@ -1,4 +1,4 @@
-"""The one place that picks adapters: which store and which embedder; the settings alone decide."""
+"""The one place that picks adapters: which store, which embedder and which chat models; the settings alone decide."""
 
 import os
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.jobs import Worker
 from swarm_memory.server.storage.location import Location, locate
-from swarm_memory.tools.ports import Embedder
+from swarm_memory.tools.ports import ChatModel, Clock, Embedder, Journal
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -43,8 +43,20 @@ async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
         embedder=embedder,
         consolidate_every=settings.consolidate.run_every_new_items,
     )
-    scope = scope_of(place, settings)
-    return Toolbox(store=store, embedder=embedder, clock=SystemClock(), settings=settings, scope=scope)
+    clock, scope = SystemClock(), scope_of(place, settings)
+    chat = make_chat_model(settings, store, scope, clock)
+    return Toolbox(store=store, embedder=embedder, clock=clock, settings=settings, scope=scope, chat=chat)
+
+
+def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clock) -> ChatModel | None:
+    """Return the chat models that the settings name, metered in the store; None, a normal state, without any."""
+    if not settings.chat.providers:
+        return None
+    from swarm_memory.server.chat.build import build_chat_model
+    from swarm_memory.server.chat.store_meter import StoreMeter
+
+    meter = StoreMeter(store, scope, clock)
+    return build_chat_model(settings.chat, environ=os.environ, meter=meter, judge=settings.judge.model)
 
 
 async def adopt_database(place: Location, settings: Settings) -> "Adoption":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.job import Job, JobStatus, Progress
@@ -162,6 +162,32 @@ class RetrievalRecord:
     session_id: str | None = None
     withheld: bool = False
     """Whether the task is held out and did not get what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRecord:
+    """One call to a chat model as it is written to `performance_metrics`."""
+
+    scope: Scope
+    purpose: str
+    model: str
+    """`provider:model`."""
+    outcome: str
+    """Answered, invalid, unavailable or cancelled: tokens count whatever became of it."""
+    usage: ChatUsage
+    latency_ms: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSpending:
+    """What calls to chat models cost together."""
+
+    calls: int
+    tokens: int
+    """Input and output."""
+    cost_usd: float | None
+    """Of the calls whose cost is known; None where that is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,6 +525,18 @@ class Journal(Protocol):
         ...
 
     async def add_event(self, scope: Scope, event: Event) -> None: ...
+
+    async def events_of_kind(self, scope: Scope, kind: str, limit: int) -> list[Event]:
+        """Return the newest lines of the audit trail of one kind, newest first."""
+        ...
+
+    def record_chat(self, record: ChatRecord) -> None:
+        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
+        ...
+
+    async def chat_spending(self, since: datetime) -> ChatSpending:
+        """Return what was spent since then by every process and in every scope of the database."""
+        ...
 
     async def statistics(self, scope: Scope, embedder: str) -> BankStatistics: ...
 

@@ -471,6 +471,15 @@ FROM patterns WHERE scope_id = :scope_id AND status = 'active';
 -- Trajectories of a scope by verdict.
 SELECT coalesce(judge_label, ''), count(*) FROM task_trajectories WHERE scope_id = ? GROUP BY judge_label;
 
+-- name: events_of_kind
+-- The newest events of a type in a scope, newest first.
+SELECT type, created_at, subject_id, data FROM events WHERE scope_id = ? AND type = ? ORDER BY seq DESC LIMIT ?;
+
+-- name: chat_spending
+-- How many calls to chat models there were since a moment in any scope, their tokens, and the cost that is known.
+SELECT count(*), coalesce(sum(value), 0), sum(json_extract(data, '$.cost_usd')) FROM performance_metrics
+WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?;
+
 -- name: count_events
 -- Events of a type in a scope.
 SELECT count(*) FROM events WHERE scope_id = ? AND type = ?;

@@ -1,6 +1,6 @@
 """Makes the chat model that the settings describe; it knows every provider and sends nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.chat_settings import ChatProviderSettings, ChatSettings
@@ -29,22 +29,53 @@ class MissingChatModel:
         raise ModelUnavailable(f"{self.name} cannot be asked: {self._reason}")
 
 
-def build_chat_model(settings: ChatSettings, *, environ: Mapping[str, str], meter: ChatMeter) -> ChatModel | None:
+class JudgeFirstChatModel:
+    """Asks one list of models to judge and another one for all else."""
+
+    def __init__(self, judges: ChatModel, others: ChatModel) -> None:
+        self._judges = judges
+        self._others = others
+
+    @property
+    def name(self) -> str:
+        return self._others.name
+
+    @property
+    def is_local(self) -> bool:
+        return self._others.is_local
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Answer as the list does that the request is for."""
+        return await (self._judges if request.purpose == "judge" else self._others).complete(request)
+
+
+def build_chat_model(
+    settings: ChatSettings, *, environ: Mapping[str, str], meter: ChatMeter, judge: str | None = None
+) -> ChatModel | None:
     """Return the models of the settings as one, within their limits; None when there are none.
 
-    Keys are read from `environ` now and stay in memory. Nothing is imported or reached before the first call.
+    Those that `judge` names (`model` or `provider:model`) are asked first to judge; where it names none, all keep
+    their order. Keys are read from `environ` now and stay in memory. Nothing is imported or reached before the first
+    call.
     """
     if not settings.providers:
         return None
-    models = [_build(provider, settings.retries, environ, meter) for provider in settings.providers]
-    chain = ChainChatModel(
+    models = {provider: _build(provider, settings.retries, environ, meter) for provider in settings.providers}
+    asked: ChatModel = _chain([models[provider] for provider in settings.providers], settings)
+    judging = settings.judging(judge)
+    if judging != settings.providers:
+        asked = JudgeFirstChatModel(_chain([models[provider] for provider in judging], settings), asked)
+    return LimitedChatModel(
+        asked, meter, max_concurrency=settings.max_concurrency, daily_token_budget=settings.daily_token_budget
+    )
+
+
+def _chain(models: Sequence[ChatModel], settings: ChatSettings) -> ChainChatModel:
+    return ChainChatModel(
         models,
         timeout_s=settings.timeout_s,
         max_failures=settings.max_failures,
         cool_down_s=settings.cool_down_s,
-    )
-    return LimitedChatModel(
-        chain, meter, max_concurrency=settings.max_concurrency, daily_token_budget=settings.daily_token_budget
     )
 
 

@@ -66,6 +66,13 @@ def add_event(connection: "Connection", scope: Scope, event: Event) -> None:
     log_event(connection, make_scope(connection, scope), event.kind, event.subject_id, dict(event.data), event.at)
 
 
+def events_of_kind(connection: "Connection", scope: Scope, kind: str, limit: int) -> list[Event]:
+    """Return the newest lines of one kind, newest first."""
+    values = (find_scope(connection, scope), kind, limit)
+    rows = connection.execute(_QUERIES["events_of_kind"], values).fetchall()
+    return [Event(found, to_moment(at), subject, json.loads(data)) for found, at, subject, data in rows]
+
+
 def history(connection: "Connection", scopes: Sequence[Scope], subject_id: str) -> list[Event]:
     """Return what happened to a subject, oldest first."""
     values = {"subject_id": subject_id, "scope_ids": to_json(list(find_scopes(connection, scopes)))}

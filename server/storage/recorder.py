@@ -1,4 +1,4 @@
-"""Retrievals on their way into the database: queued at once, written behind the reader's back. It knows no SQL."""
+"""Retrievals and model calls on their way into the database: queued at once, written behind. It knows no SQL."""
 
 import asyncio
 import logging
@@ -6,9 +6,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeAlias
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.tools.ports import RetrievalRecord
+from swarm_memory.tools.ports import ChatRecord, RetrievalRecord
+
+Record: TypeAlias = RetrievalRecord | ChatRecord
 
 MAX_WAITING = 1000
 GATHER_S = 0.05
@@ -21,15 +24,20 @@ log = logging.getLogger(__name__)
 class Recorder:
     """Gathers records for a moment and gives them to `write` in one batch; a busy database is tried again."""
 
-    def __init__(self, write: Callable[[Sequence[RetrievalRecord]], Awaitable[None]]) -> None:
+    def __init__(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:
         self._write = write
-        self._waiting: deque[RetrievalRecord] = deque()
+        self._waiting: deque[Record] = deque()
         self._task: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
         self.dropped = 0
         """Records that were given up because too many were waiting."""
 
-    def add(self, record: RetrievalRecord) -> None:
+    @property
+    def waiting(self) -> tuple[Record, ...]:
+        """Records that are not written yet."""
+        return tuple(self._waiting)
+
+    def add(self, record: Record) -> None:
         """Queue a record; the oldest is dropped when too many wait."""
         if len(self._waiting) >= MAX_WAITING:
             self._waiting.popleft()
@@ -53,7 +61,7 @@ class Recorder:
             async with asyncio.timeout(CLOSE_LIMIT_S):
                 await self._write_waiting()
         except (TimeoutError, StorageError) as error:
-            log.warning("%d retrievals were not recorded: %s", len(self._waiting), error or "time is up")
+            log.warning("%d records were not written: %s", len(self._waiting), error or "time is up")
 
     async def _write_behind(self) -> None:
         wait_s = GATHER_S
@@ -62,7 +70,7 @@ class Recorder:
             try:
                 await self._write_waiting()
             except StorageError as error:
-                log.info("retrievals wait to be recorded: %s", error)
+                log.info("records wait to be written: %s", error)
                 wait_s = RETRY_S
 
     async def _pause(self, wait_s: float) -> None:

@@ -25,17 +25,29 @@ from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.storage import consolidation, jobs, journal, matts, memories, outcomes, reembed, trajectories
+from swarm_memory.server.storage import (
+    consolidation,
+    jobs,
+    journal,
+    matts,
+    memories,
+    outcomes,
+    reembed,
+    spending,
+    trajectories,
+)
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.lock import writer_lock
-from swarm_memory.server.storage.recorder import Recorder
+from swarm_memory.server.storage.recorder import Record, Recorder
 from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.server.storage.worker import ConnectionThread
 from swarm_memory.tools.ports import (
+    ChatRecord,
+    ChatSpending,
     Embedder,
     Event,
     LearnedBefore,
@@ -144,7 +156,8 @@ class SqliteStore:
         self._busy_timeout_s = busy_timeout_s
         self._embedder = embedder
         self._consolidate_every = consolidate_every
-        self._recorder = Recorder(self._write_retrievals)
+        self._recorder = Recorder(self._write_records)
+        self._unwritable: list[ChatRecord] = []
         self._closed = False
 
     async def search(self, query: SearchQuery) -> SearchResult:
@@ -310,6 +323,22 @@ class SqliteStore:
     async def add_event(self, scope: Scope, event: Event) -> None:
         await self._write(lambda connection: journal.add_event(connection, scope, event))
 
+    async def events_of_kind(self, scope: Scope, kind: str, limit: int) -> list[Event]:
+        return await self._reader.run(lambda connection: journal.events_of_kind(connection, scope, kind, limit))
+
+    def record_chat(self, record: ChatRecord) -> None:
+        if self._writer is not None:
+            self._recorder.add(record)
+        else:
+            self._unwritable.append(record)
+
+    async def chat_spending(self, since: datetime) -> ChatSpending:
+        await self._recorder.settle()
+        # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
+        waiting = [record for record in self._recorder.waiting if isinstance(record, ChatRecord)]
+        unwritten = (*waiting, *self._unwritable)
+        return await self._reader.run(lambda connection: spending.chat_spending(connection, since, unwritten))
+
     async def statistics(self, scope: Scope, embedder: str) -> BankStatistics:
         return await self._reader.run(
             lambda connection: journal.statistics(connection, scope, embedder, self._consolidate_every)
@@ -429,8 +458,12 @@ class SqliteStore:
         with writer_lock(self._path, self._busy_timeout_s):
             return truncate_wal(connection)
 
-    async def _write_retrievals(self, records: Sequence[RetrievalRecord]) -> None:
-        await self._write(lambda connection: journal.write_retrievals(connection, records))
+    async def _write_records(self, records: Sequence[Record]) -> None:
+        def write(connection: "Connection") -> None:
+            journal.write_retrievals(connection, [each for each in records if isinstance(each, RetrievalRecord)])
+            spending.write_calls(connection, [each for each in records if isinstance(each, ChatRecord)])
+
+        await self._write(write)
 
     def _memory_writer(self, connection: "Connection", embedder: str) -> memories.MemoryWriter:
         return memories.MemoryWriter(connection, self._index, embedder, self._quantization(embedder))

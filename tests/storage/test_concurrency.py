@@ -120,7 +120,7 @@ async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
             began = time.monotonic()
             await store.close()
             assert time.monotonic() - began < 4
-    assert "1 retrievals were not recorded" in caplog.text
+    assert "1 records were not written" in caplog.text
 
 
 async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
