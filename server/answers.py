@@ -9,6 +9,7 @@ from swarm_memory.schema.verdict import Label
 if TYPE_CHECKING:
     from swarm_memory.schema.learning import Distillation, LearnResult
     from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Retrieval, ScoredMemory
+    from swarm_memory.schema.outcome import OutcomeRecord
     from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.schema.verdict import Verdict
     from swarm_memory.tools.ports import Event
@@ -199,6 +200,21 @@ class LearnAnswer(BaseModel):
     consolidation_due: bool = False
 
 
+class OutcomeAnswer(BaseModel):
+    """What it changed."""
+
+    status: str
+    changed: dict[str, float]
+    """Of the confidence, by memory id."""
+
+    @classmethod
+    def of(cls, record: "OutcomeRecord") -> "OutcomeAnswer":
+        return cls(
+            status=record.status,
+            changed={credit.memory_id: credit.applied for credit in record.credits},
+        )
+
+
 class MemoryView(BaseModel):
     """One memory; a list leaves out the long texts."""
 
@@ -281,7 +297,7 @@ class StatusAnswer(BaseModel):
     trajectories: int
     retrievals: int
     consolidation_due: bool
-    effect: str | None = None
+    effect: str
     """Of memory on the tasks so far, with its intervals."""
     notices: list[str]
 
@@ -303,6 +319,6 @@ class StatusAnswer(BaseModel):
             trajectories=counts.trajectories,
             retrievals=counts.retrievals,
             consolidation_due=counts.consolidation_due,
-            effect=status.effect.says if status.effect else None,
+            effect=status.effect.says if status.effect else "no task has an outcome yet",
             notices=list(status.notices),
         )

@@ -22,6 +22,7 @@ from swarm_memory.server.answers import (
     LearnAnswer,
     Learned,
     ManageAnswer,
+    OutcomeAnswer,
     RetrieveAnswer,
     StatusAnswer,
     VerdictAnswer,
@@ -99,6 +100,7 @@ def _tools() -> list[Any]:
         _tool(judge_trajectory, "Judge a trajectory", again),
         _tool(distill_memories, "Distill memories", again),
         _tool(learn_from_trajectory, "Learn from a trajectory", adds),
+        _tool(record_outcome, "Record an outcome", again),
         _tool(manage_memories, "Manage memories", mends),
         _tool(memory_status, "Memory status", reads),
         _tool(handle_hook, "Handle a hook", again),
@@ -240,6 +242,21 @@ async def learn_from_trajectory(
         due = result.consolidation_due
         await ctx.report_progress(len(learned), message=trajectory.task[:80])
     return _answer(LearnAnswer(tasks=learned, consolidation_due=due))
+
+
+async def record_outcome(
+    ctx: AppContext,
+    task_id: Annotated[str, Field(min_length=1, max_length=500, description="As in retrieve_memories")],
+    outcome: Annotated[Literal["Success", "Failure", "Undecided"], Field(description="Your verdict")],
+    used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
+) -> Annotated[CallToolResult, OutcomeAnswer]:
+    """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""
+    from swarm_memory.tools.outcome import record_outcome as record
+
+    toolbox = await _bank(ctx).toolbox()
+    verdict = _own_verdict(outcome, 1.0, None)
+    assert verdict is not None
+    return _answer(OutcomeAnswer.of(await record(toolbox, task_id, verdict, given=True, named=used or ())))
 
 
 def _own_verdict(label: str | None, confidence: float, reasons: list[str] | None) -> Verdict | None:

@@ -25,6 +25,7 @@ TOOLS = {
     "judge_trajectory",
     "distill_memories",
     "learn_from_trajectory",
+    "record_outcome",
     "manage_memories",
     "memory_status",
     "handle_hook",
@@ -74,7 +75,12 @@ async def test_every_tool_says_what_it_does_to_the_world_and_refuses_what_it_doe
 
 @pytest.mark.parametrize("tool", sorted(TOOLS - {"handle_hook"}))
 async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool: str, fixed: Task) -> None:
-    arguments = {"retrieve_memories": {"query": "x"}, "manage_memories": {"action": "list"}, "memory_status": {}}
+    arguments: dict[str, Task] = {
+        "retrieve_memories": {"query": "x"},
+        "manage_memories": {"action": "list"},
+        "record_outcome": {"task_id": "t", "outcome": "Success"},
+        "memory_status": {},
+    }
     async with Client(build_server(_never)) as client:
         result = await client.call_tool(tool, arguments.get(tool, fixed))
     assert result.is_error
@@ -101,6 +107,18 @@ async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connecte
     assert memory["id"] in found["preamble"]
     assert found["legs"]
     assert found["embedder"].startswith("static")
+
+
+async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        (memory,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"][0]["stored"]
+        await caller.call("retrieve_memories", query=SIMILAR, task_id="next")
+        told = await caller.call("record_outcome", task_id="next", outcome="Success", used=[memory, "rm_x"])
+        assert told == {"status": "credited", "changed": {memory: 0.05}}
+        again = await caller.call("record_outcome", task_id="next", outcome="Success", used=[memory])
+        assert again["status"] == "already_credited"
+        assert (await caller.call("record_outcome", task_id="other", outcome="Success"))["changed"] == {}
+        assert "without" in (await caller.call("memory_status"))["effect"]
 
 
 async def test_an_answer_is_the_same_in_text_and_structure_and_small(connected: Connected, fixed: Task) -> None:
