@@ -48,6 +48,23 @@ class BankStatistics(Model):
     mean_confidence: float | None = None
 
 
+class ChatStatus(Model):
+    """The chat models, what they cost today, and how far they agree with the evidence."""
+
+    models: tuple[str, ...]
+    """`provider:model`, in the order in which they are asked."""
+    calls_today: int
+    """Since 00:00 UTC, by every process on the database."""
+    tokens_today: int
+    cost_usd_today: float | None
+    """Of the calls whose cost is known."""
+    daily_token_budget: int | None
+    audited: int
+    """Verdicts in the table below."""
+    confusion: dict[str, dict[str, int]]
+    """How often the model said the first label where the evidence said the second, in the newest audited verdicts."""
+
+
 class MemoryStatus(Model):
     """The answer of `memory_status`."""
 
@@ -56,7 +73,9 @@ class MemoryStatus(Model):
     statistics: BankStatistics
     embedder: str
     judge: str
-    """Who judges now: `evidence`, or the chat model's name."""
+    """Who judges now: `evidence`, or the chat models in the order in which they are asked."""
+    chat: ChatStatus | None = None
+    """None: no chat model is set."""
     effect: Effect | None = None
     """What memories did for the tasks so far; None before the first outcome."""
     settings: dict[str, JsonValue]

@@ -1,12 +1,18 @@
-"""A judged trajectory, for those who look at it before anything is learned: cleaned, and kept where an agent judged."""
+"""A trajectory judged and what it would teach, for those who look before anything is learned.
+
+It is cleaned first, and kept where an agent judged.
+"""
 
 import anyio.to_thread
 
 from swarm_memory.schema.ids import TRAJECTORY, new_id
+from swarm_memory.schema.learning import Distillation
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.distill import distill_by_extraction
 from swarm_memory.tools.judge import judge
+from swarm_memory.tools.model_distill import distill_with_fallback
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -20,3 +26,10 @@ async def judged(toolbox: Toolbox, given: Trajectory, agent_verdict: Verdict | N
     if agent_verdict is not None:
         await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), kept, verdict)
     return kept, verdict
+
+
+async def drawn(toolbox: Toolbox, kept: Trajectory, verdict: Verdict) -> Distillation:
+    """Return what a judged trajectory teaches, by the toolbox's chat model; by extraction without one."""
+    if toolbox.chat is not None:
+        return await distill_with_fallback(toolbox.chat, kept, verdict, toolbox.settings)
+    return await anyio.to_thread.run_sync(distill_by_extraction, kept, verdict, toolbox.settings)

@@ -14,9 +14,9 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
-from swarm_memory.tools.distill import check_drafts, distill_by_extraction
+from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.judge import judge_in_full
-from swarm_memory.tools.model_distill import distill_with_fallback
+from swarm_memory.tools.judged import drawn
 from swarm_memory.tools.novelty import prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
@@ -115,10 +115,8 @@ def _credited(outcome: OutcomeRecord) -> tuple[str, ...]:
 async def _distill(
     toolbox: Toolbox, trajectory: Trajectory, verdict: Verdict, drafts: Sequence[MemoryDraft] | None
 ) -> Distillation:
-    if drafts is None and toolbox.chat is not None:
-        return await distill_with_fallback(toolbox.chat, trajectory, verdict, toolbox.settings)
     if drafts is None:
-        return await asyncio.to_thread(distill_by_extraction, trajectory, verdict, toolbox.settings)
+        return await drawn(toolbox, trajectory, verdict)
     accepted, rejections = await asyncio.to_thread(check_drafts, drafts, trajectory, toolbox.settings)
     return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
 

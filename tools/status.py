@@ -1,8 +1,14 @@
 """How the bank stands and how its answers are made; it measures nothing itself."""
 
-from swarm_memory.schema.status import MemoryStatus
+from datetime import UTC
+
+from swarm_memory.schema.status import ChatStatus, MemoryStatus
 from swarm_memory.tools.metrics import memory_effect
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.verdicts import AUDITED, audited_pairs, confusion
+
+AUDITS = 500
+"""The table of audits is made of so many of the newest."""
 
 
 async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, ...] = ()) -> MemoryStatus:
@@ -12,13 +18,48 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
     if statistics.not_embedded:
         reach = f"{statistics.not_embedded} memories have no vector of {toolbox.embedder.name}: only keywords find them"
         notices = (*notices, f"{reach}; run `swarm-memory reembed`")
+    notices = (*notices, *_judge_notices(toolbox))
     return MemoryStatus(
         version=version,
         storage=storage,
         statistics=statistics,
         embedder=toolbox.embedder.name,
-        judge="evidence",
+        judge=_judge(toolbox),
+        chat=await _chat(toolbox),
         effect=await memory_effect(toolbox),
         settings=toolbox.settings.model_dump(mode="json"),
         notices=(*storage.notices, *notices),
+    )
+
+
+def _judge(toolbox: Toolbox) -> str:
+    if toolbox.chat is None:
+        return "evidence"
+    judging = toolbox.settings.chat.judging(toolbox.settings.judge.model)
+    return " → ".join(provider.name for provider in judging) or toolbox.chat.name
+
+
+def _judge_notices(toolbox: Toolbox) -> tuple[str, ...]:
+    wanted, providers = toolbox.settings.judge.model, toolbox.settings.chat.providers
+    if wanted is None or any(wanted in {provider.model, provider.name} for provider in providers):
+        return ()
+    if not providers:
+        return (f"judge.model is {wanted!r} and no chat model is set: evidence judges; set chat.providers",)
+    return (f"judge.model is {wanted!r}, which is none of chat.providers: they judge in their own order",)
+
+
+async def _chat(toolbox: Toolbox) -> ChatStatus | None:
+    if toolbox.chat is None:
+        return None
+    midnight = toolbox.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    spent = await toolbox.store.chat_spending(midnight)
+    pairs = audited_pairs(await toolbox.store.events_of_kind(toolbox.scope, AUDITED, AUDITS))
+    return ChatStatus(
+        models=tuple(toolbox.chat.name.split(" → ")),
+        calls_today=spent.calls,
+        tokens_today=spent.tokens,
+        cost_usd_today=spent.cost_usd,
+        daily_token_budget=toolbox.settings.chat.daily_token_budget,
+        audited=len(pairs),
+        confusion=confusion(pairs),
     )

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -25,6 +26,7 @@ AUDIT_RATE = 0.05
 AUDITED = "judge.audited"
 """Kind of the event that an audit leaves."""
 
+_LABELS: tuple[str, ...] = ("Success", "Failure", "Undecided")
 _MAX_REASONS, _MAX_EVIDENCE = 20, 30
 
 
@@ -133,10 +135,15 @@ def audit_event(trajectory_id: str, judged: Judged, at: datetime, rate: float = 
     return Event(AUDITED, at, trajectory_id, {**data, "judge": judged.by_model.model})
 
 
+def audited_pairs(events: Iterable[Event]) -> list[tuple[Label, Label]]:
+    """Return (the model's label, the evidence's label) of each audit; events that hold none are passed over."""
+    labels = ((event.data.get("model"), event.data.get("evidence")) for event in events)
+    return [(cast(Label, said), cast(Label, found)) for said, found in labels if said in _LABELS and found in _LABELS]
+
+
 def confusion(pairs: Iterable[tuple[Label, Label]]) -> dict[str, dict[str, int]]:
     """Return how often the model said the first label (outer key) where the evidence said the second (inner key)."""
-    labels: tuple[Label, ...] = ("Success", "Failure", "Undecided")
-    table = {said: dict.fromkeys(map(str, labels), 0) for said in map(str, labels)}
+    table = {said: dict.fromkeys(_LABELS, 0) for said in _LABELS}
     for said, found in pairs:
         table[said][found] += 1
     return table

@@ -33,7 +33,9 @@ task_option = click.option("--task-id", help="Only this task of the transcript."
 @json_option
 @click.pass_obj
 def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
-    """Say for each task in FILE... whether it was met, how sure that is, and why. Nothing is stored.
+    """Say for each task in FILE... whether it was met, how sure that is, and why.
+
+    Evidence judges, and the chat model too if one is set. Nothing is stored but what the model cost.
 
     \b
     Examples:
@@ -42,14 +44,18 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
     """
     from swarm_memory.tools.archive import archivable
     from swarm_memory.tools.judge import judge_by_evidence
+    from swarm_memory.tools.judged import judged
 
     settings = invocation.settings().settings
 
-    async def operate(trajectory: "Trajectory") -> Row:
-        verdict = judge_by_evidence(archivable(trajectory, settings), settings)
+    async def operate(trajectory: "Trajectory", toolbox: "Toolbox | None") -> Row:
+        if toolbox is not None:
+            _, verdict = await judged(toolbox, trajectory, None)
+        else:
+            verdict = judge_by_evidence(archivable(trajectory, settings), settings)
         return {"id": trajectory.task_id, **verdict.model_dump(mode="json", exclude_none=True)}
 
-    _end(_run(lambda: _answer_files(files, task_id, settings.learn, operate, as_json, _show_verdict)), files)
+    _look(invocation, files, task_id, operate, as_json, _show_verdict)
 
 
 @click.command(epilog=FORMATS)
@@ -58,7 +64,9 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
 @json_option
 @click.pass_obj
 def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
-    """Show what each task in FILE... would teach. Nothing is stored.
+    """Show what each task in FILE... would teach.
+
+    It is drawn by rules, or by the chat model if one is set. Nothing is stored but what the model cost.
 
     \b
     Example:
@@ -67,17 +75,22 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
     from swarm_memory.tools.archive import archivable
     from swarm_memory.tools.distill import distill_by_extraction
     from swarm_memory.tools.judge import judge_by_evidence
+    from swarm_memory.tools.judged import drawn, judged
 
     settings = invocation.settings().settings
 
-    async def operate(trajectory: "Trajectory") -> Row:
-        kept = archivable(trajectory, settings)
-        verdict = judge_by_evidence(kept, settings)
-        drawn = distill_by_extraction(kept, verdict, settings)
+    async def operate(trajectory: "Trajectory", toolbox: "Toolbox | None") -> Row:
+        if toolbox is not None:
+            kept, verdict = await judged(toolbox, trajectory, None)
+            found = await drawn(toolbox, kept, verdict)
+        else:
+            kept = archivable(trajectory, settings)
+            verdict = judge_by_evidence(kept, settings)
+            found = distill_by_extraction(kept, verdict, settings)
         verdict_row = verdict.model_dump(mode="json", exclude_none=True)
-        return {"id": kept.task_id, "verdict": verdict_row, **drawn.model_dump(mode="json", exclude_none=True)}
+        return {"id": kept.task_id, "verdict": verdict_row, **found.model_dump(mode="json", exclude_none=True)}
 
-    _end(_run(lambda: _answer_files(files, task_id, settings.learn, operate, as_json, _show_drafts)), files)
+    _look(invocation, files, task_id, operate, as_json, _show_drafts)
 
 
 @click.command(epilog=FORMATS)
@@ -162,10 +175,23 @@ async def _answer_files(
     return failed
 
 
-def _run(operation: Callable[[], Awaitable[int]]) -> int:
+def _look(
+    invocation: Invocation,
+    files: tuple[str, ...],
+    task_id: str | None,
+    operation: "Callable[[Trajectory, Toolbox | None], Awaitable[Row]]",
+    as_json: bool,
+    show: Callable[[Row], None],
+) -> None:
+    """Answer every trajectory. The bank is opened, and made, only for a chat model: what it spends is kept there."""
     import anyio
 
-    return anyio.run(operation)
+    settings = invocation.settings().settings
+
+    async def answered(toolbox: "Toolbox | None" = None) -> int:
+        return await _answer_files(files, task_id, settings.learn, lambda each: operation(each, toolbox), as_json, show)
+
+    _end(invocation.run(answered) if settings.chat.providers else anyio.run(answered), files)
 
 
 def _end(failed: int, files: tuple[str, ...]) -> None:
@@ -191,13 +217,18 @@ def _open(file: str, task_id: str | None, limits: "LearnSettings") -> "Iterator[
 
 def _show_verdict(row: Row) -> None:
     colour = {"Success": "green", "Failure": "red"}.get(row["label"], "yellow")
-    say(f"{row['label']:9} {row['confidence']:.2f}  {row['id']}", fg=colour)
+    say(f"{row['label']:9} {row['confidence']:.2f}  {row['id']}  by {row['judge']}{_of_model(row)}", fg=colour)
     for reason in row.get("reasons", ()):
         say(f"    {reason}")
 
 
+def _of_model(row: Row) -> str:
+    return f" ({row['model']})" if row.get("model") else ""
+
+
 def _show_drafts(row: Row) -> None:
     _show_verdict({"id": row["id"], **row["verdict"]})
+    say(f"  drawn by {row['distiller']}{_of_model(row)}", dim=True)
     for draft in row["drafts"]:
         say(f"  + {draft['title']}", bold=True)
         for line in draft["content"].splitlines():
@@ -208,6 +239,8 @@ def _show_drafts(row: Row) -> None:
 
 def _show_learned(row: Row) -> None:
     _show_verdict({"id": row["id"], **row["verdict"]})
+    if row["stored"]:
+        say(f"  drawn by {row['distiller']}{_of_model(row['stored'][0]['provenance'])}", dim=True)
     for item in row["stored"]:
         say(f"  + {item['title']} ({item['id']}, confidence {item['confidence']:.2f})", bold=True)
     if row["reinforced"]:

@@ -14,7 +14,7 @@ from swarm_memory.server.console import json_option, print_json, print_table, sa
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.status import MemoryStatus
+    from swarm_memory.schema.status import ChatStatus, MemoryStatus
     from swarm_memory.server.storage.sqlite import SqliteStore
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -42,6 +42,7 @@ def _show_status(found: "MemoryStatus") -> None:
         ("vector search", storage.vector_search),
         ("embedder", found.embedder),
         ("judge", found.judge),
+        *(_chat_rows(found.chat) if found.chat else ()),
         ("project", counts.scope.project),
         ("memories", _counts(counts.memories)),
         ("outcomes", _counts(counts.by_outcome)),
@@ -53,6 +54,18 @@ def _show_status(found: "MemoryStatus") -> None:
     print_table(("", ""), rows)
     for notice in found.notices:
         say(f"Note: {notice}", fg="yellow")
+
+
+def _chat_rows(chat: "ChatStatus") -> list[tuple[str, object]]:
+    limit = "no limit" if chat.daily_token_budget is None else f"{chat.daily_token_budget:,}"
+    cost = "" if chat.cost_usd_today is None else f", {chat.cost_usd_today:.4f} USD"
+    agreed = sum(counts.get(said, 0) for said, counts in chat.confusion.items())
+    told = "; ".join(f"{said}: {_counts(counts)}" for said, counts in chat.confusion.items() if any(counts.values()))
+    return [
+        ("chat models", ", ".join(chat.models)),
+        ("tokens today", f"{chat.tokens_today:,} of {limit} in {chat.calls_today} calls{cost}"),
+        ("audited verdicts", f"{agreed} of {chat.audited} as the evidence ({told})" if chat.audited else "none yet"),
+    ]
 
 
 def _counts(counts: dict[str, int]) -> str:
