@@ -144,7 +144,7 @@ def test_overlapping_findings_leave_nothing_of_the_secret() -> None:
         ("C:/Users/bob/x/y.txt", "<path>/y.txt"),
         ("src/a.py:12:4: error", "src/a.py:<line>: error"),
         ("job 8412345678 failed", "job <id> failed"),
-        ("~/work/run.sh", "<path>/run.sh"),
+        ("~/jobs/run.sh", "<path>/run.sh"),
     ],
 )
 def test_what_holds_for_one_machine_only_becomes_a_placeholder(text: str, expected: str) -> None:
