@@ -107,6 +107,14 @@ def test_a_memory_without_quotes_is_known_by_its_identifiers() -> None:
     assert methods(done(ran("node -e 'refreshToken(); loadOrders()'")), item) == ["overlap"]
 
 
+def test_calling_a_tool_that_a_memory_names_is_no_use_because_the_agent_knew_of_the_tool() -> None:
+    item = made("Look before booking", "1. Call `search_flights`.\n2. Call `book_flight`.")
+    calls = [
+        Step(id="s0", kind="tool_call", role="assistant", tool_name=name) for name in ("search_flights", "book_flight")
+    ]
+    assert methods(done(*calls), item) == ["none"]
+
+
 @given(st.lists(st.text(max_size=200), max_size=8), st.text(min_size=3, max_size=400).filter(lambda text: text.strip()))
 def test_no_text_breaks_the_detection_and_every_share_is_a_share(texts: list[str], content: str) -> None:
     item = made("A title", content)
