@@ -64,6 +64,32 @@ class ChatStatus(Model):
     confusion: dict[str, dict[str, int]]
     """How often the model said the first label where the evidence said the second, in the newest audited verdicts."""
 
+    @property
+    def spent(self) -> str:
+        """What was used today, as text."""
+        limit = "no limit" if self.daily_token_budget is None else f"{self.daily_token_budget:,}"
+        cost = "" if self.cost_usd_today is None else f", {self.cost_usd_today:.4f} USD"
+        return f"{self.tokens_today:,} tokens of {limit} in {self.calls_today} calls{cost}"
+
+    @property
+    def agreement(self) -> str:
+        """The table as text."""
+        if not self.audited:
+            return "none yet"
+        agreed = sum(found.get(said, 0) for said, found in self.confusion.items())
+        cells = [
+            f"{number} times model {said}, evidence {label}"
+            for said, found in self.confusion.items()
+            for label, number in found.items()
+            if number
+        ]
+        return f"{agreed} of {self.audited} as the evidence ({'; '.join(cells)})"
+
+    @property
+    def says(self) -> str:
+        """All of it in one line."""
+        return f"{', '.join(self.models)}; today {self.spent}; audited verdicts: {self.agreement}"
+
 
 class MemoryStatus(Model):
     """The answer of `memory_status`."""

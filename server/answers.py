@@ -83,6 +83,7 @@ class VerdictAnswer(BaseModel):
     reasons: list[str]
     evidence: list[str]
     judge: str
+    """`evidence`, `agent`, or the chat model's name."""
 
     @classmethod
     def of(cls, task_id: str, verdict: "Verdict") -> "VerdictAnswer":
@@ -92,8 +93,12 @@ class VerdictAnswer(BaseModel):
             confidence=round(verdict.confidence, 3),
             reasons=list(verdict.reasons),
             evidence=list(verdict.evidence),
-            judge=verdict.judge,
+            judge=_who(verdict.judge, verdict.model),
         )
+
+
+def _who(by: str, model: str | None) -> str:
+    return model if by == "model" and model else by
 
 
 class Draft(BaseModel):
@@ -125,6 +130,7 @@ class DistillAnswer(BaseModel):
     items: list[Draft]
     stored: list[str] | None = None
     distiller: str | None = None
+    """`extractive`, `agent`, or the chat model's name."""
     reason: str | None = None
 
     @classmethod
@@ -134,7 +140,7 @@ class DistillAnswer(BaseModel):
             verdict=verdict.label,
             confidence=round(verdict.confidence, 3),
             items=[Draft.of(draft) for draft in drawn.drafts],
-            distiller=drawn.distiller,
+            distiller=_who(drawn.distiller, drawn.model),
             reason=drawn.reason,
         )
 
@@ -184,7 +190,7 @@ class Learned(BaseModel):
             status=result.status,
             verdict=result.verdict.label,
             confidence=round(result.verdict.confidence, 3),
-            judge=result.verdict.judge,
+            judge=_who(result.verdict.judge, result.verdict.model),
             reasons=list(result.verdict.reasons),
             stored=[item.id for item in result.stored],
             titles=[item.title for item in result.stored],
@@ -290,6 +296,8 @@ class StatusAnswer(BaseModel):
     vector_search: str
     embedder: str
     judge: str
+    chat: str
+    """Its models, what they cost today, and how far audited verdicts agree with the evidence."""
     project: str
     memories: dict[str, int]
     verdicts: dict[str, int]
@@ -312,6 +320,7 @@ class StatusAnswer(BaseModel):
             vector_search=storage.vector_search,
             embedder=status.embedder,
             judge=status.judge,
+            chat=status.chat.says if status.chat else "none",
             project=counts.scope.project,
             memories=counts.memories,
             verdicts=counts.verdicts,

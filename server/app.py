@@ -170,7 +170,7 @@ async def judge_trajectory(
     """Say whether a task was met: Success, Failure or Undecided, with the reasons and the steps they rest on.
 
     Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` it is judged from
-    evidence: tests, exit codes, errors, the user's words. With `verdict` your own is recorded, judge "agent".
+    evidence (tests, exit codes, the user's words) and a chat model if one is set; with it, yours is recorded.
     """
     from swarm_memory.tools.judged import judged
 
@@ -195,8 +195,8 @@ async def distill_memories(
 ) -> Annotated[CallToolResult, DistillAnswer]:
     """Draw general strategies (of a success) or guardrails (of a failure) from a trajectory.
 
-    Without `items` they are extracted and only proposed: nothing is stored. With `items` and your `verdict`, yours
-    are checked, cleaned of paths, secrets and personal data, and stored. Good items are general, numbered steps.
+    Without `items` they are only proposed: nothing is stored. With `items` and your `verdict`, yours are checked,
+    cleaned of paths, secrets and personal data, and stored. Good items are general steps.
     """
     toolbox = await _bank(ctx).toolbox()
     trajectory = await read_one(Given(transcript_path, task, steps, task_id), toolbox.settings.learn)
@@ -205,12 +205,10 @@ async def distill_memories(
         from swarm_memory.tools.learn import learn
 
         return _answer(DistillAnswer.kept(await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)))
-    from swarm_memory.tools.distill import distill_by_extraction
-    from swarm_memory.tools.judged import judged
+    from swarm_memory.tools.judged import drawn, judged
 
     kept, result = await judged(toolbox, trajectory, own)
-    drawn = distill_by_extraction(kept, result, toolbox.settings)
-    return _answer(DistillAnswer.proposed(kept.task_id, result, drawn))
+    return _answer(DistillAnswer.proposed(kept.task_id, result, await drawn(toolbox, kept, result)))
 
 
 async def learn_from_trajectory(
@@ -269,7 +267,7 @@ def _own_verdict(label: str | None, confidence: float, reasons: list[str] | None
 
 
 async def memory_status(ctx: AppContext) -> Annotated[CallToolResult, StatusAnswer]:
-    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs, and everything out of order."""
+    """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
     from swarm_memory.tools.status import memory_status as status
 
     toolbox = await _bank(ctx).toolbox()

@@ -57,14 +57,10 @@ def _show_status(found: "MemoryStatus") -> None:
 
 
 def _chat_rows(chat: "ChatStatus") -> list[tuple[str, object]]:
-    limit = "no limit" if chat.daily_token_budget is None else f"{chat.daily_token_budget:,}"
-    cost = "" if chat.cost_usd_today is None else f", {chat.cost_usd_today:.4f} USD"
-    agreed = sum(counts.get(said, 0) for said, counts in chat.confusion.items())
-    told = "; ".join(f"{said}: {_counts(counts)}" for said, counts in chat.confusion.items() if any(counts.values()))
     return [
         ("chat models", ", ".join(chat.models)),
-        ("tokens today", f"{chat.tokens_today:,} of {limit} in {chat.calls_today} calls{cost}"),
-        ("audited verdicts", f"{agreed} of {chat.audited} as the evidence ({told})" if chat.audited else "none yet"),
+        ("used today", chat.spent),
+        ("audited verdicts", chat.agreement),
     ]
 
 
