@@ -203,7 +203,7 @@ def quality(name: str, pairs: Sequence[Pair], embedder: StaticEmbedder) -> None:
 def given(path: Path | None) -> dict[str, list[MemoryItem]]:
     """Return the memories of a file by script: the shipped embedder knows English only."""
     if path is None:
-        return {"hand-written": [memory(*texts) for row in HAND for texts in row]}
+        return {"hand-written": [memory(*row[0]) for row in HAND]}
     found: dict[str, list[MemoryItem]] = {"English": [], "other languages": []}
     with path.open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):

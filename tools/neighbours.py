@@ -19,8 +19,10 @@ EXACT_UP_TO = 6000
 RECALL = 0.99
 """Of the pairs at the floor itself so many are found by hashing; of nearer ones more."""
 
-MAX_PARTNERS = 32
-"""Of each vector at most so many partners of better rank are given, the nearest."""
+NEAREST, BEST = 24, 8
+MAX_PARTNERS = NEAREST + BEST
+"""Of each vector at most so many partners of better rank are given: the nearest, and those of best rank, so that in a
+crowd everyone is compared with who leads it."""
 
 _SEED = 20
 _SKETCH_BITS = 256
@@ -61,12 +63,12 @@ def near_pairs(
     exact_up_to: int = EXACT_UP_TO,
     on_progress: Progress | None = None,
 ) -> list[Pair]:
-    """Return pairs with a cosine of `floor` or more, sorted by `second`, the nearest first.
+    """Return pairs with a cosine of `floor` or more, sorted by `second`, then `first`.
 
     `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. All pairs are found
     for up to `exact_up_to` vectors; for more, 99 of 100 with a cosine of `sure` (default: the floor) and fewer of those
     below (Charikar 2002: two vectors at an angle a differ in the sign of a random projection with probability a / π).
-    Of each vector the `MAX_PARTNERS` nearest partners are given. `on_progress` is told (done, total) and may raise to
+    Of each vector at most `MAX_PARTNERS` partners are given. `on_progress` is told (done, total) and may raise to
     stop. Raises `ImportError` without numpy.
     """
     import numpy
@@ -196,16 +198,16 @@ class _Search:
         self._add(np.concatenate([part for part, _ in near]), np.concatenate([cosines for _, cosines in near]))
 
     def _add(self, keys: "NDArray[int64]", cosines: "NDArray[float32]") -> None:
-        """Add pairs, and keep of each second the nearest partners."""
+        """Add pairs, and keep of each second the partners that are given."""
         np = self._np
         self._keys, places = np.unique(np.concatenate([self._keys, keys]), return_index=True)
         self._cosines = np.concatenate([self._cosines, cosines])[places]
         seconds = self._keys // len(self._matrix)
+        starts = np.flatnonzero(np.concatenate([[True], seconds[1:] != seconds[:-1]])[: len(seconds)])
+        by_rank = np.arange(len(seconds)) - np.repeat(starts, np.diff(np.append(starts, len(seconds))))
         order = np.lexsort((-self._cosines, seconds))
-        ordered = seconds[order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
-        number = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
-        kept = order[number < MAX_PARTNERS]
+        nearest = order[by_rank < NEAREST]
+        kept = np.union1d(nearest, np.flatnonzero(by_rank < BEST))
         self._keys, self._cosines = self._keys[kept], self._cosines[kept]
 
 

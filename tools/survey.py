@@ -29,7 +29,7 @@ IDS_AT_ONCE = 500
 """Items fetched by one call."""
 
 _COPIES = 8
-"""Of memories with the very same vector so many are compared with all others; the rest only with the best of them."""
+"""Of memories with the very same vector so many are compared with all; the rest get the partners of the first."""
 
 
 T = TypeVar("T")
@@ -174,8 +174,8 @@ async def _compare_all(
             sure=toolbox.settings.retrieve.duplicate_threshold,
             on_progress=told,
         )
-        copies += (Pair(alone[first], alone[second], cosine) for first, second, cosine in found)
-        return sorted(copies, key=_by_second)
+        pairs = [Pair(alone[first], alone[second], cosine) for first, second, cosine in found]
+        return sorted([*pairs, *_of_copies(copies, pairs)], key=_by_second)
 
     try:
         return await asyncio.to_thread(compare)
@@ -183,19 +183,27 @@ async def _compare_all(
         stop.set()
 
 
-def _apart(directions: Sequence[bytes]) -> tuple[list[int], list[Pair]]:
-    """Return the places to compare, and pairs of further copies of one vector with its first."""
+def _apart(directions: Sequence[bytes]) -> tuple[list[int], dict[int, int]]:
+    """Return the places to compare, and by the place of each further copy of a vector that of the first."""
     seen: dict[bytes, list[int]] = {}
-    alone: list[int] = []
-    copies: list[Pair] = []
+    copies: dict[int, int] = {}
     for place, direction in enumerate(directions):
         same = seen.setdefault(direction, [])
         if len(same) < _COPIES:
-            alone.append(place)
             same.append(place)
         else:
-            copies.append(Pair(same[0], place, 1.0))
-    return alone, copies
+            copies[place] = same[0]
+    return sorted(place for same in seen.values() for place in same), copies
+
+
+def _of_copies(copies: dict[int, int], pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """Yield the pairs of copies: with the first of them, and with all that is near to that one."""
+    partners: dict[int, list[Pair]] = {}
+    for pair in pairs if copies else ():
+        partners.setdefault(pair.second, []).append(pair)
+    for place, first in copies.items():
+        yield Pair(first, place, 1.0)
+        yield from (Pair(pair.first, place, pair.cosine) for pair in partners.get(first, ()))
 
 
 async def _nearest(

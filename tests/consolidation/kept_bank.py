@@ -1,0 +1,168 @@
+"""A bank whose upkeep is tested: ways to fill it, to see all that it shows, and to see all that is in its file."""
+
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.consolidation import Consolidation, MemoryLink
+from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.tools.indexing import prepare
+from swarm_memory.tools.memories import list_memories
+from swarm_memory.tools.ports import MemoryFilter
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SHOP = Scope(project="shop")
+EMBEDDER = StaticEmbedder()
+EVERY_STATUS = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
+
+MIGRATIONS = "Run the migrations before the tests"
+ADVICE = (
+    (MIGRATIONS, "1. Apply pending migrations to the test database.\n2. Start the suite."),
+    ("Always run the migrations before the tests", "1. Apply pending migrations to the test database.\n2. Start it."),
+    ("Never run the migrations before the tests", "1. Start the suite on the database as it is."),
+    ("Back off when the API answers 429", "1. Wait twice as long before each retry.\n2. Add jitter."),
+    ("Quote variables in shell scripts", "1. Put double quotes around each variable, because of spaces."),
+    ("Read the stack trace to the deepest own frame", "1. Find the last frame of your code.\n2. Change that."),
+)
+"""Two that say the same, one that says the opposite of both, and three about something else."""
+
+
+@dataclass
+class SetClock:
+    """Shows the moment it is set to."""
+
+    at: datetime = NOW
+
+    def now(self) -> datetime:
+        return self.at
+
+    def forward(self, **by: float) -> None:
+        self.at += timedelta(**by)
+
+
+@dataclass
+class Kept:
+    """A bank with its toolbox and clock."""
+
+    store: SqliteStore
+    database: Path
+    clock: SetClock = field(default_factory=SetClock)
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def toolbox(self) -> Toolbox:
+        return Toolbox(self.store, EMBEDDER, self.clock, self.settings, SHOP)
+
+    async def add(self, title: str, content: str = "1. Do it.", **fields: Any) -> str:
+        """Put one memory into the bank and return its id."""
+        (added,) = await self.add_all([(title, content)], **fields)
+        return added
+
+    async def add_all(self, texts: Sequence[tuple[str, str]], **fields: Any) -> list[str]:
+        """Put memories into the bank and return their ids."""
+        values: dict[str, Any] = {"confidence": 0.5, "created_at": self.clock.at, "scope": SHOP, **fields}
+        items = [MemoryItem(id=new_id(MEMORY), title=title, content=content, **values) for title, content in texts]
+        return await self.store.add_memories(await prepare(self.toolbox, items), EMBEDDER.name)
+
+    async def item(self, memory_id: str) -> MemoryItem:
+        (found,) = await self.store.get_memories([SHOP], [memory_id])
+        return found
+
+    async def status(self, memory_id: str) -> str:
+        return (await self.item(memory_id)).status
+
+    async def active(self) -> set[str]:
+        return {item.id for item in await self.store.list_memories([SHOP], MemoryFilter(limit=500))}
+
+    async def links(self, *ids: str) -> list[MemoryLink]:
+        return await self.store.memory_links(SHOP, ids)
+
+    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Return all that stands in the plain tables of the file."""
+        with _reading(self.database) as connection:
+            tables = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+            )
+            names = [name for (name,) in tables if not name.startswith(("vec_", "pattern_fts", "sqlite_"))]
+            return {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+
+    def runs(self) -> list[str]:
+        """Return the runs that changed something, the latest first."""
+        with _reading(self.database) as connection:
+            found = connection.execute(
+                "SELECT subject_id FROM events WHERE type = 'consolidation.changed' ORDER BY seq DESC"
+            )
+            return list(dict.fromkeys(run_id for (run_id,) in found))
+
+    async def shown(self, *queries: str) -> str:
+        """Return all that the bank shows, as text; a copy of it is asked, because asking counts as a use."""
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / ".swarm" / "memory.db"
+            copy.parent.mkdir(mode=0o700)
+            with _reading(self.database) as source, sqlite3.connect(copy) as target:
+                source.backup(target)
+            target.close()
+            async with opened(Path(folder), clock=self.clock) as asked:
+                return json.dumps([await _listed(asked), *[await _retrieved(asked, query) for query in queries]])
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path, *, clock: SetClock | None = None, settings: Settings | None = None
+) -> AsyncGenerator[Kept]:
+    """Open the bank of a folder."""
+    database = folder / ".swarm" / "memory.db"
+    store = await open_store(database, embedder=EMBEDDER, busy_timeout_s=4.0)
+    try:
+        yield Kept(store, database, clock or SetClock(), settings or Settings())
+    finally:
+        await store.close()
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Give a folder for one example of a property."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def figures(done: Consolidation) -> dict[str, Any]:
+    """Return what a run did, without what differs from run to run."""
+    return done.model_dump(mode="json", exclude={"run_id", "dry_run"})
+
+
+async def _listed(bank: Kept) -> list[str]:
+    items = await list_memories(bank.toolbox, EVERY_STATUS)
+    got = await bank.store.get_memories([SHOP], [item.id for item in items])
+    return [item.model_dump_json() for item in (*items, *got)]
+
+
+async def _retrieved(bank: Kept, query: str) -> str:
+    found = await retrieve(bank.toolbox, query, k=10)
+    return found.model_dump_json(exclude={"retrieval_id", "latency_ms"})
+
+
+@contextmanager
+def _reading(database: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -1,0 +1,204 @@
+"""Memories that say the same: which is kept, and what is no duplicate."""
+
+import asyncio
+import random
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kept_bank import ADVICE, MIGRATIONS, NOW, Kept, opened, own_folder
+
+from swarm_memory.tools.consolidate import consolidate, undo_consolidation
+
+SUBJECTS = (
+    "migrations test database suite", "retry rate limit backoff jitter", "shell variables quotes spaces",
+    "stack trace frame exception", "node version nvmrc pipeline", "date clock timezone midnight",
+    "browser fixture teardown screenshot", "index foreign key cascade", "cache header etag expiry",
+    "docker image layer context", "webhook signature payload secret", "csv encoding delimiter header",
+)  # fmt: skip
+
+
+def _sentence(subject: str, draw: random.Random) -> str:
+    words = subject.split()
+    draw.shuffle(words)
+    return f"Look at the {words[0]} and the {words[1]} before the {words[2]} and {words[3]}"
+
+
+async def test_the_best_is_kept_and_the_other_is_archived_with_a_link_and_a_reason(kept: Kept) -> None:
+    worse, better, *_ = await kept.add_all(ADVICE)
+    await kept.store.set_status([kept.toolbox.scope], [worse, better], "archived", "made anew")
+    worse = await kept.add(*ADVICE[0], confidence=0.4)
+    better = await kept.add(*ADVICE[1], confidence=0.6)
+    done = await consolidate(kept.toolbox)
+    assert [(each.id, each.kept) for each in done.merged] == [(worse, better)]
+    archived = await kept.item(worse)
+    assert archived.status == "archived"
+    assert archived.status_reason == f"duplicate of {better} ({done.merged[0].similarity:.2f})"
+    (link,) = await kept.links(worse)
+    assert (link.src_id, link.dst_id, link.relation) == (worse, better, "duplicate_of")
+    assert link.weight == done.merged[0].similarity >= 0.87
+    assert await kept.status(better) == "active"
+
+
+async def test_use_counts_more_than_confidence_for_who_is_kept(kept: Kept) -> None:
+    used = await kept.add(*ADVICE[0], confidence=0.4, usage_count=6, last_used=NOW)
+    await kept.add(*ADVICE[1], confidence=0.7)
+    done = await consolidate(kept.toolbox)
+    assert [each.kept for each in done.merged] == [used]
+
+
+async def test_a_strategy_and_a_guardrail_are_no_duplicates(kept: Kept) -> None:
+    await kept.add(*ADVICE[0], outcome="Success")
+    await kept.add(*ADVICE[0], outcome="Failure")
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+
+
+async def test_opposite_advice_is_no_duplicate_however_near_its_words(kept: Kept) -> None:
+    await kept.add(MIGRATIONS, "1. Run them before the tests.")
+    await kept.add(f"Do not {MIGRATIONS.lower()}", "1. Run them before the tests.")
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+
+
+async def test_other_commands_or_numbers_in_the_title_are_another_matter(kept: Kept) -> None:
+    content = "1. Run it in the root of the repository.\n2. Read the first error."
+    await kept.add_all([(f"Check the exit code of `{name}`", content) for name in ("ruff", "mypy")])
+    await kept.add_all([(f"Handle a status of {code} from the server", content) for code in (404, 503)])
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+
+
+async def test_vectors_of_a_language_the_embedder_does_not_know_prove_nothing(kept: Kept) -> None:
+    first = "运行测试之前先应用数据库迁移\n然后启动测试套件并检查结果。"
+    other = "在命令行脚本中给每个变量加上双引号\n避免空格造成拆分。"
+    await kept.add_all([("数据库迁移", first), ("变量加引号", other)])
+    again = await kept.add("数据库迁移", first)
+    done = await consolidate(kept.toolbox, full=True)
+    assert [each.id for each in done.merged] == [again]
+
+
+async def test_every_member_is_near_the_kept_one_itself(kept: Kept) -> None:
+    words = [
+        "cache",
+        "token",
+        "retry",
+        "queue",
+        "index",
+        "schema",
+        "branch",
+        "commit",
+        "merge",
+        "deploy",
+        "lock",
+        "file",
+    ]
+    chain = [" ".join([*words[: 12 - step], *(f"{word}s twice" for word in words[12 - step :])]) for step in range(10)]
+    await kept.add_all([("Mind these", f"1. Check {each}.") for each in chain])
+    done = await consolidate(kept.toolbox, full=True)
+    kept_ids = {each.kept for each in done.merged}
+    assert done.merged
+    assert kept_ids <= await kept.active()
+    for each in done.merged:
+        one, other = await kept.item(each.id), await kept.item(each.kept)
+        vectors = await kept.toolbox.embedder.embed_documents([one.embedding_text, other.embedding_text])
+        assert sum(a * b for a, b in zip(*vectors, strict=True)) >= 0.86  # 8-bit vectors decide
+
+
+async def test_one_that_others_were_archived_for_stays(kept: Kept) -> None:
+    await kept.add(*ADVICE[0])
+    kept_id = await kept.add(*ADVICE[1], confidence=0.6)
+    await consolidate(kept.toolbox)
+    better = await kept.add(*ADVICE[0], confidence=0.9, usage_count=50, last_used=NOW)
+    done = await consolidate(kept.toolbox)
+    assert [(each.id, each.kept) for each in done.merged] == [(better, kept_id)]
+
+
+async def test_what_a_person_restored_is_not_archived_again(kept: Kept) -> None:
+    worse = await kept.add(*ADVICE[0], confidence=0.4)
+    await kept.add(*ADVICE[1], confidence=0.6)
+    await consolidate(kept.toolbox)
+    await kept.store.set_status([kept.toolbox.scope], [worse], "active", "restored")
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+
+
+async def test_a_run_compares_only_what_is_new_unless_it_is_full(kept: Kept) -> None:
+    await kept.add_all(ADVICE[3:])
+    assert (await consolidate(kept.toolbox)).compared == 3
+    statistics = await kept.store.statistics(kept.toolbox.scope, kept.toolbox.embedder.name)
+    assert statistics.new_since_consolidation == 0
+    twin = await kept.add(*ADVICE[3])
+    done = await consolidate(kept.toolbox)
+    assert (done.compared, [each.id for each in done.merged]) == (1, [twin])
+    assert (await consolidate(kept.toolbox, full=True)).compared == 3
+
+
+async def test_another_project_is_not_touched(kept: Kept) -> None:
+    await kept.add(*ADVICE[0])
+    elsewhere = kept.toolbox.in_project("elsewhere")
+    await kept.add(*ADVICE[0], scope=elsewhere.scope)
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+    assert (await consolidate(elsewhere, full=True)).merged == ()
+
+
+async def test_a_crowd_of_copies_shrinks_to_one(kept: Kept) -> None:
+    await kept.add_all(
+        [(MIGRATIONS, f"1. Apply pending migrations to the test database{'.' * (at % 7)}") for at in range(90)]
+    )
+    done = await consolidate(kept.toolbox, full=True)
+    assert len(done.merged) == 89
+    assert len(await kept.active()) == 1
+
+
+async def test_the_incremental_way_finds_what_the_full_way_finds(kept: Kept) -> None:
+    await kept.add_all(ADVICE)
+    by_neighbours = await consolidate(kept.toolbox, dry_run=True)
+    all_with_all = await consolidate(kept.toolbox, dry_run=True, full=True)
+    assert by_neighbours.merged == all_with_all.merged
+    assert [each.link for each in by_neighbours.related] == [each.link for each in all_with_all.related]
+
+
+async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) -> None:
+    from swarm_memory.tools.indexing import prepare_without_vectors
+
+    first = await kept.add(*ADVICE[0])
+    item = (await kept.item(first)).model_copy(update={"id": "rm_01JZZZZZZZZZZZZZZZZZZZZZZZ"})
+    await kept.store.add_memories(prepare_without_vectors([item]), kept.toolbox.embedder.name)
+    done = await consolidate(kept.toolbox, full=True)
+    assert done.merged == ()
+    assert any("1 memories without a vector" in notice for notice in done.notices)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**16), st.sets(st.integers(0, len(SUBJECTS) - 1), min_size=2, max_size=6))
+def test_near_copies_are_found_and_unrelated_memories_stay(seed: int, chosen: set[int]) -> None:
+    draw = random.Random(seed)
+
+    async def go() -> None:
+        with own_folder() as folder:
+            async with opened(folder) as kept:
+                originals = {}
+                for place in sorted(chosen):
+                    sentence = _sentence(SUBJECTS[place], draw)
+                    original = await kept.add(sentence, f"1. {sentence}, always.", confidence=0.6)
+                    copy = await kept.add(f"{sentence}.", f"1. {sentence}, each time.", confidence=0.5)
+                    originals[copy] = original
+                done = await consolidate(kept.toolbox, full=draw.random() < 0.5)
+                assert {each.id: each.kept for each in done.merged} == originals
+                assert await kept.active() == set(originals.values())
+
+    asyncio.run(go())
+
+
+async def test_the_score_decides_by_time_of_use_as_well(kept: Kept) -> None:
+    stale = await kept.add(*ADVICE[0], created_at=NOW - timedelta(days=89))
+    fresh = await kept.add(*ADVICE[1])
+    done = await consolidate(kept.toolbox, dry_run=True)
+    assert [(each.id, each.kept) for each in done.merged] == [(stale, fresh)]
+
+
+async def test_a_merge_is_undone_with_its_link(kept: Kept) -> None:
+    worse = await kept.add(*ADVICE[0], confidence=0.4)
+    await kept.add(*ADVICE[1], confidence=0.6)
+    done = await consolidate(kept.toolbox)
+    undone = await undo_consolidation(kept.toolbox, done.run_id)
+    assert (undone.restored, undone.links_removed, undone.skipped) == (1, 1, ())
+    assert (await kept.item(worse)).status_reason is None
+    assert await kept.links(worse) == []

@@ -1,0 +1,111 @@
+"""Near pairs among many vectors."""
+
+import math
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from swarm_memory.tools.neighbours import MAX_PARTNERS, NEAREST, RECALL, Pair, near_pairs, plan
+
+
+def _rows(count: int, dimensions: int, seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((count, dimensions), dtype=np.float32)
+
+
+def _planted(count: int, pairs: int, cosine: float, seed: int = 1) -> list[bytes]:
+    """Random vectors, of which the last `pairs` each have exactly this cosine to one of the first."""
+    rows = _rows(count, 64, seed)
+    rows = rows / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    first = rows[:pairs]
+    aside = rows[-pairs:] - (rows[-pairs:] * first).sum(axis=1, keepdims=True) * first
+    aside = aside / np.sqrt((aside * aside).sum(axis=1, keepdims=True))
+    rows[-pairs:] = cosine * first + math.sqrt(1 - cosine * cosine) * aside
+    return [rows[place].tobytes() for place in range(len(rows))]
+
+
+def _encoded(row: list[float], element: str) -> bytes:
+    scale = 127 / max(map(abs, row))
+    return (
+        array("b", [round(each * scale) for each in row]).tobytes() if element == "int8" else array("f", row).tobytes()
+    )
+
+
+def _by_hand(directions: Sequence[bytes], code: str, floor: float) -> set[tuple[int, int]]:
+    rows = [struct.unpack(f"<{len(each) // struct.calcsize(code)}{code}", each) for each in directions]
+    found: set[tuple[int, int]] = set()
+    for second, one in enumerate(rows):
+        for first, other in enumerate(rows[:second]):
+            product = math.fsum(a * b for a, b in zip(one, other, strict=True))
+            if product / (math.hypot(*one) * math.hypot(*other)) >= floor:
+                found.add((first, second))
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 24), st.integers(0, 2**16), st.floats(0.2, 0.95), st.sampled_from(["int8", "float32"]))
+def test_the_exact_comparison_finds_what_a_comparison_by_hand_finds(
+    count: int, seed: int, floor: float, element: Literal["int8", "float32"]
+) -> None:
+    numbers: list[list[float]] = _rows(count, 6, seed).tolist()
+    directions = [_encoded(row, element) for row in numbers]
+    sure, doubtful = (_by_hand(directions, "b" if element == "int8" else "f", floor + by) for by in (1e-5, -1e-5))
+    found = {(pair.first, pair.second) for pair in near_pairs(directions, element, floor)}
+    assert sure <= found <= doubtful
+
+
+def test_hashing_finds_98_of_100_pairs_at_the_floor_and_no_others() -> None:
+    directions = _planted(4000, 600, 0.8705)
+    found = {(pair.first, pair.second) for pair in near_pairs(directions, "float32", 0.87, exact_up_to=0)}
+    planted = {(place, 3400 + place) for place in range(600)}
+    assert len(found & planted) >= 0.98 * 600
+    exact = {(pair.first, pair.second) for pair in near_pairs(directions, "float32", 0.87)}
+    assert found <= exact
+
+
+def test_nearer_pairs_than_the_sure_ones_are_found_with_certainty() -> None:
+    directions = _planted(3000, 300, 0.97)
+    found = near_pairs(directions, "float32", 0.80, sure=0.87, exact_up_to=0)
+    assert {(place, 2700 + place) for place in range(300)} <= {(pair.first, pair.second) for pair in found}
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 1000])
+def test_a_crowd_gives_each_member_a_limited_number_of_partners_and_always_its_leader(exact_up_to: int) -> None:
+    rows = _rows(1, 32, 3) + 0.05 * _rows(400, 32, 4)
+    pairs = near_pairs([rows[place].tobytes() for place in range(len(rows))], "float32", 0.87, exact_up_to=exact_up_to)
+    by_second: dict[int, list[Pair]] = {}
+    for pair in pairs:
+        by_second.setdefault(pair.second, []).append(pair)
+    assert NEAREST < max(map(len, by_second.values())) <= MAX_PARTNERS
+    assert set(by_second) == set(range(1, 400))
+    assert all(own[0].first == 0 for own in by_second.values())
+
+
+def test_vectors_without_neighbours_give_nothing() -> None:
+    assert near_pairs([], "int8", 0.87) == []
+    assert near_pairs([b"\x01\x02"], "int8", 0.87) == []
+    assert near_pairs([b"\x7f\x00", b"\x00\x7f", b"\x81\x00"], "int8", 0.87) == []
+
+
+@given(st.integers(2, 10**7), st.floats(0.5, 0.99))
+def test_the_plan_reaches_the_recall_at_the_floor(count: int, floor: float) -> None:
+    bits, tables = plan(count, floor)
+    missed = (1 - (1 - math.acos(floor) / math.pi) ** bits) ** tables
+    assert missed <= 1 - RECALL + 1e-9
+
+
+def test_a_listener_that_raises_stops_the_search() -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        near_pairs(_planted(200, 20, 0.9), "float32", 0.87, exact_up_to=0, on_progress=stop)
