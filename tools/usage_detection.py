@@ -136,7 +136,7 @@ def _after(step: Step, injection: Injection) -> bool:
 
 
 def _text(step: Step) -> str:
-    """Return what a step says; of a call its arguments too, but not its tool: the agent knew of that without a memory."""
+    """Return what a step says; of a call its arguments too, but not its tool: the agent knew of that anyway."""
     if step.tool_input is None:
         return step.text
     return f"{step.text}\n{json.dumps(step.tool_input, ensure_ascii=False)}".replace("\\n", "\n")

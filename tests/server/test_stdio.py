@@ -78,7 +78,7 @@ def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
         told = server.initialize()
         assert told["serverInfo"]["name"] == "swarm-memory"
         assert "retrieve_memories" in told["instructions"]
-        assert len(server.ask("tools/list", {})["tools"]) == 7
+        assert len(server.ask("tools/list", {})["tools"]) == 8
         answer = server.call("retrieve_memories", query="fix the flaky date test")
         assert not answer.get("isError")
         assert answer["structuredContent"]["memories"] == []
