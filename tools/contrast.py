@@ -117,6 +117,9 @@ class _Looked:
     calls: tuple[Call, ...]
     particulars: tuple[str, ...]
     deeds: dict[str, _Deed] = field(default_factory=dict[str, _Deed])
+    """What succeeded, by its words in lower case."""
+    tried: dict[str, int] = field(default_factory=dict[str, int])
+    """Where each deed was first tried, well or badly."""
     faults: dict[tuple[str, str, str], Call] = field(default_factory=dict[tuple[str, str, str], Call])
     """By what was called, kind of error and its subject."""
 
@@ -137,10 +140,12 @@ def _look(attempt: Attempt) -> _Looked:
         if call.failed:
             failure = classify(call.error)
             looked.faults.setdefault((_name(call), failure.kind, failure.subject.lower()), call)
-        elif call.observation is not None and not call.refused and not call.is_background:
-            for shown in _deeds(call, looked.particulars):
-                if len(looked.deeds) < MAX_DEEDS:
-                    looked.deeds.setdefault(shown.lower(), _Deed(shown, position, call))
+        if call.observation is None or call.refused or len(looked.tried) >= MAX_DEEDS:
+            continue
+        for shown in _deeds(call, looked.particulars):
+            looked.tried.setdefault(shown.lower(), position)
+            if not call.failed:
+                looked.deeds.setdefault(shown.lower(), _Deed(shown, position, call))
     return looked
 
 
@@ -173,22 +178,27 @@ def _is_particular(value: str) -> bool:
     return sum(char.isdigit() for char in value) > 2 or len(value.split()) > 3
 
 
-def _share(key: str, among: Sequence[_Looked]) -> int:
+def _done(key: str, among: Sequence[_Looked]) -> int:
     return sum(key in each.deeds for each in among)
+
+
+def _tried(key: str, among: Sequence[_Looked]) -> int:
+    """In how many attempts it was tried: that a test passes at the end is what success means, not what it came from."""
+    return sum(key in each.tried for each in among)
 
 
 def _patterns(all_: Sequence[_Looked], met: Sequence[_Looked], missed: Sequence[_Looked]) -> Iterator[Drawn]:
     """One item of the deeds and orders of most successes that no failure has."""
     shortest = min(met, key=lambda each: (len(each.calls), each.attempt.number))
     keys = dict.fromkeys(key for each in met for key in each.deeds)
-    deeds = [key for key in keys if _share(key, met) * 2 > len(met) and not _share(key, missed)]
-    deeds.sort(key=lambda key: (-_share(key, met), key not in shortest.deeds))
+    deeds = [key for key in keys if _done(key, met) * 2 > len(met) and not _tried(key, missed)]
+    deeds.sort(key=lambda key: (-_done(key, met), key not in shortest.deeds))
     orders = list(_orders(met, missed))[: _MAX_PATTERNS - min(len(deeds), 2)]
     if not deeds and not orders:
         return
     told = {key: next(each.deeds[key] for each in (shortest, *met) if key in each.deeds) for key in deeds}
     of = f"attempts that met the task, in none of the {len(missed)} that did not"
-    lines = [f"Do {told[key].shown}: done in {_share(key, met)} of {len(met)} {of}." for key in deeds[:_MAX_PATTERNS]]
+    lines = [f"Do {told[key].shown}: done in {_done(key, met)} of {len(met)} {of}." for key in deeds[:_MAX_PATTERNS]]
     lines += [f"Do {first} before {second}: so in {count} of {len(met)} {of}." for first, second, count in orders]
     if len(shortest.way) > 1:
         lines.append(f"The shortest way that met it: {'; then '.join(shortest.way)}.")
@@ -197,22 +207,20 @@ def _patterns(all_: Sequence[_Looked], met: Sequence[_Looked], missed: Sequence[
         lines.append("Check the result before saying that it is done; without that step take it for not done.")
     head = told[deeds[0]].shown if deeds else f"{orders[0][0]} before {orders[0][1]}"
     calls = [deed.call for deed in told.values()] or list(shortest.calls[-2:])
-    yield Drawn(
-        _draft(all_, shortest, f"Do {head}: it parts success from failure", _when(calls[0]), lines, calls),
-        "Success",
-        shortest.attempt.number,
-    )
+    when = _when(calls[0], missed)
+    title = f"Do {head} when {when}"
+    yield Drawn(_draft(all_, shortest, title, when, lines, calls), "Success", shortest.attempt.number)
 
 
 def _orders(met: Sequence[_Looked], missed: Sequence[_Looked]) -> Iterator[tuple[str, str, int]]:
     """Yield (first, second, in how many successes) of deeds that both sides did, only the successes in this order."""
-    shared = [key for key in met[0].deeds if _share(key, met) * 2 > len(met) and _share(key, missed)]
+    shared = [key for key in met[0].deeds if _done(key, met) * 2 > len(met) and _tried(key, missed)]
     for second in shared:
         for first in shared:
-            if first == second or any(_before(each, first, second) for each in missed):
+            if first == second or any(_tried_before(each, first, second) for each in missed):
                 continue
             count = sum(_before(each, first, second) for each in met)
-            both = any(first in each.deeds and second in each.deeds for each in missed)
+            both = any(first in each.tried and second in each.tried for each in missed)
             if both and count * 2 > len(met):
                 yield met[0].deeds[first].shown, met[0].deeds[second].shown, count
 
@@ -220,6 +228,11 @@ def _orders(met: Sequence[_Looked], missed: Sequence[_Looked]) -> Iterator[tuple
 def _before(looked: _Looked, first: str, second: str) -> bool:
     one, other = looked.deeds.get(first), looked.deeds.get(second)
     return one is not None and other is not None and one.position < other.position
+
+
+def _tried_before(looked: _Looked, first: str, second: str) -> bool:
+    one, other = looked.tried.get(first), looked.tried.get(second)
+    return one is not None and other is not None and one < other
 
 
 def _pitfalls(all_: Sequence[_Looked], met: Sequence[_Looked], missed: Sequence[_Looked]) -> Iterator[Drawn]:
@@ -250,7 +263,7 @@ def _pitfalls(all_: Sequence[_Looked], met: Sequence[_Looked], missed: Sequence[
     lines.append("At the second such result stop, look for its cause and take another way; never report it as done.")
     owner = next(each for each in missed if only[0] in each.faults)
     head = f"Do not go on after this: {lines[0].split(': so in')[0]}"
-    yield Drawn(_draft(all_, owner, head, _when(calls[0]), lines, calls), "Failure", owner.attempt.number)
+    yield Drawn(_draft(all_, owner, head, _when(calls[0], missed), lines, calls), "Failure", owner.attempt.number)
 
 
 def _fault(key: tuple[str, str, str], owner: _Looked) -> str:
@@ -275,7 +288,16 @@ def _alone(
             yield Drawn(draft, outcome, each.attempt.number)
 
 
-def _when(call: Call) -> str:
+def _when(call: Call, missed: Sequence[_Looked]) -> str:
+    """Return the situation: the error that most failures met, else what is called."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for each in missed:
+        for key in each.faults:
+            counts[key] = counts.get(key, 0) + 1
+    for key in sorted((key for key, count in counts.items() if count * 2 > len(missed)), key=lambda key: -counts[key]):
+        told = _fault(key, next(each for each in missed if key in each.faults))
+        if told and key[1] != "loop":
+            return told.replace("` failed with", "` fails with")
     name = _name(call)
     return f"`{name}` is used" if name else "several ways are open"
 

@@ -7,7 +7,7 @@ each rollout is saved as it ends, and whoever calls with the same `run_id` goes 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import anyio
@@ -64,13 +64,15 @@ async def run_matts(
     (its task and mode are those of the first call); of one that has ended it returns the result again.
 
     The run ends `completed`; `failed` when no rollout left a trajectory, or when an error is raised; `cancelled` when
-    `store.cancel_run` was called meanwhile. Cancelling this call leaves the run to be gone on with. Raises `InputError`
-    and `ConfigError` (also those of the runner), `StorageError`.
+    `store.cancel_run` was called meanwhile. Cancelling this call leaves the run to be gone on with. `chat` is asked
+    instead of the toolbox's chat model. Raises `InputError` and `ConfigError` (also the runner's), `StorageError`.
     """
+    if chat is not None:
+        toolbox = replace(toolbox, chat=chat)
     run = await _begin(toolbox, task, runner, mode, k if mode == "parallel" else r, task_id, run_id)
     if run.status != "running":
         return await _result(toolbox, run)
-    scaling = _Scaling(toolbox, runner, chat, run, on_progress)
+    scaling = _Scaling(toolbox, runner, run, on_progress)
     try:
         await scaling.work()
     except (InputError, ConfigError) as error:
@@ -147,7 +149,6 @@ class _Scaling:
 
     toolbox: Toolbox
     runner: AgentRunner
-    chat: ChatModel | None
     run: MattsRun
     on_progress: OnProgress | None
     is_cancelled: bool = False
@@ -215,10 +216,12 @@ class _Scaling:
     async def _rollout(self, number: int, former: Former | None, work: anyio.CancelScope) -> None:
         """Do one rollout and save it at once. An error ends all of the run's work."""
         try:
-            ended = await do_rollout(self.toolbox, self.run, number, self.runner, self.chat, former)
+            ended = await do_rollout(self.toolbox, self.run, number, self.runner, former)
             kept = await self.toolbox.store.save_rollout(
                 self.run.scope, self.run.run_id, ended.rollout, ended.trajectory, ended.verdict
             )
+            if kept and ended.audit is not None:
+                await self.toolbox.store.add_event(self.run.scope, ended.audit)
         except SwarmMemoryError as error:
             self.fault = self.fault or error
             work.cancel()
@@ -254,7 +257,7 @@ class _Scaling:
             await self._end("failed", reason=_why_none(self.run))
             return
         await self._credit(attempts[0])
-        contrast = await self_contrast(self.chat, attempts, best, self.run.mode, self.toolbox.settings)
+        contrast = await self_contrast(self.toolbox.chat, attempts, best, self.run.mode, self.toolbox.settings)
         items = [self._item(drawn, contrast, attempts) for drawn in contrast.drawn]
         prepared, fault = await prepared_for_bank(self.toolbox, items)
         found = await sort_out(self.toolbox, attempts[0].trajectory, prepared)

@@ -6,7 +6,7 @@ Who does the task is a port; how rollouts are compared and what is learned from 
 import asyncio
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,17 +18,16 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.calls import calls_of
 from swarm_memory.tools.evidence import signals_of
-from swarm_memory.tools.judge import judge, weigh
-from swarm_memory.tools.model_judge import judge_with_fallback
+from swarm_memory.tools.judge import judge_in_full
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.shortening import shorten_trajectory
-from swarm_memory.tools.verdicts import hard_label
+from swarm_memory.tools.verdicts import Judged, audit_event, hard_label
 from swarm_memory.tools.wording import one_line
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports import ChatModel
+    from swarm_memory.tools.ports import Event
     from swarm_memory.tools.rollout_ports import AgentRunner
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -52,6 +51,8 @@ class Ended:
     rollout: Rollout
     trajectory: Trajectory | None
     verdict: Verdict | None
+    audit: "Event | None" = None
+    """How model and evidence judged it, where that is noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,7 @@ def prompt_of(task: str, preamble: str, former: Former | None) -> str:
 
 
 async def do_rollout(
-    toolbox: "Toolbox",
-    run: MattsRun,
-    number: int,
-    runner: "AgentRunner",
-    chat: "ChatModel | None",
-    former: Former | None,
+    toolbox: "Toolbox", run: MattsRun, number: int, runner: "AgentRunner", former: Former | None
 ) -> Ended:
     """Have the task done once, and judge what was done.
 
@@ -140,10 +136,11 @@ async def do_rollout(
         update={"task_id": run.task_id, "task": run.task, "injected_memory_ids": request.memory_ids}
     )
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    verdict, is_hard = await _judged(toolbox, chat, kept, answer)
+    judged, is_hard = await _judged(toolbox, kept, answer)
+    verdict, trajectory_id = judged.verdict, trajectory_id_of(run, number)
     told = rollout.model_copy(
         update={
-            "trajectory_id": trajectory_id_of(run, number),
+            "trajectory_id": trajectory_id,
             "label": verdict.label,
             "confidence": verdict.confidence,
             "is_hard": is_hard,
@@ -151,7 +148,7 @@ async def do_rollout(
             "notes": notes_of(kept),
         }
     )
-    return Ended(told, kept, verdict)
+    return Ended(told, kept, verdict, audit_event(trajectory_id, judged, toolbox.clock.now()))
 
 
 async def _answer(runner: "AgentRunner", request: RolloutRequest) -> RunnerAnswer:
@@ -160,24 +157,17 @@ async def _answer(runner: "AgentRunner", request: RolloutRequest) -> RunnerAnswe
     return RunnerAnswer(status="timed_out", error=f"did not end within {request.timeout_s:g} s and left nothing")
 
 
-async def _judged(
-    toolbox: "Toolbox", chat: "ChatModel | None", kept: Trajectory, answer: RunnerAnswer
-) -> tuple[Verdict, bool]:
-    """Return the verdict and whether hard evidence carries it."""
-    settings = toolbox.settings
-    calls = await asyncio.to_thread(calls_of, kept)
-    signals = await asyncio.to_thread(signals_of, kept, calls)
-    if answer.agent_verdict is not None or chat is None:
-        verdict = await judge(toolbox, kept, agent_verdict=answer.agent_verdict)
-    else:
-        found = weigh(signals, calls, settings.judge.min_confidence)
-        verdict = (await judge_with_fallback(chat, kept, settings, found, signals)).verdict
+async def _judged(toolbox: "Toolbox", kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
+    """Return the verdict with those it was made of, and whether hard evidence carries it."""
+    judged = await judge_in_full(toolbox, kept, agent_verdict=answer.agent_verdict)
+    verdict = judged.verdict
     if answer.status == "timed_out" and verdict.label == "Undecided":
         why = answer.error or "it was ended by its time limit"
         verdict = Verdict(
             label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=(why, *verdict.reasons[:10]), judge="evidence"
         )
-    return verdict, verdict.label != "Undecided" and hard_label(signals) == verdict.label
+    hard = hard_label(await asyncio.to_thread(lambda: signals_of(kept, calls_of(kept))))
+    return replace(judged, verdict=verdict), verdict.label != "Undecided" and hard == verdict.label
 
 
 def steps_of(trajectory: Trajectory) -> int:

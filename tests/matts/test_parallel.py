@@ -1,0 +1,195 @@
+"""Parallel scaling: k rollouts give k kept trajectories, one comparison and one best, whatever single ones do."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from worlds import EMBEDDER, TASK, Scripted, by_number, matts, met, missed, opened
+
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import Progress
+from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.learn import learn
+from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.ports import MemoryFilter
+
+FAILED = RunnerAnswer(status="failed", error="the agent could not be started")
+
+
+def mixed(request: RolloutRequest) -> Trajectory:
+    return met() if request.number in (2, 5) else missed()
+
+
+def linked(folder: Path, run_id: str) -> list[str]:
+    """The trajectories that the database links to a run."""
+    with closing(sqlite3.connect(folder / "memory.db")) as connection:
+        rows = connection.execute("SELECT id FROM task_trajectories WHERE matts_run_id = ? ORDER BY id", (run_id,))
+        return [name for (name,) in rows.fetchall()]
+
+
+def holds(folder: Path, text: str) -> bool:
+    return any(text.encode() in path.read_bytes() for path in folder.iterdir() if path.is_file())
+
+
+async def test_k_rollouts_are_all_kept_and_linked_to_the_run(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=Scripted(mixed), k=6)
+        rollouts = result.run.summary.rollouts
+        assert [each.number for each in rollouts] == [1, 2, 3, 4, 5, 6]
+        for each in rollouts:
+            assert each.trajectory_id
+            kept = await tools.store.get_trajectory(tools.scope, each.trajectory_id)
+            assert kept is not None
+            assert kept[1] is not None
+            assert kept[1].label == each.label == ("Success" if each.number in (2, 5) else "Failure")
+        assert linked(tmp_path, result.run.run_id) == [each.trajectory_id for each in rollouts]
+
+
+async def test_k_is_six_unless_said_and_rollouts_stay_within_the_limit(tmp_path: Path) -> None:
+    runner = Scripted(mixed)
+    async with opened(tmp_path, matts(max_concurrency=2)) as tools:
+        await run_matts(tools, TASK, runner=runner)
+    assert len(runner.requests) == 6
+    assert runner.most_running == 2
+
+
+async def test_rollouts_differ_in_seed_and_temperature(tmp_path: Path) -> None:
+    runner = Scripted(mixed)
+    async with opened(tmp_path, matts(temperature_min=0.1, temperature_max=0.9)) as tools:
+        await run_matts(tools, TASK, runner=runner, k=3)
+    requests = sorted(runner.requests, key=lambda request: request.number)
+    assert [request.temperature for request in requests] == [0.1, 0.5, 0.9]
+    assert len({request.seed for request in requests}) == 3
+
+
+async def test_the_memories_that_fit_are_in_the_prompt_of_every_rollout(tmp_path: Path) -> None:
+    runner = Scripted(mixed)
+    async with opened(tmp_path) as tools:
+        known = await learn(tools, met().model_copy(update={"task_id": "earlier", "task": TASK}))
+        result = await run_matts(tools, TASK, runner=runner, k=3)
+        title = known.stored[0].title
+        assert all(title in request.prompt and request.task in request.prompt for request in runner.requests)
+        assert result.run.summary.memory_ids == (known.stored[0].id,)
+        outcome = await tools.store.get_outcome(tools.scope, result.run.task_id)
+        assert outcome is not None
+        assert outcome.label == "Failure", "credit goes by the first rollout, not by the best of n"
+
+
+async def test_the_comparison_gives_items_with_the_run_as_their_provenance(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=Scripted(mixed), k=6)
+        items = await tools.store.list_memories((tools.scope,), MemoryFilter())
+        assert 1 <= len(items) <= 3
+        assert {item.id for item in items} == {item.id for item in result.stored} == set(result.run.summary.stored)
+        assert {item.provenance.run_id for item in items} == {result.run.run_id}
+        strategy = next(item for item in items if "contrast" in item.tags)
+        assert "alembic upgrade head" in strategy.content
+        assert "2 of 2" in strategy.content
+        assert strategy.provenance.distiller == "extractive"
+        assert strategy.provenance.evidence[0].startswith("r2-s")
+        assert result.run.summary.distiller == "extractive"
+
+
+async def test_the_best_is_a_success_with_the_fewest_steps(tmp_path: Path) -> None:
+    longer = met().model_copy(update={"steps": (*missed().steps[:4], *met().steps)})
+    runner = by_number({1: missed(), 2: longer, 3: met()})
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=runner, k=3)
+        assert result.run.summary.best == 3
+        assert result.best is not None
+        assert result.best_verdict is not None
+        assert result.best_verdict.label == "Success"
+        assert runner.settled == [(result.run.run_id, 3)]
+
+
+async def test_when_every_rollout_misses_the_task_guardrails_are_learned(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=Scripted(lambda _: missed()), k=3)
+        assert result.run.status == "completed"
+        assert result.stored
+        assert {item.outcome for item in result.stored} == {"Failure"}
+        assert "no such table" in result.stored[0].content
+
+
+async def test_when_every_rollout_meets_the_task_nothing_is_called_a_contrast(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=Scripted(lambda _: met()), k=3)
+        assert result.run.status == "completed"
+        assert {item.outcome for item in result.stored} == {"Success"}
+        assert not any("that did not" in item.content for item in result.stored)
+
+
+async def test_when_no_rollout_leaves_anything_the_run_has_failed_and_says_why(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=Scripted(lambda _: FAILED), k=3)
+        assert result.run.status == "failed"
+        assert "could not be started" in (result.run.summary.reason or "")
+        assert [each.status for each in result.run.summary.rollouts] == ["failed"] * 3
+        assert (result.best, result.stored) == (None, ())
+        assert await tools.store.list_memories((tools.scope,), MemoryFilter()) == []
+
+
+async def test_one_failing_rollout_does_not_stop_the_others(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=by_number({1: FAILED, 2: met(), 3: missed()}), k=3)
+        assert result.run.status == "completed"
+        assert [each.status for each in result.run.summary.rollouts] == ["failed", "finished", "finished"]
+        assert result.run.summary.best == 2
+
+
+async def test_a_runner_that_hangs_is_ended_and_the_others_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.tools.rollouts.OVERDUE_S", 0.0)
+    async with opened(tmp_path, matts(rollout_timeout_s=0.3)) as tools:
+        result = await run_matts(tools, TASK, runner=by_number({1: None, 2: met(), 3: missed()}), k=3)
+        assert [each.status for each in result.run.summary.rollouts] == ["timed_out", "finished", "finished"]
+        assert (result.run.status, result.run.summary.best) == ("completed", 2)
+
+
+async def test_progress_is_what_is_done_of_what_there_is_to_do(tmp_path: Path) -> None:
+    told: list[Progress] = []
+
+    async def note(progress: Progress) -> None:
+        told.append(progress)
+
+    async with opened(tmp_path) as tools:
+        await run_matts(tools, TASK, runner=Scripted(mixed), k=3, on_progress=note)
+    assert [(each.done, each.total) for each in told] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+async def test_secrets_of_a_rollout_are_never_stored(tmp_path: Path) -> None:
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    leaky = met().model_copy(update={"steps": met().steps[:-1]})
+    step = leaky.steps[1].model_copy(update={"text": f"{leaky.steps[1].text}\nGITHUB_TOKEN={token}"})
+    leaky = leaky.model_copy(update={"steps": (leaky.steps[0], step, *leaky.steps[2:])})
+    async with opened(tmp_path) as tools:
+        await run_matts(tools, f"{TASK} The token is {token}.", runner=Scripted(lambda _: leaky), k=2)
+    assert not holds(tmp_path, token)
+
+
+@pytest.mark.parametrize(("task", "k"), [("  ", 2), (TASK, 0), (TASK, 33)])
+async def test_a_task_that_is_empty_or_a_k_out_of_bounds_is_refused(tmp_path: Path, task: str, k: int) -> None:
+    async with opened(tmp_path) as tools:
+        with pytest.raises(InputError):
+            await run_matts(tools, task, runner=Scripted(mixed), k=k)
+        assert await tools.store.list_runs(tools.scope, ("queued", "running", "failed"), 10) == []
+
+
+async def test_scaling_that_is_switched_off_says_so(tmp_path: Path) -> None:
+    async with opened(tmp_path, matts(enabled=False)) as tools:
+        with pytest.raises(ConfigError, match=r"matts\.enabled"):
+            await run_matts(tools, TASK, runner=Scripted(mixed), k=2)
+
+
+async def test_the_same_comparison_again_stores_nothing_twice(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        first = await run_matts(tools, TASK, runner=Scripted(mixed), k=3)
+        second = await run_matts(tools, TASK, runner=Scripted(mixed), k=3)
+        assert first.stored
+        assert second.stored == ()
+        assert set(second.run.summary.reinforced) <= {item.id for item in first.stored}
+        statistics = await tools.store.statistics(tools.scope, EMBEDDER.name)
+        assert statistics.memories["active"] == len(first.stored)

@@ -1,0 +1,215 @@
+"""A run over its life: refined one after another, interrupted and gone on with, cancelled, failed."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
+
+from swarm_memory.schema.errors import ConfigError, InputError, StoreBusy
+from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.server.runners.given import GivenRunner
+from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.toolbox import Toolbox
+
+NOTED = attempt(RED, MIGRATE, said="Migrated.\nNOTE: the table was missing; the error names it; migrate first")
+
+
+async def test_sequential_scaling_refines_one_attempt_r_times(tmp_path: Path) -> None:
+    runner = Scripted(lambda _: missed())
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=2)
+    assert [request.number for request in runner.requests] == [1, 2, 3]
+    assert (result.run.k, result.run.total, len(result.run.summary.rollouts)) == (2, 3, 3)
+
+
+async def test_three_refinements_follow_the_first_attempt_unless_said(tmp_path: Path) -> None:
+    runner = Scripted(lambda _: missed())
+    async with opened(tmp_path) as tools:
+        await run_matts(tools, TASK, runner=runner, mode="sequential")
+    assert len(runner.requests) == 4
+
+
+async def test_a_refinement_is_told_to_check_and_correct_the_former_attempt(tmp_path: Path) -> None:
+    runner = by_number({1: missed(), 2: met()})
+    async with opened(tmp_path) as tools:
+        await run_matts(tools, TASK, runner=runner, mode="sequential", r=1)
+    first, second = (request.prompt for request in runner.requests)
+    assert "no such table" not in first
+    assert second.startswith(TASK)
+    assert "no such table: invoices" in second
+    assert "judged: Failure" in second
+    assert "NOTE:" in second
+
+
+async def test_hard_evidence_of_success_ends_the_refinements_early(tmp_path: Path) -> None:
+    runner = by_number({1: missed(), 2: met(), 3: met(), 4: met()})
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=3)
+    assert len(runner.requests) == 2
+    assert result.run.summary.rollouts[1].is_hard
+    assert (result.run.status, result.run.summary.best) == ("completed", 2)
+
+
+async def test_notes_of_the_refinements_are_kept_and_come_into_the_items(tmp_path: Path) -> None:
+    corrected = attempt(RED, MIGRATE, GREEN, said="NOTE: the table was missing; the error names it; migrate first")
+    runner = by_number({1: missed(), 2: missed(), 3: corrected})
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=2)
+    assert result.run.summary.rollouts[2].notes == ("the table was missing; the error names it; migrate first",)
+    assert any("the error names it" in item.content for item in result.stored)
+
+
+async def test_a_refinement_that_fails_to_run_leaves_the_attempt_before_it_to_be_refined(tmp_path: Path) -> None:
+    gone = RunnerAnswer(status="failed", error="lost")
+    runner = by_number({1: missed(), 2: gone, 3: met()})
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=2)
+    assert "no such table" in runner.requests[2].prompt
+    assert result.run.summary.best == 3
+
+
+class Interrupted(Exception):
+    """Stands for the end of the process in the middle of a rollout."""
+
+
+@pytest.mark.parametrize("mode", ["parallel", "sequential"])
+async def test_a_run_survives_a_restart_and_finished_rollouts_are_not_run_again(tmp_path: Path, mode: str) -> None:
+    def dies(request: RolloutRequest) -> Trajectory:
+        if request.number == 3:
+            raise Interrupted
+        return missed()
+
+    first, second = Scripted(dies), Scripted(lambda _: met())
+    settings = matts(max_concurrency=1)
+    async with opened(tmp_path, settings) as tools:
+        with pytest.raises(BaseExceptionGroup if mode == "parallel" else ExceptionGroup):
+            await run_matts(tools, TASK, runner=first, mode=mode, k=4, r=3, run_id="run_A", task_id="t1")  # pyright: ignore
+        run = await tools.store.get_run(tools.scope, "run_A")
+        assert run is not None
+        assert (run.status, [each.number for each in run.summary.rollouts]) == ("running", [1, 2])
+    async with opened(tmp_path, settings) as tools:
+        result = await run_matts(tools, "", runner=second, run_id="run_A")
+        assert [request.number for request in second.requests] == ([3, 4] if mode == "parallel" else [3])
+        assert second.requests[0].task == TASK
+        assert result.run.status == "completed"
+        assert [each.label for each in result.run.summary.rollouts][:3] == ["Failure", "Failure", "Success"]
+        assert result.run.summary.best == 3
+        seeds = {each.seed for each in result.run.summary.rollouts}
+        assert len(seeds) == len(result.run.summary.rollouts)
+
+
+async def test_a_completed_run_is_given_back_and_not_done_again(tmp_path: Path) -> None:
+    runner, never = Scripted(lambda _: met()), Scripted(lambda _: missed())
+    async with opened(tmp_path) as tools:
+        first = await run_matts(tools, TASK, runner=runner, k=2, run_id="run_A")
+        second = await run_matts(tools, TASK, runner=never, k=2, run_id="run_A")
+        assert never.requests == []
+        assert second.run == first.run
+        assert [item.id for item in second.stored] == [item.id for item in first.stored]
+        assert second.best == first.best
+
+
+async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.tools.matts.CANCEL_LOOK_S", 0.02)
+    runner = by_number({1: met(), 2: None, 3: None})
+    async with opened(tmp_path) as tools:
+
+        async def cancel_after_the_first() -> None:
+            while True:
+                run = await tools.store.get_run(tools.scope, "run_A")
+                if run is not None and run.summary.rollouts:
+                    assert await tools.store.cancel_run(tools.scope, "run_A")
+                    return
+                await anyio.lowlevel.checkpoint()
+
+        with anyio.fail_after(4):
+            async with anyio.create_task_group() as group:
+                group.start_soon(cancel_after_the_first)
+                result = await run_matts(tools, TASK, runner=runner, k=3, run_id="run_A")
+        assert result.run.status == "cancelled"
+        assert [each.number for each in result.run.summary.rollouts] == [1]
+        assert result.stored == ()
+        assert runner.running == 0
+        assert runner.settled == [("run_A", None)]
+        assert not await tools.store.cancel_run(tools.scope, "run_A")
+        again = await run_matts(tools, TASK, runner=runner, k=3, run_id="run_A")
+        assert again.run.status == "cancelled"
+
+
+async def test_a_rollout_that_ends_after_the_run_was_cancelled_is_not_written(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await _cancelled_within(tools)
+        assert result == ("cancelled", [])
+
+
+async def _cancelled_within(tools: Toolbox) -> tuple[str, list[int]]:
+    class Cancels(Scripted):
+        async def run(self, request: RolloutRequest) -> RunnerAnswer:
+            await tools.store.cancel_run(tools.scope, request.run_id)
+            return await super().run(request)
+
+    result = await run_matts(tools, TASK, runner=Cancels(lambda _: met()), k=1)
+    return result.run.status, [each.number for each in result.run.summary.rollouts]
+
+
+async def test_an_error_that_every_rollout_would_meet_fails_the_run_and_it_can_be_gone_on_with(tmp_path: Path) -> None:
+    def refuses(_: RolloutRequest) -> Trajectory:
+        raise ConfigError("the command `rm -rf` is not allowed")
+
+    async with opened(tmp_path) as tools:
+        with pytest.raises(ConfigError, match="not allowed"):
+            await run_matts(tools, TASK, runner=Scripted(refuses), k=3, run_id="run_A")
+        (run,) = await tools.store.list_runs(tools.scope, ("failed",), 10)
+        assert "not allowed" in (run.summary.reason or "")
+        result = await run_matts(tools, TASK, runner=Scripted(lambda _: met()), run_id="run_A")
+        assert (result.run.status, len(result.run.summary.rollouts)) == ("completed", 3)
+
+
+async def test_a_database_that_is_busy_leaves_the_run_to_be_gone_on_with(tmp_path: Path) -> None:
+    def busy(_: RolloutRequest) -> Trajectory:
+        raise StoreBusy("the writer lock was not free")
+
+    async with opened(tmp_path) as tools:
+        with pytest.raises(StoreBusy):
+            await run_matts(tools, TASK, runner=Scripted(busy), k=2, run_id="run_A")
+        run = await tools.store.get_run(tools.scope, "run_A")
+        assert run is not None
+        assert run.status == "running"
+
+
+async def test_given_trajectories_are_compared_as_if_they_had_been_run(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=GivenRunner([missed(), met()]), k=3)
+        assert [each.label for each in result.run.summary.rollouts] == ["Failure", "Success", None]
+        assert "only 2 trajectories" in (result.run.summary.rollouts[2].error or "")
+        assert result.run.summary.best == 2
+        assert result.stored
+
+
+async def test_the_agents_own_verdict_on_a_given_trajectory_counts_unless_evidence_refutes_it(tmp_path: Path) -> None:
+    silent = attempt(("ls", "a b", 0))
+    said = Verdict(label="Success", confidence=0.9, judge="agent")
+    async with opened(tmp_path) as tools:
+        runner = GivenRunner([silent, missed()], {1: said, 2: said})
+        result = await run_matts(tools, TASK, runner=runner, k=2)
+        assert [each.label for each in result.run.summary.rollouts] == ["Success", "Failure"]
+
+
+async def test_runs_of_another_project_are_not_seen(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        await run_matts(tools, TASK, runner=Scripted(lambda _: met()), k=1, run_id="run_A")
+        other = tools.in_project("another")
+        assert await other.store.get_run(other.scope, "run_A") is None
+        assert await other.store.list_runs(other.scope, ("completed",), 10) == []
+        assert not await other.store.cancel_run(other.scope, "run_A")
+
+
+async def test_a_count_out_of_bounds_is_refused_with_its_name(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        with pytest.raises(InputError, match="r is 0"):
+            await run_matts(tools, TASK, runner=Scripted(lambda _: met()), mode="sequential", r=0)

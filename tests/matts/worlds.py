@@ -1,0 +1,147 @@
+"""A bank in a file, attempts written down call by call, and small programs that play the agent."""
+
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.settings import LearnSettings, MattsSettings, Settings
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.runners.command import CommandRunner
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.toolbox import Toolbox
+
+EMBEDDER = StaticEmbedder()
+TASK = "Make the tests of the billing service pass."
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Toolbox]:
+    """A toolbox on the bank in `folder`; opening it again is a restart."""
+    store = await open_store(folder / "memory.db", embedder=EMBEDDER)
+    try:
+        yield Toolbox(store, EMBEDDER, SystemClock(), settings or Settings(), Scope(project="shop"))
+    finally:
+        await store.close()
+
+
+def matts(**given: Any) -> Settings:
+    return Settings(matts=MattsSettings(**given))
+
+
+def attempt(*commands: tuple[str, str, int], said: str = "Done.") -> Trajectory:
+    """A trajectory of shell commands with their output and exit code."""
+    steps: list[dict[str, Any]] = []
+    for number, (command, output, code) in enumerate(commands):
+        call = {"call_id": f"c{number}", "tool_name": "Bash"}
+        steps.append({"kind": "tool_call", "role": "assistant", "tool_input": {"command": command}, **call})
+        shown = f"Exit code {code}\n{output}" if code else output
+        steps.append({"kind": "observation", "role": "tool", "text": shown, "is_error": code != 0, **call})
+    steps.append({"kind": "message", "role": "assistant", "text": said})
+    named = tuple(Step.model_validate({"id": f"s{number}", **step}) for number, step in enumerate(steps, 1))
+    return Trajectory(task_id="any", task="any", steps=named)
+
+
+RED = ("pytest -q", "E   OperationalError: no such table: invoices\n2 failed in 0.1s", 1)
+GREEN = ("pytest -q", "2 passed in 0.1s", 0)
+MIGRATE = ("alembic upgrade head", "Running upgrade -> 1a2b", 0)
+RETRY = ("pytest -q --lf", "E   OperationalError: no such table: invoices\n2 failed in 0.1s", 1)
+
+
+def met() -> Trajectory:
+    """An attempt that found the way."""
+    return attempt(RED, MIGRATE, GREEN)
+
+
+def missed() -> Trajectory:
+    """An attempt that did not."""
+    return attempt(RED, RETRY, RED, said="I could not make them pass.")
+
+
+class Scripted:
+    """A runner that does what a function of the request says."""
+
+    name, takes_notes = "scripted", True
+
+    def __init__(self, play: Callable[[RolloutRequest], Trajectory | RunnerAnswer | None]) -> None:
+        """`play` returns None for a rollout that never ends."""
+        self._play = play
+        self.requests: list[RolloutRequest] = []
+        self.settled: list[tuple[str, int | None]] = []
+        self.running = self.most_running = 0
+
+    async def run(self, request: RolloutRequest) -> RunnerAnswer:
+        self.requests.append(request)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            await anyio.lowlevel.checkpoint()
+            played = self._play(request)
+            if played is None:
+                await anyio.sleep_forever()
+            if isinstance(played, RunnerAnswer):
+                return played
+            return RunnerAnswer(status="finished", trajectory=played)
+        finally:
+            self.running -= 1
+
+    async def settle(self, run_id: str, best: int | None) -> str | None:
+        self.settled.append((run_id, best))
+        return None
+
+
+def by_number(trajectories: Mapping[int, Trajectory | RunnerAnswer | None]) -> Scripted:
+    return Scripted(lambda request: trajectories[request.number])
+
+
+class Agent:
+    """A Python program that plays the agent, in a working folder of its own."""
+
+    def __init__(self, tmp_path: Path, program: str, **files: str) -> None:
+        self.folder = tmp_path / "work"
+        self.folder.mkdir()
+        self.scratch = tmp_path / "scratch"
+        script = tmp_path / "agent.py"
+        script.write_text(program)
+        for name, text in files.items():
+            (self.folder / f"{name}.txt").write_text(text)
+        self.command = f"{sys.executable} -I {script}"
+
+    def runner(self, settings: MattsSettings | None = None, check: str | None = None) -> CommandRunner:
+        allowed = "\n".join(filter(None, (self.command, check)))
+        return CommandRunner(
+            self.command,
+            folder=self.folder,
+            scratch=self.scratch,
+            settings=(settings or MattsSettings()).model_copy(update={"allowed_commands": allowed}),
+            limits=LearnSettings(),
+            check=check,
+        )
+
+    def request(self, number: int = 1, **given: Any) -> RolloutRequest:
+        fields: dict[str, Any] = {
+            "run_id": "run_1", "task_id": "t1", "task": TASK, "prompt": TASK, "number": number, "mode": "parallel",
+            "seed": 7, "temperature": 0.5, "timeout_s": 4.0,
+        }  # fmt: skip
+        return RolloutRequest(**(fields | given))
+
+
+def item(kind: str, title: str, *steps: str, evidence: tuple[str, ...]) -> dict[str, JsonValue]:
+    """An item as a model proposes it."""
+    return {
+        "kind": kind, "title": title, "description": "Of use when tests fail because a table is missing.",
+        "steps": list(steps), "evidence": list(evidence),
+    }  # fmt: skip
