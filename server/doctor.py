@@ -1,6 +1,8 @@
 """Examines the installation and the bank, and says for each part how it is and what to do; it changes nothing."""
 
+import os
 import platform
+import shutil
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
@@ -49,6 +51,7 @@ def _parts(invocation: Invocation) -> dict[str, Callable[[], Iterator[Finding]]]
         "settings": lambda: _settings(invocation),
         "SQLite": lambda: _sqlite(invocation),
         "embedder": lambda: _embedder(invocation),
+        "chat model": lambda: _chat(invocation),
         "bank": lambda: _bank(invocation),
         "Claude Code": lambda: _claude_code(invocation),
     }
@@ -107,6 +110,22 @@ def _embedder(invocation: Invocation) -> Iterator[Finding]:
     else:
         anyio.run(embedder.embed_query, "is this endpoint there?")
         yield Finding("embedder", "ok", f"{embedder.name}, {embedder.dimensions} dimensions, answers")
+
+
+def _chat(invocation: Invocation) -> Iterator[Finding]:
+    """Look for what each model needs; none is asked, because that may cost money."""
+    providers = invocation.settings().settings.chat.providers
+    if not providers:
+        yield Finding("chat model", "ok", "none: evidence judges and rules distill")
+    for provider in providers:
+        variable = provider.key_variable if provider.provider == "openai" else None
+        if variable and not os.environ.get(variable, "").strip():
+            yield Finding("chat model", "warn", f"{provider.name}: {variable} is not set", f"set {variable}")
+        elif provider.provider == "claude_cli" and shutil.which(provider.command) is None:
+            advice = "install Claude Code, or take claude_cli from chat.providers"
+            yield Finding("chat model", "warn", f"{provider.name}: {provider.command} was not found", advice)
+        else:
+            yield Finding("chat model", "ok", provider.name)
 
 
 def _bank(invocation: Invocation) -> Iterator[Finding]:

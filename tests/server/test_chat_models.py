@@ -1,0 +1,290 @@
+"""The chat models of the settings at work in the bank: who judges, what it costs, and what happens without them."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.types import CallToolResult
+
+from swarm_memory.schema.chat import ChatRequest, ChatUsage
+from swarm_memory.schema.chat_settings import ChatSettings
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.settings import JudgeSettings, Settings
+from swarm_memory.server.app import build_server
+from swarm_memory.server.chat.metering import ChatCall
+from swarm_memory.server.chat.scripted_server import ScriptedServer, Turn, completion, error
+from swarm_memory.server.chat.store_meter import StoreMeter
+from swarm_memory.server.storage.location import Location
+from swarm_memory.server.wiring import open_toolbox
+from swarm_memory.tools.ports import Event
+from swarm_memory.tools.status import memory_status
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.verdicts import AUDITED
+
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(60)]
+
+REQUEST = ChatRequest(purpose="distill", system="s", user="u", max_tokens=50, timeout_s=4)
+TOKENS = 18
+"""What each scripted answer counts."""
+
+ITEM = {
+    "title": "Migrate the test database before the tests run",
+    "description": "Of use when tests stop because a table is missing.",
+    "steps": ["Read the first error", "Run the migration of the test database", "Run the tests again"],
+    "evidence": ["s3", "s4"],
+}
+
+
+def said(**answer: Any) -> Turn:
+    return completion(json.dumps(answer))
+
+
+def script() -> list[Turn]:
+    """What the model answers when one task is learned from."""
+    return [said(label="Success", confidence=0.9, reasons=["s6: the tests pass"]), said(items=[ITEM])]
+
+
+def provider(server: ScriptedServer, model: str = "m") -> dict[str, str]:
+    return {"provider": "openai", "model": model, "base_url": server.url}
+
+
+@asynccontextmanager
+async def bank(
+    place: Location, settings: Settings, providers: list[dict[str, str]], judge: str | None = None, **limits: Any
+) -> AsyncGenerator[Toolbox]:
+    """The place's bank with chat models."""
+    chat = ChatSettings.model_validate({"providers": providers, "retries": 0, **limits})
+    opened = await open_toolbox(place, settings.model_copy(update={"chat": chat, "judge": JudgeSettings(model=judge)}))
+    try:
+        yield opened
+    finally:
+        await opened.store.close()
+
+
+async def ask(toolbox: Toolbox, purpose: str) -> str:
+    assert toolbox.chat is not None
+    return (await toolbox.chat.complete(REQUEST.model_copy(update={"purpose": purpose}))).model
+
+
+async def test_without_a_provider_there_is_no_chat_model_and_evidence_judges(toolbox: Toolbox) -> None:
+    status = await memory_status(toolbox, version="1")
+    assert (toolbox.chat, status.judge, status.chat) == (None, "evidence", None)
+
+
+async def test_the_judge_of_the_settings_is_asked_first_to_judge_and_only_to_judge(
+    place: Location, settings: Settings
+) -> None:
+    async with ScriptedServer([completion("a")] * 2) as one, ScriptedServer([completion("b")] * 2) as two:
+        chosen = [provider(one, "m-1"), provider(two, "m-2")]
+        async with bank(place, settings, chosen, judge="m-2") as toolbox:
+            assert [await ask(toolbox, "judge"), await ask(toolbox, "distill")] == ["openai:m-2", "openai:m-1"]
+            status = await memory_status(toolbox, version="1")
+    assert status.judge == "openai:m-2 → openai:m-1"
+    assert not [notice for notice in status.notices if "judge.model" in notice]
+
+
+@pytest.mark.parametrize(
+    ("providers", "told"), [([], "evidence judges"), ([{"provider": "claude_cli"}], "none of chat.providers")]
+)
+async def test_a_judge_that_cannot_be_chosen_is_told(
+    place: Location, settings: Settings, providers: list[dict[str, str]], told: str
+) -> None:
+    async with bank(place, settings, providers, judge="claude-sonnet-4.5") as toolbox:
+        status = await memory_status(toolbox, version="1")
+    assert any("claude-sonnet-4.5" in notice and told in notice for notice in status.notices)
+
+
+async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: Location, settings: Settings) -> None:
+    async with ScriptedServer([completion("a")] * 2) as server:
+        async with bank(place, settings, [provider(server)]) as first:
+            await ask(first, "judge")
+            meter = StoreMeter(first.store, first.scope, first.clock)
+            assert await meter.used_today() == TOKENS
+            yesterday = StoreMeter(first.store, first.scope, _Yesterday())
+            usage = ChatUsage(input_tokens=1000, output_tokens=0, cost_usd=0.5)
+            yesterday.record(ChatCall("judge", "openai:m", usage, 1.0, "answered"))
+        async with bank(place, settings, [provider(server)], daily_token_budget=TOKENS + 49) as second:
+            chat = (await memory_status(second, version="1")).chat
+            assert chat is not None
+            assert (chat.calls_today, chat.tokens_today, chat.cost_usd_today) == (1, TOKENS, None)
+            with pytest.raises(ModelUnavailable, match="18 of 67 are used"):
+                await ask(second, "judge")
+    assert len(server.requests) == 1
+
+
+class _Yesterday:
+    def now(self) -> datetime:
+        return datetime.now(UTC) - timedelta(days=1)
+
+
+async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
+    place: Location, settings: Settings
+) -> None:
+    async with bank(place, settings, [{"provider": "claude_cli", "model": "haiku"}], daily_token_budget=5000) as opened:
+        for model, evidence in (("Success", "Success"), ("Success", "Failure"), ("odd", "Failure")):
+            data = {"model": model, "evidence": evidence}
+            await opened.store.add_event(opened.scope, Event(AUDITED, opened.clock.now(), "tr_1", data))
+        meter = StoreMeter(opened.store, opened.scope, opened.clock)
+        usage = ChatUsage(input_tokens=1000, output_tokens=200, cost_usd=0.012)
+        meter.record(ChatCall("judge", "claude_cli:haiku", usage, 1.0, "answered"))
+        status = await memory_status(opened, version="1")
+    assert status.judge == "claude_cli:haiku"
+    assert status.chat is not None
+    assert status.chat.confusion["Success"] == {"Success": 1, "Failure": 1, "Undecided": 0}
+    assert status.chat.says == (
+        "claude_cli:haiku; today 1,200 tokens of 5,000 in 1 calls, 0.0120 USD; "
+        "audited verdicts: 1 of 2 as the evidence "
+        "(1 times model Success, evidence Success; 1 times model Success, evidence Failure)"
+    )
+
+
+async def test_the_tools_judge_and_distill_by_the_model_and_name_it(
+    place: Location, settings: Settings, fixed: dict[str, Any]
+) -> None:
+    async with ScriptedServer(script()[:1] + script()) as server:
+        chat = ChatSettings.model_validate({"providers": [provider(server)]})
+        wired = settings.model_copy(update={"chat": chat})
+        async with Client(build_server(lambda: open_toolbox(place, wired))) as client:
+            verdict = await _call(client, "judge_trajectory", fixed)
+            drawn = await _call(client, "distill_memories", fixed)
+            status = await _call(client, "memory_status", {})
+    assert (verdict["verdict"], verdict["judge"]) == ("Success", "openai:m")
+    assert (drawn["distiller"], drawn["items"][0]["title"]) == ("openai:m", ITEM["title"])
+    assert status["judge"] == "openai:m"
+    assert f"{3 * TOKENS} tokens of no limit in 3 calls" in status["chat"]
+
+
+async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result, CallToolResult)
+    assert not result.is_error, result.content
+    return result.structured_content or {}
+
+
+class Shell:
+    """Runs `swarm-memory` as a process in a project, with chat models."""
+
+    def __init__(self, place: Location, home: Path, task: Mapping[str, Any]) -> None:
+        (place.root / "run.json").write_text(json.dumps({"id": "fix-1", "task": task["task"], "steps": task["steps"]}))
+        self._root = place.root
+        self._home = home
+
+    async def __call__(self, *arguments: str, **settings: str) -> tuple[int, str, str]:
+        given = {f"SWARM_MEMORY_CHAT__{name.upper()}": value for name, value in settings.items()}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self._home), **given}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-m", "swarm_memory.server.cli", *arguments),
+            cwd=self._root,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        return process.returncode or 0, out.decode(), err.decode()
+
+
+@pytest.fixture
+def shell(place: Location, home: Path, fixed: dict[str, Any]) -> Shell:
+    return Shell(place, home, fixed)
+
+
+async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Shell) -> None:
+    async with ScriptedServer(script()) as server:
+        providers = json.dumps([provider(server)])
+        code, out, err = await shell("learn", "run.json", "--json", providers=providers)
+        _, told, _ = await shell("status", "--json", providers=providers)
+    assert code == 0, err
+    learned = json.loads(out)
+    (item,) = learned["stored"]
+    assert (learned["verdict"]["judge"], learned["distiller"]) == ("model", "model")
+    assert (item["title"], item["provenance"]["model"]) == (ITEM["title"], "openai:m")
+    assert [request.body["model"] for request in server.requests] == ["m", "m"]
+    chat = json.loads(told)["chat"]
+    assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 2, 2 * TOKENS)
+
+
+@pytest.mark.parametrize("command", ["learn", "distill"])
+async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(shell: Shell, command: str) -> None:
+    async with ScriptedServer(script()) as server:
+        providers = json.dumps([provider(server)])
+        code, out, err = await shell(command, "run.json", "--json", providers=providers, daily_token_budget="10")
+    assert code == 0, err
+    answer = json.loads(out)
+    assert server.requests == []
+    assert (answer["verdict"]["judge"], answer["distiller"]) == ("evidence", "extractive")
+    assert "judged by the evidence alone" in answer["verdict"]["reasons"][0]
+    assert "token budget" in answer["verdict"]["reasons"][0]
+    assert "drawn without a model" in answer["reason"]
+
+
+async def test_a_model_that_is_down_leaves_it_to_evidence(shell: Shell) -> None:
+    async with ScriptedServer([error(401, "no such key"), error(401, "no such key")]) as server:
+        code, out, _ = await shell("judge", "run.json", providers=json.dumps([provider(server)]))
+    assert code == 0
+    assert "by evidence" in out
+    assert "judged by the evidence alone" in out
+
+
+async def test_the_doctor_names_what_a_chat_model_lacks_and_sends_nothing(shell: Shell) -> None:
+    async with ScriptedServer(script()) as server:
+        chosen = [
+            provider(server),
+            {"provider": "openai", "model": "m-2"},
+            {"provider": "claude_cli", "command": "no-such-program"},
+        ]
+        code, out, _ = await shell("doctor", "--json", providers=json.dumps(chosen))
+        found = [finding for finding in json.loads(out) if finding["what"] == "chat model"]
+    assert code == 0
+    assert [(finding["state"], finding["found"]) for finding in found] == [
+        ("ok", "openai:m"),
+        ("warn", "openai:m-2: OPENAI_API_KEY is not set"),
+        ("warn", "claude_cli:default: no-such-program was not found"),
+    ]
+    assert server.requests == []
+
+
+async def test_a_projects_file_that_sets_chat_models_is_refused(shell: Shell, place: Location) -> None:
+    place.folder.mkdir()
+    (place.folder / "config.yaml").write_text("chat: {providers: [{provider: claude_cli}]}")
+    code, _, err = await shell("learn", "run.json")
+    assert code == 3
+    assert "chat.providers may not be set by a project's file" in err
+
+
+async def test_the_hooks_of_an_agent_that_we_started_ourselves_do_nothing(
+    place: Location, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_CHILD", "1")
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Make the tests pass again, please"}
+    async with Client(build_server(lambda: open_toolbox(place, settings))) as client:
+        assert await _call(client, "handle_hook", {"event": event}) == {}
+    assert not place.database.exists()
+
+
+async def test_a_hook_command_of_an_agent_that_we_started_ourselves_does_not_even_read_its_event(
+    place: Location, settings: Settings, home: Path
+) -> None:
+    async with bank(place, settings, []):
+        pass
+    logged: list[bool] = []
+    for child in ("1", ""):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-m", "swarm_memory.server.hooks", "session-start"),
+            cwd=place.root,
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "SWARM_MEMORY_CHILD": child},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        out, _ = await process.communicate(b"no event")
+        assert (process.returncode, out) == (0, b"")
+        logged.append((place.folder / "log").exists())
+    assert logged == [False, True]
