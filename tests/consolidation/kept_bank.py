@@ -4,7 +4,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -134,7 +134,7 @@ async def opened(
 
 
 @contextmanager
-def own_folder() -> Iterator[Path]:
+def own_folder() -> Generator[Path]:
     """Give a folder for one example of a property."""
     folder = Path(tempfile.mkdtemp())
     try:
@@ -160,7 +160,7 @@ async def _retrieved(bank: Kept, query: str) -> str:
 
 
 @contextmanager
-def _reading(database: Path) -> Iterator[sqlite3.Connection]:
+def _reading(database: Path) -> Generator[sqlite3.Connection]:
     connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
     try:
         yield connection

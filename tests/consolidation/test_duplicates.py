@@ -174,7 +174,7 @@ def test_near_copies_are_found_and_unrelated_memories_stay(seed: int, chosen: se
     async def go() -> None:
         with own_folder() as folder:
             async with opened(folder) as kept:
-                originals = {}
+                originals: dict[str, str] = {}
                 for place in sorted(chosen):
                     sentence = _sentence(SUBJECTS[place], draw)
                     original = await kept.add(sentence, f"1. {sentence}, always.", confidence=0.6)

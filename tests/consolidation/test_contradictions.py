@@ -1,0 +1,180 @@
+"""Contradictions in the bank: by rules and by a model, linked, and what becomes of a newcomer that has many."""
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kept_bank import ADVICE, MIGRATIONS, NOW, Kept, opened, own_folder
+from pydantic import JsonValue
+from test_opposites import OTHER_MATTERS, THINGS, VERBS
+
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
+from swarm_memory.tools.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.contradiction import MAX_ASKED
+from swarm_memory.tools.prompting import load_prompt
+
+OLD = (
+    ("Always run the migrations before the tests", "1. Keep the schema of the test database new."),
+    ("Run the migrations before the tests in CI", "1. Call the migration step of the pipeline."),
+)
+NEW = (
+    "Never run the migrations before the tests in CI",
+    "1. Start with the tests.\n2. Never run the migrations before the tests.",
+)
+
+
+def _says(relation: str, probability: float = 0.9) -> dict[str, JsonValue]:
+    return {"relation": relation, "probability": probability, "reason": "both speak of migrations"}
+
+
+async def _pair(kept: Kept) -> tuple[str, str]:
+    older = await kept.add(*ADVICE[0], confidence=0.6)
+    newer = await kept.add(MIGRATIONS + " of the shop", "1. Copy the schema.\n2. Start the suite in parallel.")
+    return older, newer
+
+
+async def test_without_a_model_rules_link_the_newer_to_the_older(kept: Kept) -> None:
+    older = await kept.add(*OLD[0])
+    newer = await kept.add(*NEW)
+    done = await consolidate(kept.toolbox)
+    (related,) = done.related
+    assert (related.link.src_id, related.link.dst_id, related.link.relation) == (newer, older, "contradicts")
+    assert related.method == "rules"
+    assert related.link.weight >= 0.6
+    assert await kept.links(older) == [related.link]
+    assert {await kept.status(older), await kept.status(newer)} == {"active"}
+
+
+async def test_a_newcomer_against_several_well_used_memories_is_quarantined_and_doubted(kept: Kept) -> None:
+    old = [await kept.add(*texts, usage_count=4, last_used=NOW) for texts in OLD]
+    newer = await kept.add(*NEW, confidence=0.6)
+    done = await consolidate(kept.toolbox)
+    assert [(each.id, set(each.contradicts)) for each in done.quarantined] == [(newer, set(old))]
+    item = await kept.item(newer)
+    assert (item.status, item.confidence) == ("quarantined", 0.3)
+    assert item.status_reason == f"contradicts {', '.join(sorted(old))}"
+    assert all([await kept.status(each) == "active" for each in old])
+    await undo_consolidation(kept.toolbox, done.run_id)
+    assert (await kept.item(newer)).confidence == 0.6
+
+
+@pytest.mark.parametrize("used", [(4, 0), (2, 2)])
+async def test_one_well_used_opponent_is_not_enough(kept: Kept, used: tuple[int, int]) -> None:
+    for texts, count in zip(OLD, used, strict=True):
+        await kept.add(*texts, usage_count=count)
+    await kept.add(*NEW)
+    assert (await consolidate(kept.toolbox)).quarantined == ()
+
+
+async def test_a_well_used_memory_is_not_quarantined_for_contradicting_others(kept: Kept) -> None:
+    for texts in OLD:
+        await kept.add(*texts, usage_count=4)
+    await kept.add(*NEW, usage_count=5)
+    assert (await consolidate(kept.toolbox)).quarantined == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "relation", "from_newer"),
+    [
+        ("contradicts", "contradicts", True),
+        ("first_refines_second", "refines", True),
+        ("second_refines_first", "refines", False),
+        ("first_entails_second", "entails", True),
+        ("second_entails_first", "entails", False),
+    ],
+)
+async def test_a_model_names_the_relation_and_its_direction(
+    kept: Kept, said: str, relation: str, from_newer: bool
+) -> None:
+    older, newer = await _pair(kept)
+    chat = ScriptedChatModel([_says(said, 0.8)])
+    done = await consolidate(kept.toolbox, chat=chat)
+    (related,) = done.related
+    ends = (newer, older) if from_newer else (older, newer)
+    assert (related.link.src_id, related.link.dst_id, related.link.relation) == (*ends, relation)
+    assert (related.method, related.link.weight) == ("model", 0.8)
+    assert related.prompt_hash == load_prompt("contradiction").hash
+    assert related.model == chat.name
+    assert done.asked == 1
+
+
+@pytest.mark.parametrize("answer", [_says("unrelated"), _says("contradicts", 0.59)])
+async def test_a_model_that_sees_no_relation_or_is_not_sure_links_nothing(
+    kept: Kept, answer: dict[str, JsonValue]
+) -> None:
+    await kept.add(*OLD[0])
+    await kept.add(*NEW)
+    done = await consolidate(kept.toolbox, chat=ScriptedChatModel([answer]))
+    assert done.related == ()
+
+
+@pytest.mark.parametrize("answer", ["no idea", {"relation": "contradicts", "probability": 7.0, "reason": "?"}])
+async def test_an_unusable_answer_leaves_the_word_to_the_rules(kept: Kept, answer: ScriptedAnswer) -> None:
+    await kept.add(*OLD[0])
+    await kept.add(*NEW)
+    done = await consolidate(kept.toolbox, chat=ScriptedChatModel([answer, answer, answer]))
+    assert [each.method for each in done.related] == ["rules"]
+    assert any("rules decided" in notice for notice in done.notices)
+
+
+async def test_a_model_that_is_gone_is_asked_once_and_named(kept: Kept) -> None:
+    await kept.add_all(OLD)
+    await kept.add(*NEW)
+    chat = ScriptedChatModel([ModelUnavailable("nobody is at home")])
+    done = await consolidate(kept.toolbox, chat=chat)
+    assert len(chat.requests) == 1
+    assert {each.method for each in done.related} == {"rules"}
+    assert any("nobody is at home" in notice for notice in done.notices)
+
+
+async def test_a_model_is_asked_about_so_many_pairs_and_no_more(kept: Kept) -> None:
+    await kept.add_all([(f"{MIGRATIONS} of `{thing}`", ADVICE[0][1]) for thing in THINGS[:14]])
+    chat = ScriptedChatModel([_says("unrelated")] * 200)
+    assert (await consolidate(kept.toolbox, chat=chat)).asked == len(chat.requests) == MAX_ASKED
+
+
+async def test_what_notes_say_stands_fenced_in_the_question(kept: Kept) -> None:
+    older, newer = await _pair(kept)
+    assert older != newer
+    chat = ScriptedChatModel([_says("unrelated")])
+    await consolidate(kept.toolbox, chat=chat)
+    (request,) = chat.requests
+    assert MIGRATIONS not in request.system
+    assert request.user.count(MIGRATIONS) == 2
+    assert request.temperature == 0.0
+
+
+async def test_a_pair_that_is_linked_is_not_looked_at_again(kept: Kept) -> None:
+    await kept.add(*OLD[0])
+    await kept.add(*NEW)
+    await consolidate(kept.toolbox)
+    chat = ScriptedChatModel([_says("contradicts")])
+    done = await consolidate(kept.toolbox, full=True, chat=chat)
+    assert (done.related, done.asked) == ((), 0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**20))
+def test_unrelated_memories_are_never_called_contradictions(seed: int) -> None:
+    draw = random.Random(seed)
+    things = draw.sample(THINGS, 30)
+    texts = [
+        (
+            f"{draw.choice(('Always', 'Never', 'Do not'))} {draw.choice(VERBS)} the {' '.join(own)}",
+            f"1. Mind the {own[0]}.",
+        )
+        for own in (things[at : at + 3] for at in range(0, 30, 3))
+    ]
+    texts += [(advice, "1. It saves time.") for pair in draw.sample(OTHER_MATTERS, 2) for advice in pair]
+
+    async def go() -> None:
+        with own_folder() as folder:
+            async with opened(folder) as kept:
+                await kept.add_all(texts)
+                done = await consolidate(kept.toolbox, full=True)
+                assert [each for each in done.related if each.link.relation == "contradicts"] == []
+
+    asyncio.run(go())

@@ -1,0 +1,102 @@
+"""What the rules on words alone say about two instructions."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_memory.tools.opposites import NEGATED, TURNED, opposition
+
+OPPOSITES = (
+    ("Always run the migrations before the deploy", "Never run the migrations before the deploy"),
+    ("Do not retry a POST request after a timeout", "Retry a POST request after a timeout"),
+    ("Use mocks in the integration tests", "Avoid mocks in the integration tests"),
+    ("Pin the versions of all dependencies", "Don't pin the versions of dependencies"),
+    ("Commit the lock file to the repository.", "The lock file should not be committed to the repository."),
+    ("Store the session token in local storage", "Do not store session tokens in local storage."),
+    ("Enable the query cache in production", "Disable the query cache in production"),
+    ("Run the linter before you commit", "Run the linter after you commit"),
+    ("Increase the timeout of the client", "Decrease the timeout of the client"),
+    ("Turn on strict mode of the compiler", "Turn off strict mode of the compiler"),
+    ("Load the images lazily in the gallery", "Load the images eagerly in the gallery"),
+)
+AGREEMENTS = (
+    ("Never skip the tests before a release", "Always run the tests before a release"),
+    ("Never disable the query cache in production", "Enable the query cache in production"),
+    ("Check the exit code of the command", "Never ignore the exit code of the command"),
+    ("Never commit secrets to the repository", "Do not commit secrets to the repository"),
+    ("Use a mutex rather than a spin lock", "Use a mutex"),
+)
+OTHER_MATTERS = (
+    ("If the request is a GET, retry it after a timeout", "Do not retry the request after a timeout if it is a POST"),
+    ("Do not edit the generated files unless the generator is broken", "Edit the generated files"),
+    ("Delete the build folder when the cache is stale", "Do not delete the database when the cache is stale"),
+    ("Avoid mutable default arguments in functions", "Use type annotations for function arguments"),
+    ("Do not use sudo with npm install", "Use a virtual environment with pip install"),
+    ("Increase the heap of the JVM", "Decrease the batch size of the GPU"),
+    ("Open the file in binary mode", "Close the file after reading"),
+    ("Read the error message before changing code", "Run the tests after changing code"),
+)
+
+
+@pytest.mark.parametrize(("one", "other"), OPPOSITES)
+def test_opposite_instructions_are_seen_from_both_sides(one: str, other: str) -> None:
+    assert opposition(one, other) == opposition(other, one) >= 0.6
+    assert opposition(one, other) in (pytest.approx(NEGATED), pytest.approx(TURNED))
+
+
+@pytest.mark.parametrize(("one", "other"), AGREEMENTS)
+def test_a_double_negation_is_an_agreement(one: str, other: str) -> None:
+    assert opposition(one, other) < 0.6
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_MATTERS)
+def test_other_objects_conditions_and_exceptions_are_no_contradiction(one: str, other: str) -> None:
+    assert opposition(one, other) < 0.6
+
+
+def test_an_opposite_step_is_found_in_the_midst_of_others() -> None:
+    one = "Release safely\n1. Read the change log.\n2. Run the smoke tests on the staging server.\n3. Tag it."
+    other = "Release fast\n1. Do not run the smoke tests on the staging server.\n2. Push the tag."
+    assert opposition(one, other) >= 0.6
+
+
+def test_what_the_rules_do_not_reach_is_left_unsaid() -> None:
+    assert opposition("Deploy on Fridays", "Fridays are a bad day for a release") == 0.0
+    assert opposition("Set the limit to 10 connections", "Set the limit to 100 connections") == 0.0
+
+
+@given(st.text(max_size=300))
+def test_no_text_contradicts_itself(text: str) -> None:
+    first, _, _ = text.partition("\n")
+    assert opposition(first.split(".")[0].split(";")[0][:80], first.split(".")[0].split(";")[0][:80]) == 0.0
+
+
+VERBS = ("check", "rebuild", "encrypt", "rotate", "trace", "isolate", "split", "merge", "lock", "log", "mount", "retry")
+THINGS: tuple[str, ...] = (
+    "cache", "token", "queue", "schema", "branch", "fixture", "socket", "cookie", "cursor", "parser", "thread", "image",
+    "volume", "proxy", "router", "payload", "worker", "secret", "pixel", "widget", "camera", "kernel", "heap", "matrix",
+    "dataset", "cluster", "folder", "backup", "trigger", "invoice", "customer", "refund", "ledger", "chart", "tensor",
+)  # fmt: skip
+OPENINGS = ("Always", "Never", "Do not", "Avoid to", "", "Remember to", "Please", "Must not")
+TURNS = ("enabled", "disabled", "before the", "after the", "without a", "with a", "first", "last")
+
+
+def _unrelated(draw: random.Random) -> tuple[str, str]:
+    """Two memories that share no object; of negations and antonyms they are full."""
+    things = draw.sample(THINGS, 16)
+
+    def text(own: list[str]) -> str:
+        steps = [
+            " ".join([draw.choice(OPENINGS), draw.choice(VERBS), draw.choice(TURNS), *draw.sample(own, 3)])
+            for _ in range(4)
+        ]
+        return "\n".join(steps)
+
+    return text(things[:8]), text(things[8:])
+
+
+def test_none_of_2_000_random_unrelated_pairs_is_called_a_contradiction() -> None:
+    draw = random.Random(1)
+    assert sum(opposition(*_unrelated(draw)) > 0 for _ in range(2_000)) == 0
