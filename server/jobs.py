@@ -1,8 +1,12 @@
-"""The worker that takes due jobs one at a time and works them off; what a job of a kind does is given to it."""
+"""The worker that takes due jobs and works them off; what a job of a kind does is given to it.
+
+Short jobs are done one at a time. Long ones, which tell how far they are, are done one at a time beside them.
+"""
 
 import logging
 import os
 import socket
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TypeAlias
@@ -10,57 +14,83 @@ from typing import TypeAlias
 import anyio
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import InputError, StorageError, SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, InputError, StorageError, SwarmMemoryError
 from swarm_memory.schema.ids import new_id
-from swarm_memory.schema.job import Job
+from swarm_memory.schema.job import Job, Progress
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
 """How often a resting worker looks for jobs that another process queued, or whose worker died."""
 
+REPORT_S = 0.3
+"""Progress is written at most so often; a long job looks as often whether it was cancelled."""
+
 log = logging.getLogger(__name__)
 
 Handler: TypeAlias = Callable[[Toolbox, Job], Awaitable[Mapping[str, JsonValue]]]
-"""Does one job and returns its result. Raises `SwarmMemoryError`; an `InputError` is not tried again."""
+"""Does one job and returns its result. Raises `SwarmMemoryError`; `InputError`, `ConfigError` are not tried again."""
+
+Report: TypeAlias = Callable[[Progress], Awaitable[None]]
+"""Tells how far a long job is."""
+
+LongHandler: TypeAlias = Callable[[Toolbox, Job, Report], Awaitable[Mapping[str, JsonValue]]]
+"""Does one long job; as `Handler`."""
 
 Drain: TypeAlias = Callable[[Toolbox], Awaitable[int]]
 """Takes in what other processes left outside the database; returns how much."""
 
 
 class Worker:
-    """Works off the jobs of every project in one database. One job at a time; many workers may share a database."""
+    """Works off the jobs of every project in one database; many workers may share a database."""
 
-    def __init__(self, toolbox: Toolbox, handlers: Mapping[str, Handler], drain: Drain | None = None) -> None:
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        handlers: Mapping[str, Handler],
+        drain: Drain | None = None,
+        long_handlers: Mapping[str, LongHandler] | None = None,
+    ) -> None:
         self._toolbox = toolbox
         self._handlers = dict(handlers)
+        self._long = dict(long_handlers or {})
         self._drain = drain
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
-        self._wake = anyio.Event()
+        self._wakes: dict[tuple[str, ...], anyio.Event] = {}
 
     def wake(self) -> None:
         """Look for due jobs at once."""
-        self._wake.set()
+        for event in self._wakes.values():
+            event.set()
 
     async def run(self) -> None:
         """Work until cancelled. A database that is busy or gone is tried again at the next look."""
+        async with anyio.create_task_group() as lanes:
+            lanes.start_soon(self._lane, tuple(self._handlers))
+            if self._long:
+                lanes.start_soon(self._lane, tuple(self._long))
+
+    async def _lane(self, kinds: tuple[str, ...]) -> None:
         while True:
-            self._wake = anyio.Event()
+            self._wakes[kinds] = anyio.Event()
             delay = RECHECK_S
             try:
-                await self.work_off_due()
-                delay = await self._seconds_to_next()
+                await self._work_off(kinds)
+                delay = await self._seconds_to_next(kinds)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
             with anyio.move_on_after(delay):
-                await self._wake.wait()
+                await self._wakes[kinds].wait()
 
     async def work_off_due(self) -> int:
         """Do every job that is due now; return how many were done, well or badly."""
-        if self._drain is not None:
+        return await self._work_off(tuple(self._handlers)) + await self._work_off(tuple(self._long))
+
+    async def _work_off(self, kinds: tuple[str, ...]) -> int:
+        if self._drain is not None and kinds == tuple(self._handlers):
             await self._drain(self._toolbox)
         done = 0
-        while job := await self._toolbox.store.claim(
-            self._name, self._now(), self._toolbox.settings.jobs.lease_s, tuple(self._handlers)
+        while kinds and (
+            job := await self._toolbox.store.claim(self._name, self._now(), self._toolbox.settings.jobs.lease_s, kinds)
         ):
             await self._do(job)
             done += 1
@@ -79,14 +109,15 @@ class Worker:
         if job.attempts > limits.max_attempts:
             await self._failed(job, "its worker died each time it was tried", again=False)
             return
+        limit_s = limits.long_timeout_s if job.kind in self._long else limits.timeout_s
         try:
-            with anyio.fail_after(limits.timeout_s):
+            with anyio.fail_after(limit_s):
                 outcome = await self._leased(job)
         except TimeoutError:
-            await self._failed(job, f"took longer than {limits.timeout_s:g} s", again=True)
+            await self._failed(job, f"took longer than {limit_s:g} s", again=True)
             return
         if isinstance(outcome, Exception):
-            again = isinstance(outcome, SwarmMemoryError) and not isinstance(outcome, InputError)
+            again = isinstance(outcome, SwarmMemoryError) and not isinstance(outcome, InputError | ConfigError)
             await self._failed(job, str(outcome) or repr(outcome), again=again)
         elif outcome is not None:
             await self._toolbox.store.finish(job.id, self._name, "completed", outcome, None)
@@ -96,8 +127,10 @@ class Worker:
         outcome: Mapping[str, JsonValue] | Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._keep_lease, job, group.cancel_scope)
+            if job.kind in self._long:
+                group.start_soon(self._watch, job, group.cancel_scope)
             try:
-                outcome = await self._handlers[job.kind](self._toolbox.in_project(job.scope.project), job)
+                outcome = await self._handle(self._toolbox.in_project(job.scope.project), job)
             except SwarmMemoryError as error:
                 outcome = error
             except Exception as error:  # the worker's main: a fault in one job must not end the others
@@ -105,6 +138,31 @@ class Worker:
                 outcome = error
             group.cancel_scope.cancel()
         return outcome
+
+    async def _handle(self, toolbox: Toolbox, job: Job) -> Mapping[str, JsonValue]:
+        if job.kind in self._handlers:
+            return await self._handlers[job.kind](toolbox, job)
+        written = -REPORT_S
+
+        async def report(progress: Progress) -> None:
+            nonlocal written
+            if time.monotonic() - written >= REPORT_S or progress.done == progress.total:
+                await toolbox.store.report(job.id, self._name, progress)
+                written = time.monotonic()
+
+        return await self._long[job.kind](toolbox, job, report)
+
+    async def _watch(self, job: Job, work: anyio.CancelScope) -> None:
+        """End a long job soon after somebody cancelled it."""
+        while True:
+            await anyio.sleep(REPORT_S)
+            try:
+                stands = await self._toolbox.store.get_job(job.scope, job.id)
+            except StorageError as error:
+                log.warning("it was not seen whether job %s is cancelled: %s", job.id, error)
+                continue
+            if stands is None or stands.status != "running":
+                work.cancel()
 
     async def _keep_lease(self, job: Job, work: anyio.CancelScope) -> None:
         while True:
@@ -123,8 +181,8 @@ class Worker:
         log.warning("job %s (%s) %s: %s", job.id, job.kind, "will be tried again" if retry else "failed", reason)
         await self._toolbox.store.finish(job.id, self._name, "queued" if retry else "failed", None, reason)
 
-    async def _seconds_to_next(self) -> float:
-        due = await self._toolbox.store.next_due(tuple(self._handlers))
+    async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float:
+        due = await self._toolbox.store.next_due(kinds)
         return RECHECK_S if due is None else min(RECHECK_S, max(0.0, (due - self._now()).total_seconds()))
 
     def _now(self) -> datetime:

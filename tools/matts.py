@@ -75,6 +75,10 @@ async def run_matts(
     scaling = _Scaling(toolbox, runner, run, on_progress)
     try:
         await scaling.work()
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            await scaling.clear_if_cancelled()
+        raise
     except (InputError, ConfigError) as error:
         await scaling.fail(redact(str(error)).text)
         raise
@@ -242,6 +246,12 @@ class _Scaling:
         if self.on_progress is not None:
             done = len(self._done) if done is None else done
             await self.on_progress(Progress(done=done, total=self.run.total + 1, message=message))
+
+    async def clear_if_cancelled(self) -> None:
+        """Clear away what the rollouts left, unless the run is to be gone on with."""
+        stands = await self.toolbox.store.get_run(self.run.scope, self.run.run_id)
+        if stands is not None and stands.status == "cancelled":
+            await self.runner.settle(self.run.run_id, None)
 
     async def fail(self, reason: str) -> None:
         """Write down that the run has failed."""

@@ -30,7 +30,7 @@ def says(thought: str = "", tool: str = "", arguments: str = "{}", answer: str =
     return {"thought": thought, "tool": tool, "arguments": arguments, "answer": answer}
 
 
-def scripted(*items: JsonValue, notes: tuple[str, ...] = ()) -> ScriptedChatModel:
+def scripted(*items: dict[str, Any], notes: tuple[str, ...] = ()) -> ScriptedChatModel:
     """Answers for two judgements and one comparison."""
     contrast: dict[str, JsonValue] = {"items": list(items), "notes": list(notes)}
     return ScriptedChatModel([judged("Failure", "s2"), judged("Success", "s6"), contrast])

@@ -1,0 +1,144 @@
+"""Long work as a caller sees it: begun as a job, waited for a while with progress, then asked for by its id."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import anyio
+from pydantic import BaseModel, JsonValue
+
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.job import Job, JobStatus, Progress
+from swarm_memory.tools.toolbox import Toolbox
+
+WAIT_S = 45.0
+"""So long a tool waits for its job; hosts give up on a call after a minute."""
+
+LOOK_S = 0.1
+ENDED: frozenset[JobStatus] = frozenset({"completed", "failed", "cancelled"})
+_ALL: tuple[JobStatus, ...] = ("running", "queued", "completed", "failed", "cancelled")
+
+JobAction = Literal["status", "result", "cancel", "list"]
+OnProgress: TypeAlias = Callable[[Progress], Awaitable[None]]
+
+
+class JobAnswer(BaseModel):
+    """One job."""
+
+    job_id: str
+    kind: str
+    status: JobStatus
+    done: int | None = None
+    total: int | None = None
+    message: str | None = None
+    result: dict[str, JsonValue] | None = None
+    error: str | None = None
+    hint: str | None = None
+
+    @classmethod
+    def of(cls, job: Job) -> "JobAnswer":
+        progress, is_open = job.progress, job.status not in ENDED
+        return cls(
+            job_id=job.id,
+            kind=job.kind,
+            status=job.status,
+            done=progress.done if progress else None,
+            total=progress.total if progress else None,
+            message=(progress.message or None) if progress else None,
+            result=job.result if job.status == "completed" else None,
+            error=job.error,
+            hint="not done yet: ask for it with the tool job, action result" if is_open else None,
+        )
+
+
+class JobsAnswer(BaseModel):
+    """One job, or several."""
+
+    jobs: list[JobAnswer]
+
+
+async def run_as_job(
+    toolbox: Toolbox,
+    kind: str,
+    payload: Mapping[str, JsonValue],
+    *,
+    key: str | None = None,
+    wake: Callable[[], None],
+    wait_s: float = WAIT_S,
+    on_progress: OnProgress | None = None,
+) -> Job:
+    """Queue a job, wake the worker, and wait at most `wait_s` for its end; return it as it then stands.
+
+    While an equal job (same kind and key) waits in the queue, this one takes its place.
+    """
+    now = toolbox.clock.now()
+    job = Job(
+        id=new_id(JOB),
+        scope=toolbox.scope,
+        kind=kind,
+        key=key or new_id(kind),
+        payload=dict(payload),
+        run_after=now,
+        created_at=now,
+    )
+    job_id = await toolbox.store.enqueue(job)
+    wake()
+    return await follow(toolbox, job_id, wait_s=wait_s, on_progress=on_progress)
+
+
+async def follow(
+    toolbox: Toolbox, job_id: str, *, wait_s: float = WAIT_S, on_progress: OnProgress | None = None
+) -> Job:
+    """Wait at most `wait_s` for the end of a job, telling its progress; return it as it then stands.
+
+    Raises `NotFoundError`.
+    """
+    told: Progress | None = None
+    deadline = time.monotonic() + wait_s
+    while True:
+        job = await _found(toolbox, job_id)
+        if job.progress is not None and job.progress != told and on_progress is not None:
+            told = job.progress
+            await on_progress(told)
+        if job.status in ENDED or time.monotonic() >= deadline:
+            return job
+        await anyio.sleep(LOOK_S)
+
+
+async def manage_jobs(
+    toolbox: Toolbox,
+    action: JobAction,
+    job_id: str | None,
+    *,
+    limit: int = 20,
+    wait_s: float = WAIT_S,
+    on_progress: OnProgress | None = None,
+) -> JobsAnswer:
+    """Show, wait for or cancel one job, or list those of the project, newest first. Raises `InputError`."""
+    if action == "list":
+        found = await toolbox.store.list_jobs(toolbox.scope, _ALL, limit)
+        return JobsAnswer(jobs=[JobAnswer.of(job.model_copy(update={"payload": {}})) for job in found])
+    if not job_id:
+        raise InputError(f"job_id is missing: action {action} is about one job")
+    if action == "cancel":
+        await cancel(toolbox, job_id)
+    elif action == "result":
+        await follow(toolbox, job_id, wait_s=wait_s, on_progress=on_progress)
+    return JobsAnswer(jobs=[JobAnswer.of(await _found(toolbox, job_id))])
+
+
+async def cancel(toolbox: Toolbox, job_id: str) -> bool:
+    """Cancel a job that has not ended, and with it the scaling run that it works on. Raises `NotFoundError`."""
+    job = await _found(toolbox, job_id)
+    run_id: Any = job.payload.get("run_id")
+    if job.status not in ENDED and isinstance(run_id, str):
+        await toolbox.store.cancel_run(toolbox.scope, run_id)
+    return await toolbox.store.cancel_job(toolbox.scope, job_id)
+
+
+async def _found(toolbox: Toolbox, job_id: str) -> Job:
+    job = await toolbox.store.get_job(toolbox.scope, job_id)
+    if job is None:
+        raise NotFoundError(f"there is no job {job_id!r} in this project; action list shows those there are")
+    return job

@@ -1,0 +1,166 @@
+"""The jobs that take long and tell how far they are: scaling, consolidation, imports. They know no queue."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.rollout import MattsResult, ScalingMode
+from swarm_memory.server.jobs import LongHandler, Report
+from swarm_memory.server.runners.build import RunnerSpec, make_runner
+from swarm_memory.tools.toolbox import Toolbox
+
+RUN_MATTS, CONSOLIDATE, IMPORT = "run_matts", "consolidate", "import"
+
+TELL_S = 0.3
+"""How often what an operation counts is passed on."""
+
+
+class MattsRequest(BaseModel):
+    """What a scaling job is asked: its payload."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    task: str
+    task_id: str | None = None
+    mode: ScalingMode = "parallel"
+    count: int | None = None
+    """k of parallel, r of sequential scaling."""
+    runner: RunnerSpec
+
+
+def long_handlers(root: Path) -> Mapping[str, LongHandler]:
+    """Return the handlers by kind, for the project in `root`."""
+    return {
+        RUN_MATTS: partial(scale, root=root),
+        CONSOLIDATE: consolidate_bank,
+        IMPORT: partial(import_transcripts, root=root),
+    }
+
+
+async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
+    """Run MaTTS as the payload says; a second time with the same run id goes on with the run."""
+    from swarm_memory.server.runners.command import scratch_folder
+    from swarm_memory.tools.matts import run_matts
+
+    try:
+        asked = MattsRequest.model_validate(job.payload)
+    except ValidationError as error:
+        raise InputError(f"the job's payload is not that of a scaling run: {error.errors()[0]['msg']}") from error
+    runner = make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
+    result = await run_matts(
+        toolbox,
+        asked.task,
+        runner=runner,
+        mode=asked.mode,
+        k=asked.count,
+        r=asked.count,
+        task_id=asked.task_id,
+        run_id=asked.run_id,
+        on_progress=report,
+    )
+    return matts_row(result)
+
+
+def matts_row(result: MattsResult) -> dict[str, JsonValue]:
+    """Return what a caller gets to see of a run: how each rollout went, the best one's words, the items."""
+    run, summary = result.run, result.run.summary
+    said = [step.text for step in result.best.steps if step.kind == "message"] if result.best else []
+    rollouts = [
+        each.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"notes"})
+        for each in summary.rollouts
+    ]
+    row: dict[str, Any] = {
+        "run_id": run.run_id,
+        "status": run.status,
+        "mode": run.mode,
+        "k": run.k,
+        "rollouts": rollouts,
+        "best": summary.best,
+        "best_answer": said[-1][:2_000] if said else None,
+        "best_folder": summary.best_folder,
+        "stored": [{"id": item.id, "title": item.title, "outcome": item.outcome} for item in result.stored],
+        "reinforced": list(summary.reinforced),
+        "distiller": summary.distiller,
+        "notes": list(summary.notes),
+        "reason": summary.reason,
+        "consolidation_due": result.consolidation_due,
+    }
+    return {name: cast("JsonValue", value) for name, value in row.items() if value not in (None, [], False)}
+
+
+async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Consolidate the project's bank; the payload may say `dry_run` and `full`."""
+    from swarm_memory.tools.consolidate import consolidate
+
+    counted = Counted(report)
+    row: dict[str, JsonValue] = {}
+    async with anyio.create_task_group() as telling:
+        telling.start_soon(counted.tell)
+        result = await consolidate(
+            toolbox,
+            dry_run=job.payload.get("dry_run") is True,
+            full=job.payload.get("full") is True,
+            on_progress=counted.count,
+        )
+        row = result.model_dump(mode="json", exclude_defaults=True)
+        telling.cancel_scope.cancel()
+    await counted.tell_once()
+    return row
+
+
+class Counted:
+    """Passes on what an operation counts without waiting."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._progress = self._told = Progress(done=0)
+
+    def count(self, done: int, total: int) -> None:
+        """Take down how far the operation is."""
+        self._progress = Progress(done=done, total=total)
+
+    async def tell(self) -> None:
+        """Pass on what changed, until cancelled."""
+        while True:
+            await self.tell_once()
+            await anyio.sleep(TELL_S)
+
+    async def tell_once(self) -> None:
+        if self._progress != self._told:
+            self._told = self._progress
+            await self._report(self._progress)
+
+
+async def import_transcripts(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
+    """Learn from transcripts: those of the payload's `paths`, files in the host's folder or below the project."""
+    from swarm_memory.server.hook_files import checked_transcript
+    from swarm_memory.server.streaming import in_thread
+    from swarm_memory.server.transcript import read_trajectories
+    from swarm_memory.tools.learn import learn
+
+    named = job.payload.get("paths")
+    if not isinstance(named, list) or not named:
+        raise InputError("the job names no paths")
+    files = [Path(checked_transcript(str(path), root)) for path in named]
+    tasks = stored = known = 0
+    faults: dict[str, JsonValue] = {}
+    for number, file in enumerate(files):
+        await report(Progress(done=number, total=len(files), message=file.name))
+        try:
+            async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
+                result = await learn(toolbox, trajectory)
+                tasks += 1
+                stored += len(result.stored)
+                known += result.status == "already_learned"
+        except InputError as error:
+            faults[str(file)] = str(error)
+    await report(Progress(done=len(files), total=len(files), message="all read"))
+    return {"files": len(files), "tasks": tasks, "stored": stored, "known": known, "faults": faults}

@@ -1,0 +1,66 @@
+"""Makes the runner that a request names; what it may not name is refused here, before anything is queued."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.rollout_ports import AgentRunner
+from swarm_memory.tools.toolbox import Toolbox
+
+RunnerKind = Literal["command", "model", "given"]
+
+
+class RunnerSpec(BaseModel):
+    """Which runner, with all that it needs: what stands in a job's row."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: RunnerKind
+    command: str | None = None
+    check: str | None = None
+    folder: str | None = None
+    """Relative to the project's root; the root itself when not given."""
+    trajectories: tuple[Trajectory, ...] = ()
+    verdicts: dict[int, Verdict] = {}
+    """The agent's own, by the number of the trajectory."""
+
+
+def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -> AgentRunner:
+    """Return the runner. Raises `InputError` for what is missing, `ConfigError` for a command that is not allowed."""
+    if spec.kind == "given":
+        from swarm_memory.server.runners.given import GivenRunner
+
+        if not spec.trajectories:
+            raise InputError("runner is given: give the trajectories of the attempts too")
+        return GivenRunner(spec.trajectories, spec.verdicts)
+    if spec.kind == "model":
+        from swarm_memory.server.runners.model import ModelRunner
+
+        if toolbox.chat is None:
+            raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
+        return ModelRunner(toolbox.chat, max_steps=toolbox.settings.matts.model_steps)
+    from swarm_memory.server.runners.command import CommandRunner
+
+    if not spec.command:
+        raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
+    settings = toolbox.settings
+    return CommandRunner(
+        spec.command,
+        folder=_within(root, spec.folder),
+        scratch=scratch,
+        settings=settings.matts,
+        limits=settings.learn,
+        check=spec.check,
+    )
+
+
+def _within(root: Path, folder: str | None) -> Path:
+    """Return the folder that is to be copied. Raises `InputError` unless it lies in the project."""
+    wanted = (root / (folder or ".")).resolve()
+    if not wanted.is_relative_to(root.resolve()) or not wanted.is_dir():
+        raise InputError(f"folder must be a folder within the project: {folder}")
+    return wanted

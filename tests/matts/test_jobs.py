@@ -1,0 +1,285 @@
+"""Long work as jobs: waited for with real progress, asked for later, cancelled, and gone on with after a restart."""
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import JsonValue
+from worlds import TASK, Agent, attempt, matts, met, missed, opened
+
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
+from swarm_memory.schema.ids import RUN, new_id
+from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.job_tools import cancel, follow, manage_jobs, run_as_job
+from swarm_memory.server.jobs import Report, Worker
+from swarm_memory.server.long_jobs import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
+from swarm_memory.tools.toolbox import Toolbox
+
+Result = Mapping[str, JsonValue]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.jobs.REPORT_S", 0.02)
+    monkeypatch.setattr("swarm_memory.server.job_tools.LOOK_S", 0.01)
+
+
+def counts(upto: int, until: anyio.Event | None = None) -> Callable[[Toolbox, Job, Report], Awaitable[Result]]:
+    """A job that counts, and may wait before it ends."""
+
+    async def count(_: Toolbox, job: Job, report: Report) -> Result:
+        for done in range(1, upto + 1):
+            await report(Progress(done=done, total=upto, message=f"{done} of {upto}"))
+        if until is not None:
+            await until.wait()
+        return {"counted": upto, "given": job.payload.get("given")}
+
+    return count
+
+
+def worker(tools: Toolbox, **handlers: Any) -> Worker:
+    return Worker(tools, {}, None, handlers)
+
+
+def given(*trajectories: Trajectory, **fields: Any) -> dict[str, Any]:
+    """The payload of a scaling job over attempts that were made before."""
+    listed = [each.model_dump(mode="json") for each in trajectories]
+    runner = {"kind": "given", "trajectories": listed}
+    return {"run_id": new_id(RUN), "task": TASK, "count": len(listed), "runner": runner} | fields
+
+
+async def test_a_short_job_is_done_within_the_wait_and_tells_its_progress(tmp_path: Path) -> None:
+    told: list[Progress] = []
+
+    async def note(progress: Progress) -> None:
+        told.append(progress)
+
+    release = anyio.Event()
+    async with opened(tmp_path) as tools, anyio.create_task_group() as group:
+        working = worker(tools, count=counts(4, release))
+        group.start_soon(working.run)
+
+        async def let_go_when_told() -> None:
+            while not told:
+                await anyio.lowlevel.checkpoint()
+            release.set()
+
+        group.start_soon(let_go_when_told)
+        job = await run_as_job(tools, "count", {"given": 1}, wake=working.wake, wait_s=4, on_progress=note)
+        assert (job.status, job.result) == ("completed", {"counted": 4, "given": 1})
+        assert job.progress is None
+        assert told[-1] == Progress(done=4, total=4, message="4 of 4")
+        group.cancel_scope.cancel()
+
+
+async def test_a_long_job_gives_its_id_and_is_asked_for_later(tmp_path: Path) -> None:
+    release = anyio.Event()
+    async with opened(tmp_path) as tools, anyio.create_task_group() as group:
+        working = worker(tools, count=counts(3, release))
+        group.start_soon(working.run)
+        begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
+        assert begun.status == "running"
+        (shown,) = (await manage_jobs(tools, "status", begun.id)).jobs
+        assert (shown.status, shown.done, shown.total) == ("running", 3, 3)
+        assert shown.hint is not None
+        release.set()
+        (ended,) = (await manage_jobs(tools, "result", begun.id)).jobs
+        assert (ended.status, ended.result, ended.hint) == ("completed", {"counted": 3, "given": None}, None)
+        listed = (await manage_jobs(tools, "list", None)).jobs
+        assert [(each.job_id, each.status) for each in listed] == [(begun.id, "completed")]
+        group.cancel_scope.cancel()
+
+
+async def test_progress_is_in_the_database_for_every_process_to_see(tmp_path: Path) -> None:
+    release = anyio.Event()
+    async with opened(tmp_path) as tools, opened(tmp_path) as other, anyio.create_task_group() as group:
+        working = worker(tools, count=counts(3, release))
+        group.start_soon(working.run)
+        begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
+        seen = await other.store.get_job(other.scope, begun.id)
+        assert seen is not None
+        assert seen.progress == Progress(done=3, total=3, message="3 of 3")
+        group.cancel_scope.cancel()
+
+
+async def test_a_cancelled_job_stops_soon_and_a_queued_one_never_begins(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools, anyio.create_task_group() as group:
+        working = worker(tools, count=counts(1, anyio.Event()))
+        waiting = await run_as_job(tools, "other", {}, wake=working.wake, wait_s=0)
+        assert await cancel(tools, waiting.id)
+        group.start_soon(working.run)
+        begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
+        (shown,) = (await manage_jobs(tools, "cancel", begun.id)).jobs
+        assert shown.status == "cancelled"
+        assert not await cancel(tools, begun.id)
+        second = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.5)
+        assert second.status == "running", "the worker is free again"
+        group.cancel_scope.cancel()
+
+
+async def test_a_long_job_does_not_keep_short_ones_waiting(tmp_path: Path) -> None:
+    done = anyio.Event()
+
+    async def short(_: Toolbox, __: Job) -> Result:
+        done.set()
+        return {}
+
+    async with opened(tmp_path) as tools, anyio.create_task_group() as group:
+        working = Worker(tools, {"short": short}, None, {"count": counts(1, anyio.Event())})
+        group.start_soon(working.run)
+        assert (await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)).status == "running"
+        assert (await run_as_job(tools, "short", {}, wake=working.wake, wait_s=4)).status == "completed"
+        assert done.is_set()
+        group.cancel_scope.cancel()
+
+
+async def test_what_the_operator_must_change_is_not_tried_again(tmp_path: Path) -> None:
+    async def refuses(_: Toolbox, __: Job, ___: Report) -> Result:
+        raise ConfigError("set matts.enabled")
+
+    async with opened(tmp_path) as tools:
+        working = worker(tools, scale=refuses)
+        begun = await run_as_job(tools, "scale", {}, wake=working.wake, wait_s=0)
+        await working.work_off_due()
+        job = await follow(tools, begun.id, wait_s=0)
+        assert (job.status, job.attempts, job.error) == ("failed", 1, "set matts.enabled")
+
+
+async def test_a_job_that_is_not_there_or_not_named_says_so(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        with pytest.raises(NotFoundError, match="job_x"):
+            await manage_jobs(tools, "status", "job_x")
+        with pytest.raises(InputError, match="job_id"):
+            await manage_jobs(tools, "cancel", None)
+
+
+async def test_scaling_as_a_job_gives_best_items_and_progress(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        working = worker(tools, **long_handlers(tmp_path))
+        payload = given(missed(), met(), missed())
+        begun = await run_as_job(tools, RUN_MATTS, payload, wake=working.wake, wait_s=0)
+        await working.work_off_due()
+        job = await follow(tools, begun.id, wait_s=0)
+        assert job.status == "completed", job.error
+        result: dict[str, Any] = dict(job.result or {})
+        assert (result["status"], result["best"], result["best_answer"]) == ("completed", 2, "Done.")
+        assert [each["label"] for each in result["rollouts"]] == ["Failure", "Success", "Failure"]
+        assert result["stored"]
+        run = await tools.store.get_run(tools.scope, str(payload["run_id"]))
+        assert run is not None
+        assert run.summary.stored == tuple(item["id"] for item in result["stored"])
+
+
+async def test_a_scaling_job_whose_server_died_is_gone_on_with_by_the_next(tmp_path: Path) -> None:
+    log = tmp_path / "ran.txt"
+    program = f"""
+import os, pathlib, time
+with open({str(log)!r}, 'a') as ran:
+    ran.write(os.environ['MATTS_ROLLOUT'])
+if os.environ['MATTS_ROLLOUT'] == '2' and not pathlib.Path({str(tmp_path / "again")!r}).exists():
+    time.sleep(60)
+print('done')
+"""
+    agent = Agent(tmp_path, program)
+    settings = matts(allowed_commands=agent.command, max_concurrency=1)
+    payload: dict[str, Any] = given() | {
+        "count": 3,
+        "runner": {"kind": "command", "command": agent.command, "folder": "work"},
+    }
+    async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
+        first = worker(tools, **long_handlers(tmp_path))
+        group.start_soon(first.run)
+        begun = await run_as_job(tools, RUN_MATTS, payload, wake=first.wake, wait_s=0)
+        with anyio.fail_after(4):
+            while not (log.exists() and log.read_text() == "12"):
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    (tmp_path / "again").touch()
+    async with opened(tmp_path, settings) as tools:
+        tools_later = _later(tools)
+        second = worker(tools_later, **long_handlers(tmp_path))
+        assert await second.work_off_due() == 1
+        job = await follow(tools, begun.id, wait_s=0)
+        assert job.status == "completed", job.error
+    assert log.read_text() == "1223"
+
+
+def _later(tools: Toolbox) -> Toolbox:
+    """The same bank, an hour later: the lease of the dead worker has lapsed."""
+
+    class Later:
+        def now(self) -> datetime:
+            return datetime.now(UTC) + timedelta(hours=1)
+
+    from dataclasses import replace
+
+    return replace(tools, clock=Later())
+
+
+async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path: Path) -> None:
+    agent = Agent(tmp_path, "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
+    settings = matts(allowed_commands=agent.command)
+    payload: dict[str, Any] = given() | {
+        "count": 1,
+        "runner": {"kind": "command", "command": agent.command, "folder": "work"},
+    }
+    async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
+        working = worker(tools, **long_handlers(tmp_path))
+        group.start_soon(working.run)
+        begun = await run_as_job(tools, RUN_MATTS, payload, wake=working.wake, wait_s=0)
+        cache = Path.home() / ".cache" / "swarm-memory" / "matts" / str(payload["run_id"])
+        with anyio.fail_after(4):
+            while not (cache / "1" / "begun").exists():
+                await anyio.lowlevel.checkpoint()
+            assert await cancel(tools, begun.id)
+            while cache.exists():
+                await anyio.lowlevel.checkpoint()
+        run = await tools.store.get_run(tools.scope, str(payload["run_id"]))
+        assert run is not None
+        assert run.status == "cancelled"
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("runner", "said"),
+    [
+        ({"kind": "command"}, "command line"),
+        ({"kind": "command", "command": "rm -rf ."}, "allowed_commands"),
+        ({"kind": "command", "command": sys.executable, "folder": "../.."}, "within the project"),
+        ({"kind": "model"}, "no chat model"),
+        ({"kind": "given"}, "trajectories"),
+        ({"kind": "other"}, "payload"),
+    ],
+)
+async def test_a_runner_that_cannot_run_fails_the_job_with_what_to_change(
+    tmp_path: Path, runner: dict[str, Any], said: str
+) -> None:
+    async with opened(tmp_path, Settings()) as tools:
+        working = worker(tools, **long_handlers(tmp_path))
+        payload = given() | {"count": 1, "runner": runner}
+        begun = await run_as_job(tools, RUN_MATTS, payload, wake=working.wake, wait_s=0)
+        await working.work_off_due()
+        job = await follow(tools, begun.id, wait_s=0)
+        assert (job.status, job.attempts) == ("failed", 1)
+        assert said in (job.error or "")
+
+
+async def test_consolidation_and_imports_are_jobs_too(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(attempt(("npm test", "vitest: not found", 127), ("npx vitest", "3 passed", 0)).model_dump_json())
+    async with opened(tmp_path) as tools:
+        working = worker(tools, **long_handlers(tmp_path))
+        imported = await run_as_job(tools, IMPORT, {"paths": [str(path)]}, wake=working.wake, wait_s=0)
+        tidied = await run_as_job(tools, CONSOLIDATE, {"dry_run": True}, wake=working.wake, wait_s=0)
+        await working.work_off_due()
+        job = await follow(tools, imported.id, wait_s=0)
+        assert (job.status, (job.result or {})["files"], (job.result or {})["tasks"]) == ("completed", 1, 1)
+        job = await follow(tools, tidied.id, wait_s=0)
+        assert job.status == "completed", job.error
+        assert (job.result or {})["dry_run"] is True
