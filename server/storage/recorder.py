@@ -54,14 +54,12 @@ class Recorder:
 
     async def close(self) -> None:
         """Write what waits, for at most two seconds; what then is left is logged and lost."""
-        if self._task is not None:
+        await self.settle()
+        if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
-        try:
-            async with asyncio.timeout(CLOSE_LIMIT_S):
-                await self._write_waiting()
-        except (TimeoutError, StorageError) as error:
-            log.warning("%d records were not written: %s", len(self._waiting), error or "time is up")
+        if self._waiting:
+            log.warning("%d records were not written: time is up", len(self._waiting))
 
     async def _write_behind(self) -> None:
         wait_s = GATHER_S
@@ -85,11 +83,13 @@ class Recorder:
             batch = list(self._waiting)
             # Cancelled or not, a write that has begun is done: its records must not be written twice.
             work = asyncio.ensure_future(self._write(batch))
-            work.add_done_callback(partial(self._written, len(batch)))
+            work.add_done_callback(partial(self._written, batch))
             await asyncio.shield(work)
 
-    def _written(self, count: int, work: "asyncio.Future[None]") -> None:
+    def _written(self, batch: Sequence[Record], work: "asyncio.Future[None]") -> None:
+        """Take what was written from the queue, whose oldest may have been dropped meanwhile."""
         if work.cancelled() or work.exception() is not None:
             return
-        for _ in range(min(count, len(self._waiting))):
-            self._waiting.popleft()
+        for record in batch:
+            if self._waiting and self._waiting[0] is record:
+                self._waiting.popleft()

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+END_WAIT_S = 2.0
+"""How long the thread of a connection that failed to open is waited for."""
+
 
 class ConnectionThread:
     """One connection on one daemon thread. Functions run one after another, each to its end."""
@@ -34,8 +37,14 @@ class ConnectionThread:
         """Connect on a new thread. Raises what `connector` raises."""
         connection = aiosqlite.Connection(connector, 64)
         # An open connection must not keep the process alive: aiosqlite's thread is none that ends by itself.
-        connection._thread.daemon = True  # pyright: ignore[reportPrivateUsage]
-        return cls(database, module, await connection)
+        thread = connection._thread  # pyright: ignore[reportPrivateUsage]
+        thread.daemon = True
+        try:
+            return cls(database, module, await connection)
+        except BaseException:
+            # The thread still answers to this loop, which the caller may be about to close.
+            await asyncio.shield(asyncio.to_thread(thread.join, END_WAIT_S))
+            raise
 
     async def run(self, function: "Callable[[Connection], T]") -> T:
         """Run a function on the thread and return its result, in errors of ours.

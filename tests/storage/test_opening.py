@@ -1,9 +1,11 @@
 """Opening a bank: where it is, whom it may be trusted to, which SQLite, which schema, and many at once."""
 
+import asyncio
 import hashlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -14,10 +16,12 @@ import pytest
 from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import migrations, queries, schema_objects
+from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.connection import close, connect
 from swarm_memory.server.storage.driver import Driver, choose, plain_module
 from swarm_memory.server.storage.location import locate
 from swarm_memory.server.storage.migrate import migrate
+from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
 
 Make = Callable[..., MemoryItem]
@@ -220,6 +224,7 @@ def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pyte
 OPEN = """
 import sys
 from pathlib import Path
+from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.connection import close, connect
 from swarm_memory.server.storage.driver import choose
 database = Path(sys.argv[1])
@@ -240,6 +245,24 @@ def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Pa
     ]
     told = [process.communicate() for process in started]
     assert told == [("0\n", "")] * 8
+
+
+async def _refused(database: Path) -> None:
+    with pytest.raises(StoreUntrusted):
+        await open_store(database, embedder=StaticEmbedder())
+
+
+def test_a_bank_that_is_refused_leaves_no_thread_that_answers_to_a_closed_loop(database: Path) -> None:
+    database.parent.mkdir(parents=True, exist_ok=True)
+    database.write_text("no database\n" * 100, "utf-8")
+    faults: list[threading.ExceptHookArgs] = []
+    before, threading.excepthook = threading.excepthook, faults.append
+    try:
+        for _ in range(40):
+            asyncio.run(_refused(database))
+    finally:
+        threading.excepthook = before
+    assert faults == []
 
 
 def test_a_rung_that_is_forced_is_taken_or_refused_with_the_reason(rung: str, rungs: list[str]) -> None:
