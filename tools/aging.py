@@ -7,7 +7,7 @@ from swarm_memory.tools.ports import Aging, UpkeepItem
 from swarm_memory.tools.ranking import recency, unit
 
 AGING_STEP = timedelta(days=1)
-"""A scope is aged again when so much time has passed since the last pass."""
+"""A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""
 
 _DIGITS = 6
 
@@ -16,14 +16,16 @@ def faded(item: UpkeepItem, since: datetime | None, now: datetime, half_life_day
     """Return the confidence of an item at `now`: it halves with every half-life without use.
 
     Counted from the item's last use (its making, if there was none), but not from before `since`, the moment that it
-    was faded to already: fading to a moment twice changes nothing, and two steps give what one step would. A clock that
-    stands before that does nothing.
+    was faded to already: fading to a moment twice changes nothing, and two steps give what one step would. Less than
+    `AGING_STEP` does not count, and a clock that stands before the start does nothing.
     """
     start = item.last_used or item.created_at
     if since is not None and since > start:
         start = since
-    share = recency((now - start).total_seconds(), half_life_days)
-    return unit(item.confidence) if share >= 1.0 else round(unit(item.confidence) * share, _DIGITS)
+    confidence = unit(item.confidence)
+    if now - start < AGING_STEP:
+        return confidence
+    return min(confidence, round(confidence * recency((now - start).total_seconds(), half_life_days), _DIGITS))
 
 
 def is_worthless(item: UpkeepItem, confidence: float, now: datetime, settings: ConsolidateSettings) -> bool:

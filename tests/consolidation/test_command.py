@@ -1,0 +1,76 @@
+"""The command and the job that consolidate."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from kept_bank import ADVICE, Kept
+
+from swarm_memory.schema.job import Job
+from swarm_memory.server.commands.consolidating import consolidate
+from swarm_memory.server.consolidate_job import CONSOLIDATE, consolidate_from_job, consolidation_job
+from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.jobs import Worker
+
+
+class Project:
+    """A project's folder with a bank, and the command in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.invocation = Invocation(folder, {"storage.project": "shop"})
+
+    def run(self, *arguments: str) -> Result:
+        return CliRunner().invoke(consolidate, list(arguments), obj=self.invocation)
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        result = self.run(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+
+@pytest.fixture
+async def project(tmp_path: Path, kept: Kept) -> Project:
+    """The project of the bank, with two memories that say the same."""
+    now = datetime.now(UTC)
+    await kept.add(*ADVICE[0], confidence=0.4, created_at=now)
+    await kept.add(*ADVICE[1], confidence=0.6, created_at=now)
+    return Project(tmp_path)
+
+
+def test_a_dry_run_a_run_and_its_undoing_by_command(project: Project) -> None:
+    shown = project.json("--dry-run")
+    assert len(shown["merged"]) == 1
+    done = project.json()
+    assert done["merged"] == shown["merged"]
+    assert project.json("--full")["merged"] == []
+    assert project.json("--undo", done["run_id"])["restored"] == 1
+    assert len(project.json("--full")["merged"]) == 1
+
+
+def test_people_are_told_what_happened_and_how_to_take_it_back(project: Project) -> None:
+    shown = project.run("--dry-run")
+    assert "1 would be archived as duplicates" in shown.output
+    assert "--undo" not in shown.output
+    done = project.run()
+    assert "1 archived as duplicates" in done.output
+    run_id = done.output.split("--undo ")[1].split()[0]
+    assert f"1 memories are as they were before {run_id}" in project.run("--undo", run_id).output
+
+
+def test_undo_goes_with_no_other_option(project: Project) -> None:
+    assert project.run("--undo", "run_01JXYZ", "--full").exit_code == 2
+
+
+async def test_a_queued_job_consolidates_the_bank(project: Project, kept: Kept) -> None:
+    toolbox = kept.toolbox
+    for _ in range(2):
+        await kept.store.enqueue(consolidation_job(toolbox.scope, kept.clock.now(), full=True))
+    assert await Worker(toolbox, {CONSOLIDATE: consolidate_from_job}).work_off_due() == 1
+    (job,) = await kept.store.list_jobs(toolbox.scope, ["completed"], 10)
+    assert isinstance(job, Job)
+    assert job.result is not None
+    assert job.result["merged"] == 1
+    assert str(job.result["run_id"]).startswith("run_")
