@@ -45,6 +45,11 @@ _NEGATION = re.compile(
 )
 _CONTRAST = re.compile(r"\b(?:rather\s+than|instead\s+of)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|when|whenever|while|where|unless|except|until|in\s+case|for)\b[^,;:]*", re.IGNORECASE)
+_PURPOSE = re.compile(
+    r"\b(?:to|and|thereby|thus)\s+(?:avoid|prevent)(?:s|ing)?\b[^,;:]*|\b(?:avoid|prevent)ing\b[^,;:]*$", re.IGNORECASE
+)
+"""What an instruction is good for: "to avoid errors" forbids nothing."""
+_ORDER = re.compile(r"\b(?:before|after)\b(.*)", re.IGNORECASE)
 _EXCEPTION = re.compile(r"\b(?:unless|except)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
 _NUMBERING = re.compile(r"^\s*(?:\d{1,2}\s*[.)]|[-*•])\s*")
@@ -67,6 +72,8 @@ class Clause(NamedTuple):
     negated: bool
     condition: frozenset[str]
     exception: bool
+    later: frozenset[str]
+    """Stems of what stands behind "before" or "after"."""
 
 
 def opposition(first: str, second: str) -> float:
@@ -107,15 +114,21 @@ def _clauses(text: str) -> Iterator[Clause]:
         if contrast is not None:
             sentence = sentence[: contrast.start()]
         condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
-        advice = _CONDITION.sub(" ", sentence)
+        advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
         negations = len(_NEGATION.findall(advice))
         stems = [*tokenize(_NEGATION.sub(" ", advice)), *_unstopped(advice)]
         axes = _axes()
         turns = frozenset(place for stem in stems for place in axes.get(stem, ()))
         words = frozenset(stem for stem in stems if stem not in axes and stem not in _LIGHT)
         if len(words) + bool(turns) >= _MIN_WORDS:
+            order = _ORDER.search(advice)
             yield Clause(
-                words, turns, negations % 2 == 1, frozenset(tokenize(condition)), bool(_EXCEPTION.search(sentence))
+                words=words,
+                turns=turns,
+                negated=negations % 2 == 1,
+                condition=frozenset(tokenize(condition)),
+                exception=bool(_EXCEPTION.search(sentence)),
+                later=frozenset(tokenize(order[1])) if order else frozenset(),
             )
 
 
@@ -134,6 +147,8 @@ def _between(one: Clause, other: Clause) -> float:
     if one.exception or other.exception or one.words.isdisjoint(other.words):
         return 0.0
     if one.condition != other.condition and _share(one.condition, other.condition) < MIN_SHARED:
+        return 0.0
+    if (one.later or other.later) and _share(one.later, other.later) < MIN_SHARED:
         return 0.0
     share = _share(one.words, other.words)
     if share < MIN_SHARED or len(one.words & other.words) < _MIN_WORDS - bool(one.turns and other.turns):

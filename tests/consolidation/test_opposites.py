@@ -35,6 +35,8 @@ OTHER_MATTERS = (
     ("Avoid mutable default arguments in functions", "Use type annotations for function arguments"),
     ("Do not use sudo with npm install", "Use a virtual environment with pip install"),
     ("Increase the heap of the JVM", "Decrease the batch size of the GPU"),
+    ("Check the fields of the answer to avoid key errors", "Check the fields of the answer for key errors"),
+    ("Send the token of the session after the login", "Do the login before you send the token of the session"),
     ("Open the file in binary mode", "Close the file after reading"),
     ("Read the error message before changing code", "Run the tests after changing code"),
 )
