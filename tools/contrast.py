@@ -21,6 +21,9 @@ from swarm_memory.tools.wording import one_line, particulars_of, show_command, s
 MAX_DEEDS = 40
 """Distinct deeds of one attempt that are compared; the comparison of orders is quadratic in them."""
 
+_VERDICTS = frozenset({"assertion", "error"})
+"""A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
+
 _LOOKING = frozenset({"search", "read", "print"})
 _MAX_PATTERNS, _MAX_PITFALLS, _MAX_WAY, _MAX_DEED = 4, 3, 6, 70
 _REPEATED = 3
@@ -137,8 +140,8 @@ def _look(attempt: Attempt) -> _Looked:
         seen[call.key] = seen.get(call.key, 0) + 1
         if seen[call.key] == _REPEATED:
             looked.faults.setdefault((_name(call), "loop", ""), call)
-        if call.failed:
-            failure = classify(call.error)
+        failure = classify(call.error) if call.failed else None
+        if failure is not None and not (call.check is not None and failure.kind in _VERDICTS):
             looked.faults.setdefault((_name(call), failure.kind, failure.subject.lower()), call)
         if call.observation is None or call.refused or len(looked.tried) >= MAX_DEEDS:
             continue

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -192,20 +193,20 @@ print('done')
         "count": 3,
         "runner": {"kind": "command", "command": agent.command, "folder": "work"},
     }
+    begun: list[str] = []
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         first = worker(tools, **long_handlers(tmp_path))
         group.start_soon(first.run)
-        begun = await run_as_job(tools, RUN_MATTS, payload, wake=first.wake, wait_s=0)
+        begun.append((await run_as_job(tools, RUN_MATTS, payload, wake=first.wake, wait_s=0)).id)
         with anyio.fail_after(4):
             while not (log.exists() and log.read_text() == "12"):
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
     (tmp_path / "again").touch()
     async with opened(tmp_path, settings) as tools:
-        tools_later = _later(tools)
-        second = worker(tools_later, **long_handlers(tmp_path))
+        second = worker(_later(tools), **long_handlers(tmp_path))
         assert await second.work_off_due() == 1
-        job = await follow(tools, begun.id, wait_s=0)
+        job = await follow(tools, begun[0], wait_s=0)
         assert job.status == "completed", job.error
     assert log.read_text() == "1223"
 
@@ -216,8 +217,6 @@ def _later(tools: Toolbox) -> Toolbox:
     class Later:
         def now(self) -> datetime:
             return datetime.now(UTC) + timedelta(hours=1)
-
-    from dataclasses import replace
 
     return replace(tools, clock=Later())
 

@@ -1,0 +1,236 @@
+"""`matts`: do a task several times, compare the rollouts, learn from the comparison; look at runs and cancel them."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRun, RunStatus
+from swarm_memory.server.console import json_option, print_json, print_table, say
+from swarm_memory.server.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.job import Progress
+    from swarm_memory.schema.rollout import MattsResult
+    from swarm_memory.server.runners.build import RunnerSpec
+    from swarm_memory.tools.toolbox import Toolbox
+
+_OPEN: tuple[RunStatus, ...] = ("queued", "running")
+_ENDED: tuple[RunStatus, ...] = ("completed", "failed", "cancelled")
+
+
+@click.group()
+def matts() -> None:
+    """Do a task several times and learn from the comparison (memory-aware test-time scaling)."""
+
+
+@matts.command()
+@click.argument("task", required=False, default="")
+@click.option("--command", help="The agent's command line, exactly as in matts.allowed_commands.")
+@click.option("--check", help="A test command that is run after each rollout; it must be allowed too.")
+@click.option("--folder", help="Folder of the project that each rollout gets a copy of. Default: all of it.")
+@click.option("--given", "files", multiple=True, type=click.Path(exists=True, path_type=Path), help="A made rollout.")
+@click.option("--model", "by_model", is_flag=True, help="Let the chat model of the settings do it.")
+@click.option("-k", type=click.IntRange(1, MAX_ROLLOUTS), help="Parallel rollouts; 6 by default.")
+@click.option("-r", type=click.IntRange(1, MAX_ROLLOUTS), help="Refine one rollout so often, instead of -k.")
+@click.option("--task-id", help="Id of the task, for credit.")
+@click.option("--run-id", help="Go on with a run that was interrupted or failed.")
+@json_option
+@click.pass_obj
+def run(
+    invocation: Invocation,
+    task: str,
+    command: str | None,
+    check: str | None,
+    folder: str | None,
+    files: tuple[Path, ...],
+    by_model: bool,
+    k: int | None,
+    r: int | None,
+    task_id: str | None,
+    run_id: str | None,
+    as_json: bool,
+) -> None:
+    """Do TASK with an agent's command, with the chat model, or take rollouts that were made before.
+
+    \b
+    Examples:
+      swarm-memory matts run "make the tests pass" --command "claude -p" --check "pytest -q" -k 4
+      swarm-memory matts run "make the tests pass" --command "claude -p" -r 3
+      swarm-memory matts run "book a flight" --given one.json --given two.json
+    """
+    if sum((command is not None, by_model, bool(files))) != 1:
+        raise click.UsageError("name one of --command, --model and --given")
+    if k is not None and r is not None:
+        raise click.UsageError("-k and -r exclude each other")
+
+    async def operate(toolbox: "Toolbox") -> "MattsResult":
+        spec = await _spec(toolbox, command, check, folder, files)
+        count = r if r is not None else (k or len(files) or None)
+        mode = "parallel" if r is None else "sequential"
+        return await _run(toolbox, invocation, spec, task, mode, count, task_id, run_id, quiet=as_json)
+
+    result = invocation.run(operate)
+    if as_json:
+        print_json(_row(result))
+    else:
+        _show(result)
+    if result.run.status != "completed":
+        sys.exit(1)
+
+
+async def _spec(
+    toolbox: "Toolbox", command: str | None, check: str | None, folder: str | None, files: tuple[Path, ...]
+) -> "RunnerSpec":
+    from swarm_memory.server.arguments import Given, read_one
+    from swarm_memory.server.runners.build import RunnerSpec
+
+    read = [await read_one(Given(transcript_path=str(file)), toolbox.settings.learn) for file in files]
+    kind = "given" if files else "command" if command else "model"
+    return RunnerSpec(kind=kind, command=command, check=check, folder=folder, trajectories=tuple(read))
+
+
+async def _run(
+    toolbox: "Toolbox",
+    invocation: Invocation,
+    spec: "RunnerSpec",
+    task: str,
+    mode: Any,
+    count: int | None,
+    task_id: str | None,
+    run_id: str | None,
+    *,
+    quiet: bool,
+) -> "MattsResult":
+    from swarm_memory.schema.ids import RUN, new_id
+    from swarm_memory.server.runners.build import make_runner
+    from swarm_memory.server.runners.command import scratch_folder
+    from swarm_memory.tools.matts import run_matts
+
+    known = await toolbox.store.get_run(toolbox.scope, run_id) if run_id else None
+    if not task.strip() and known is None:
+        raise InputError("TASK is missing: say what is to be done, or name a run that is there with --run-id")
+    run_id = run_id or new_id(RUN)
+    if not quiet:
+        click.echo(f"run {run_id}", err=True)
+    runner = make_runner(spec, toolbox, invocation.root, scratch_folder(os.environ))
+    async with _bar(quiet) as told:
+        return await run_matts(
+            toolbox,
+            task,
+            runner=runner,
+            mode=mode,
+            k=count,
+            r=count,
+            task_id=task_id,
+            run_id=run_id,
+            on_progress=told,
+        )
+
+
+@asynccontextmanager
+async def _bar(quiet: bool) -> AsyncGenerator["Callable[[Progress], Awaitable[None]]"]:
+    """Show progress on stderr: as a bar where a person looks, else a line for each step."""
+    stream: IO[str] = sys.stderr
+    if quiet or not stream.isatty():
+
+        async def told(progress: "Progress") -> None:
+            if not quiet:
+                click.echo(f"{progress.done}/{progress.total} {progress.message}", err=True)
+
+        yield told
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        shown = bar.add_task("rollouts", total=None)
+
+        async def moved(progress: "Any") -> None:
+            bar.update(shown, completed=progress.done, total=progress.total, description=progress.message or "rollouts")
+
+        yield moved
+
+
+def _row(result: "MattsResult") -> dict[str, Any]:
+    from swarm_memory.server.long_jobs import matts_row
+
+    return dict(matts_row(result))
+
+
+def _show(result: "MattsResult") -> None:
+    _show_run(result.run)
+    for item in result.stored:
+        say(f"  + {item.title} ({item.id}, {item.outcome}, confidence {item.confidence:.2f})", bold=True)
+        for line in item.content.splitlines():
+            say(f"    {line}")
+
+
+def _show_run(shown: MattsRun) -> None:
+    summary = shown.summary
+    say(f"{shown.run_id}  {shown.status}  {shown.mode}, {len(summary.rollouts)} of at most {shown.total} rollouts")
+    say(f"  {shown.task}", dim=True)
+    for each in summary.rollouts:
+        mark = "*" if each.number == summary.best else " "
+        label = each.label or each.status.replace("_", " ")
+        detail = f"{each.steps} steps, {each.duration_s:.1f} s, temperature {each.temperature:g}"
+        say(
+            f" {mark}{each.number:>3}  {label:10} {each.confidence:.2f}  {detail}"
+            + (f"  {each.error}" if each.error else "")
+        )
+    if summary.best_folder:
+        say(f"  files of the best: {summary.best_folder}")
+    for text in (*summary.notes, *filter(None, (summary.reason,))):
+        say(f"  {text}", dim=True)
+
+
+@matts.command()
+@click.argument("run_id")
+@json_option
+@click.pass_obj
+def status(invocation: Invocation, run_id: str, as_json: bool) -> None:
+    """Show how a run stands."""
+    found = invocation.run(lambda toolbox: toolbox.store.get_run(toolbox.scope, run_id))
+    if found is None:
+        raise NotFoundError(f"there is no run {run_id!r} in this project; `swarm-memory matts list --all` shows all")
+    print_json(found) if as_json else _show_run(found)
+
+
+@matts.command()
+@click.argument("run_id")
+@click.pass_obj
+def cancel(invocation: Invocation, run_id: str) -> None:
+    """Cancel a run; the rollouts that have ended are kept."""
+    if not invocation.run(lambda toolbox: toolbox.store.cancel_run(toolbox.scope, run_id)):
+        raise NotFoundError(f"there is no run {run_id!r} that has not ended; `swarm-memory matts list` shows those")
+    say(f"{run_id} is cancelled.")
+
+
+@matts.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also runs that have ended.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
+@json_option
+@click.pass_obj
+def list_runs(invocation: Invocation, everything: bool, limit: int, as_json: bool) -> None:
+    """Show the runs of this project, newest first."""
+    wanted = (*_OPEN, *_ENDED) if everything else _OPEN
+    found = invocation.run(lambda toolbox: toolbox.store.list_runs(toolbox.scope, wanted, limit))
+    if as_json:
+        print_json([each.model_dump(mode="json", exclude_none=True) for each in found])
+    elif not found:
+        say("No runs.")
+    else:
+        rows = (
+            (each.run_id, each.status, each.mode, f"{len(each.summary.rollouts)}/{each.total}", each.task[:60])
+            for each in found
+        )
+        print_table(("run", "status", "mode", "rollouts", "task"), rows)
+
+
+COMMANDS = {"matts": matts}
