@@ -63,7 +63,7 @@ def near_pairs(
     exact_up_to: int = EXACT_UP_TO,
     on_progress: Progress | None = None,
 ) -> list[Pair]:
-    """Return pairs with a cosine of `floor` or more, sorted by `second`, then `first`.
+    """Return pairs with a cosine of `floor` (above 0) or more, sorted by `second`, then `first`.
 
     `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. All pairs are found
     for up to `exact_up_to` vectors; for more, 99 of 100 with a cosine of `sure` (default: the floor) and fewer of those
@@ -175,6 +175,8 @@ class _Search:
     def _alike(self, pairs: "NDArray[int64]", sketches: "NDArray[uint64]") -> "NDArray[int64]":
         """Return the keys of those pairs whose sketches are no farther apart than at the floor."""
         np = self._np
+        if not hasattr(np, "bitwise_count"):  # numpy 1: every pair is compared by its vectors, which takes longer
+            return pairs[0] * len(self._matrix) + pairs[1]
         share = math.acos(self._floor) / math.pi
         most = _SKETCH_BITS * share + _SKETCH_MARGIN * math.sqrt(_SKETCH_BITS * share * (1 - share))
         found: list[NDArray[int64]] = [np.empty(0, "i8")]

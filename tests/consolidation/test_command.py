@@ -1,4 +1,4 @@
-"""The command and the job that consolidate."""
+"""The command that consolidates."""
 
 import json
 from datetime import UTC, datetime
@@ -9,11 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from kept_bank import ADVICE, Kept
 
-from swarm_memory.schema.job import Job
 from swarm_memory.server.commands.consolidating import consolidate
-from swarm_memory.server.consolidate_job import CONSOLIDATE, consolidate_from_job, consolidation_job
 from swarm_memory.server.invocation import Invocation
-from swarm_memory.server.jobs import Worker
 
 
 class Project:
@@ -62,15 +59,3 @@ def test_people_are_told_what_happened_and_how_to_take_it_back(project: Project)
 
 def test_undo_goes_with_no_other_option(project: Project) -> None:
     assert project.run("--undo", "run_01JXYZ", "--full").exit_code == 2
-
-
-async def test_a_queued_job_consolidates_the_bank(project: Project, kept: Kept) -> None:
-    toolbox = kept.toolbox
-    for _ in range(2):
-        await kept.store.enqueue(consolidation_job(toolbox.scope, kept.clock.now(), full=True))
-    assert await Worker(toolbox, {CONSOLIDATE: consolidate_from_job}).work_off_due() == 1
-    (job,) = await kept.store.list_jobs(toolbox.scope, ["completed"], 10)
-    assert isinstance(job, Job)
-    assert job.result is not None
-    assert job.result["merged"] == 1
-    assert str(job.result["run_id"]).startswith("run_")
