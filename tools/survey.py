@@ -10,7 +10,7 @@ from threading import Event as Flag
 from typing import TypeVar
 
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.neighbours import EXACT_UP_TO, MAX_PARTNERS, Pair, near_pairs
+from swarm_memory.tools.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
 from swarm_memory.tools.ports import UpkeepItem, UpkeepState, Vector
 from swarm_memory.tools.ranking import recency
 from swarm_memory.tools.toolbox import Toolbox
@@ -49,7 +49,7 @@ class Survey:
     kept_before: frozenset[str]
     """Memories that others were archived as duplicates of."""
     crowded: bool
-    """Whether some memory has more near pairs than are given."""
+    """Whether some memory may have more duplicates than pairs are given."""
     without_vector: int
     notices: tuple[str, ...] = ()
 
@@ -88,7 +88,7 @@ async def survey(
         full=full,
         linked=frozenset(ranked.linked),
         kept_before=frozenset(ranked.kept_before),
-        crowded=any(count >= MAX_PARTNERS for count in Counter(pair.second for pair in pairs).values()),
+        crowded=_is_crowded(pairs, toolbox.settings.retrieve.duplicate_threshold),
         without_vector=len(found) - len(items),
         notices=tuple(notices),
     )
@@ -105,6 +105,11 @@ def keep_score(item: UpkeepItem, now: datetime, settings: RetrieveSettings) -> f
         + settings.beta * recency(age_s, settings.recency_half_life_days)
         + settings.gamma * item.confidence
     )
+
+
+def _is_crowded(pairs: Sequence[Pair], threshold: float) -> bool:
+    counts = Counter(pair.second for pair in pairs if pair.cosine >= threshold)
+    return any(count >= NEAREST for count in counts.values())
 
 
 def in_parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
