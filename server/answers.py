@@ -7,6 +7,7 @@ from pydantic import BaseModel, JsonValue
 from swarm_memory.schema.verdict import Label
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.job import Job
     from swarm_memory.schema.learning import Distillation, LearnResult
     from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Retrieval, ScoredMemory
     from swarm_memory.schema.outcome import OutcomeRecord
@@ -331,3 +332,41 @@ class StatusAnswer(BaseModel):
             effect=status.effect.says if status.effect else "no task has an outcome yet",
             notices=list(status.notices),
         )
+
+
+JobAction = Literal["status", "result", "cancel", "list"]
+
+
+class JobAnswer(BaseModel):
+    """One job."""
+
+    job_id: str
+    kind: str
+    status: Literal["queued", "running", "completed", "failed", "cancelled"]
+    done: int | None = None
+    total: int | None = None
+    message: str | None = None
+    result: dict[str, JsonValue] | None = None
+    error: str | None = None
+    hint: str | None = None
+
+    @classmethod
+    def of(cls, job: "Job") -> "JobAnswer":
+        progress = job.progress
+        return cls(
+            job_id=job.id,
+            kind=job.kind,
+            status=job.status,
+            done=progress.done if progress else None,
+            total=progress.total if progress else None,
+            message=(progress.message or None) if progress else None,
+            result=job.result if job.status == "completed" else None,
+            error=job.error,
+            hint=None if job.ended_at else "not done yet: call job with action result and this job_id",
+        )
+
+
+class JobsAnswer(BaseModel):
+    """The jobs that were asked for."""
+
+    jobs: list[JobAnswer]

@@ -5,7 +5,7 @@ Operations are imported by the handler that calls them: a client waits for the l
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -15,10 +15,14 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.answers import (
     DistillAnswer,
+    JobAction,
+    JobAnswer,
+    JobsAnswer,
     LearnAnswer,
     Learned,
     ManageAnswer,
@@ -27,7 +31,7 @@ from swarm_memory.server.answers import (
     StatusAnswer,
     VerdictAnswer,
 )
-from swarm_memory.server.arguments import Given, read_all, read_one
+from swarm_memory.server.arguments import Given, GivenAttempt, read_all, read_one
 from swarm_memory.server.bank import Bank, MakeWorker, OpenToolbox, running
 from swarm_memory.server.hook_answers import answer_hook
 from swarm_memory.server.prompts import add_prompts
@@ -103,12 +107,14 @@ def _tools() -> list[Any]:
         _tool(record_outcome, "Record an outcome", again),
         _tool(manage_memories, "Manage memories", mends),
         _tool(memory_status, "Memory status", reads),
+        _tool(run_matts, "Scale a task", again | {"open_world_hint": True}),
+        _tool(job, "Long work", again),
         _tool(handle_hook, "Handle a hook", again),
     ]
 
 
 def _tool(handler: Callable[..., Any], title: str, hints: dict[str, bool], meta: dict[str, Any] | None = None) -> Any:
-    annotations = ToolAnnotations(title=title, open_world_hint=False, **hints)
+    annotations = ToolAnnotations.model_validate({"title": title, "open_world_hint": False, **hints})
     return StrictTool.from_function(
         handler, title=title, description=inspect.getdoc(handler), annotations=annotations, meta=meta
     )
@@ -310,6 +316,74 @@ async def manage_memories(
     which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)
     edit = Edit(title, description, content, None if tags is None else tuple(tags), domain)
     return _answer(await manage(toolbox, action, tuple(ids or ()), which, edit, reason))
+
+
+async def run_matts(
+    ctx: AppContext,
+    task: Annotated[str, Field(min_length=1, max_length=20_000, description="What is to be done")],
+    runner: Annotated[
+        Literal["given", "command", "model"],
+        Field(description="Who does it: attempts you made, a command, the chat model"),
+    ],
+    attempts: Annotated[
+        list[GivenAttempt] | None, Field(max_length=32, description="given: your attempts at the task, in order")
+    ] = None,
+    command: Annotated[str | None, Field(description="command: as the user's matts.allowed_commands has it")] = None,
+    check: Annotated[str | None, Field(description="command: a test to run after each, allowed likewise")] = None,
+    folder: Annotated[str | None, Field(description="command: what each gets a copy of; the project")] = None,
+    mode: Annotated[
+        Literal["parallel", "sequential"], Field(description="sequential: each checks and corrects the one before")
+    ] = "parallel",
+    k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)")] = None,
+    task_id: TaskId = None,
+) -> Annotated[CallToolResult, JobAnswer]:
+    """Do a task several times, compare the attempts by their verdicts, and store what tells success from failure.
+
+    Use it when you have tried a task more than once, with your attempts, or when the user wants it tried several times.
+    Answers the best attempt and the items; after 45 s a job_id instead, to be asked for with job.
+    """
+    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.long_jobs import RUN_MATTS
+    from swarm_memory.server.matts_request import matts_request
+
+    bank = _bank(ctx)
+    toolbox = await bank.toolbox()
+    asked = await matts_request(
+        toolbox,
+        task=task,
+        runner=runner,
+        mode=mode,
+        count=k,
+        command=command,
+        check=check,
+        folder=folder,
+        attempts=attempts or (),
+        task_id=task_id,
+    )
+    payload = asked.model_dump(mode="json")
+    ended = await run_as_job(toolbox, RUN_MATTS, payload, wake=bank.wake_worker, on_progress=_telling(ctx))
+    return _answer(JobAnswer.of(not_failed(ended)))
+
+
+async def job(
+    ctx: AppContext,
+    action: Annotated[JobAction, Field(description="result waits up to 45 s for the end")],
+    job_id: Annotated[str | None, Field(description="For all but list")] = None,
+) -> Annotated[CallToolResult, JobsAnswer]:
+    """Ask how long work stands that a tool began: its progress (done of total), its result; cancel it; list all."""
+    from swarm_memory.server.job_tools import manage_jobs
+
+    toolbox = await _bank(ctx).toolbox()
+    return _answer(await manage_jobs(toolbox, action, job_id, on_progress=_telling(ctx)))
+
+
+def _telling(ctx: Context[Any]) -> Callable[[Progress], Awaitable[None]]:
+    """Return what passes a job's progress on to the client."""
+
+    async def tell(progress: Progress) -> None:
+        await ctx.report_progress(progress.done, progress.total, progress.message)
+
+    return tell
 
 
 async def handle_hook(

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import anyio.to_thread
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import digest
+from swarm_memory.schema.verdict import Label
 from swarm_memory.server.streaming import in_thread
 
 if TYPE_CHECKING:
@@ -43,6 +44,16 @@ class Given(NamedTuple):
             raise InputError("steps is empty: give what was done, as {role, content} in order")
         record = {"id": self.task_id or f"task-{digest(self.task)[:16]}", "task": self.task, "steps": self.steps}
         return io.StringIO(json.dumps(record))
+
+
+class GivenAttempt(BaseModel):
+    """One attempt that the calling agent has made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    steps: list[dict[str, JsonValue]]
+    verdict: Label | None = None
+    confidence: float = Field(default=0.8, ge=0, le=1)
 
 
 def checked_path(text: str) -> Path:

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job, JobStatus, Progress
+from swarm_memory.server.answers import JobAction, JobAnswer, JobsAnswer
 from swarm_memory.tools.toolbox import Toolbox
 
 WAIT_S = 45.0
@@ -19,43 +20,7 @@ LOOK_S = 0.1
 ENDED: frozenset[JobStatus] = frozenset({"completed", "failed", "cancelled"})
 _ALL: tuple[JobStatus, ...] = ("running", "queued", "completed", "failed", "cancelled")
 
-JobAction = Literal["status", "result", "cancel", "list"]
 OnProgress: TypeAlias = Callable[[Progress], Awaitable[None]]
-
-
-class JobAnswer(BaseModel):
-    """One job."""
-
-    job_id: str
-    kind: str
-    status: JobStatus
-    done: int | None = None
-    total: int | None = None
-    message: str | None = None
-    result: dict[str, JsonValue] | None = None
-    error: str | None = None
-    hint: str | None = None
-
-    @classmethod
-    def of(cls, job: Job) -> "JobAnswer":
-        progress, is_open = job.progress, job.status not in ENDED
-        return cls(
-            job_id=job.id,
-            kind=job.kind,
-            status=job.status,
-            done=progress.done if progress else None,
-            total=progress.total if progress else None,
-            message=(progress.message or None) if progress else None,
-            result=job.result if job.status == "completed" else None,
-            error=job.error,
-            hint="not done yet: ask for it with the tool job, action result" if is_open else None,
-        )
-
-
-class JobsAnswer(BaseModel):
-    """One job, or several."""
-
-    jobs: list[JobAnswer]
 
 
 async def run_as_job(
@@ -65,10 +30,10 @@ async def run_as_job(
     *,
     key: str | None = None,
     wake: Callable[[], None],
-    wait_s: float = WAIT_S,
+    wait_s: float | None = None,
     on_progress: OnProgress | None = None,
 ) -> Job:
-    """Queue a job, wake the worker, and wait at most `wait_s` for its end; return it as it then stands.
+    """Queue a job, wake the worker, and wait at most `wait_s` (45) for its end; return it as it then stands.
 
     While an equal job (same kind and key) waits in the queue, this one takes its place.
     """
@@ -88,22 +53,30 @@ async def run_as_job(
 
 
 async def follow(
-    toolbox: Toolbox, job_id: str, *, wait_s: float = WAIT_S, on_progress: OnProgress | None = None
+    toolbox: Toolbox, job_id: str, *, wait_s: float | None = None, on_progress: OnProgress | None = None
 ) -> Job:
-    """Wait at most `wait_s` for the end of a job, telling its progress; return it as it then stands.
+    """Wait at most `wait_s` (45) for the end of a job, telling its progress; return it as it then stands.
 
     Raises `NotFoundError`.
     """
-    told: Progress | None = None
-    deadline = time.monotonic() + wait_s
+    told = -1
+    deadline = time.monotonic() + (WAIT_S if wait_s is None else wait_s)
     while True:
         job = await _found(toolbox, job_id)
-        if job.progress is not None and job.progress != told and on_progress is not None:
-            told = job.progress
-            await on_progress(told)
+        progress = job.progress or Progress(done=0, message=f"{job.kind} is {job.status}: {job.id}")
+        if progress.done > told and on_progress is not None:
+            told = progress.done
+            await on_progress(progress)
         if job.status in ENDED or time.monotonic() >= deadline:
             return job
         await anyio.sleep(LOOK_S)
+
+
+def not_failed(job: Job) -> Job:
+    """Return the job. Raises `InputError` with what it says when it has failed."""
+    if job.status == "failed":
+        raise InputError(job.error or "the job failed and does not say why")
+    return job
 
 
 async def manage_jobs(
@@ -112,7 +85,7 @@ async def manage_jobs(
     job_id: str | None,
     *,
     limit: int = 20,
-    wait_s: float = WAIT_S,
+    wait_s: float | None = None,
     on_progress: OnProgress | None = None,
 ) -> JobsAnswer:
     """Show, wait for or cancel one job, or list those of the project, newest first. Raises `InputError`."""

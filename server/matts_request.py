@@ -1,38 +1,23 @@
-"""What a caller asks of scaling as a job's payload: read, cleaned and refused before anything is queued."""
+"""What a caller asks of scaling as a job's payload: read and cleaned before it is queued."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import anyio.to_thread
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, ScalingMode
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Label, Verdict
-from swarm_memory.server.arguments import Given, read_one
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.server.arguments import Given, GivenAttempt, read_one
 from swarm_memory.server.long_jobs import MattsRequest
-from swarm_memory.server.runners.build import RunnerKind, RunnerSpec, make_runner
-from swarm_memory.server.runners.command import scratch_folder
+from swarm_memory.server.runners.build import RunnerKind, RunnerSpec
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.toolbox import Toolbox
 
 
-class GivenAttempt(BaseModel):
-    """One attempt that the calling agent has made."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    steps: list[dict[str, JsonValue]]
-    verdict: Label | None = None
-    confidence: float = Field(default=0.8, ge=0, le=1)
-
-
 async def matts_request(
     toolbox: Toolbox,
-    root: Path,
     *,
     task: str,
     runner: RunnerKind,
@@ -45,7 +30,7 @@ async def matts_request(
     task_id: str | None = None,
     run_id: str | None = None,
 ) -> MattsRequest:
-    """Return the request. Raises `InputError` or `ConfigError` for what could not run."""
+    """Return the request. Raises `InputError` for what cannot be read; whether the runner may run, its job says."""
     if not task.strip():
         raise InputError("task is empty: say what is to be done")
     if len(attempts) > MAX_ROLLOUTS:
@@ -59,7 +44,6 @@ async def matts_request(
         trajectories=tuple(trajectories),
         verdicts={number: _verdict(each) for number, each in enumerate(attempts, 1) if each.verdict is not None},
     )
-    make_runner(spec, toolbox, root, scratch_folder(os.environ))
     if runner == "given":
         count = len(attempts) if mode == "parallel" else max(1, len(attempts) - 1)
     return MattsRequest(run_id=run_id or new_id(RUN), task=task, task_id=task_id, mode=mode, count=count, runner=spec)

@@ -17,7 +17,7 @@ class StrictTool(Tool):
         """Close the published schemas, and make them short: an agent pays for every token of them."""
         self.parameters = compact(self.parameters) | {"additionalProperties": False}
         if self.fn_metadata.output_schema is not None:
-            self.fn_metadata.output_schema = compact(self.fn_metadata.output_schema)
+            self.fn_metadata.output_schema = shallow(compact(self.fn_metadata.output_schema))
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
@@ -56,6 +56,17 @@ def compact(schema: dict[str, Any]) -> dict[str, Any]:
         others = [option for option in options if option != {"type": "null"}]
         kept = {**(others[0] if len(others) == 1 else {"anyOf": others}), **kept}
     return kept
+
+
+def shallow(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer with the kinds of its fields alone: what is within them their values show."""
+    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
+    kinds = {name: {"type": "object"} if "$ref" in field else _kind(field) for name, field in fields.items()}
+    return {"type": "object", "properties": kinds, "required": schema.get("required", [])}
+
+
+def _kind(field: dict[str, Any]) -> dict[str, Any]:
+    return {"type": field["type"]} if "type" in field else {}
 
 
 def _compact_part(key: str, value: Any) -> Any:

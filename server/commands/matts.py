@@ -204,12 +204,13 @@ def status(invocation: Invocation, run_id: str, as_json: bool) -> None:
 
 @matts.command()
 @click.argument("run_id")
+@json_option
 @click.pass_obj
-def cancel(invocation: Invocation, run_id: str) -> None:
+def cancel(invocation: Invocation, run_id: str, as_json: bool) -> None:
     """Cancel a run; the rollouts that have ended are kept."""
     if not invocation.run(lambda toolbox: toolbox.store.cancel_run(toolbox.scope, run_id)):
         raise NotFoundError(f"there is no run {run_id!r} that has not ended; `swarm-memory matts list` shows those")
-    say(f"{run_id} is cancelled.")
+    print_json({"run_id": run_id, "status": "cancelled"}) if as_json else say(f"{run_id} is cancelled.")
 
 
 @matts.command("list")

@@ -35,7 +35,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
         from swarm_memory.server.runners.given import GivenRunner
 
         if not spec.trajectories:
-            raise InputError("runner is given: give the trajectories of the attempts too")
+            raise InputError("runner is given: give the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
     if spec.kind == "model":
         from swarm_memory.server.runners.model import ModelRunner

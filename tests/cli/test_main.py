@@ -35,7 +35,7 @@ def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[
 
 
 ALL = commands_of(command_line.cli)
-WITHOUT_JSON = {("serve",), ("export",), ("memories",), ("jobs",)}
+WITHOUT_JSON = {("serve",), ("export",), ("memories",), ("jobs",), ("matts",)}
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)

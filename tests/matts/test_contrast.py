@@ -1,6 +1,7 @@
 """The comparison without a model: what parts success from failure, said once, generally, and never what is the same."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,31 +109,26 @@ def test_ids_of_several_attempts_stand_beside_each_other() -> None:
 
 
 kinds = st.sampled_from(["tool_call", "observation", "message", "thought"])
-odd_steps = st.builds(
-    lambda kind, text, name, given, call, error: Step(
-        id="s0", kind=kind, role="assistant", text=text, tool_name=name, tool_input=given, call_id=call, is_error=error
-    ),
-    kinds,
-    st.text(max_size=60),
-    st.sampled_from(["Bash", "Edit", "look", None]),
-    st.dictionaries(st.sampled_from(["command", "path", "x"]), st.text(max_size=40) | st.integers(), max_size=2),
-    st.sampled_from(["c1", "c2", None]),
-    st.sampled_from([True, False, None]),
+odd_steps = st.fixed_dictionaries(
+    {
+        "kind": kinds,
+        "text": st.text(max_size=60),
+        "tool_name": st.sampled_from(["Bash", "Edit", "look", None]),
+        "tool_input": st.dictionaries(st.sampled_from(["command", "path", "x"]), st.text(max_size=40) | st.integers()),
+        "call_id": st.sampled_from(["c1", "c2", None]),
+        "is_error": st.sampled_from([True, False, None]),
+    }
 )
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(odd_steps, max_size=6), min_size=1, max_size=4))
-def test_whatever_was_done_comparing_ends_with_items_that_may_be_checked(listed: list[list[Step]]) -> None:
-    trajectories = [
-        Trajectory(
-            task_id="t",
-            task="t",
-            steps=tuple(step.model_copy(update={"id": f"s{at}"}) for at, step in enumerate(steps)),
-        )
+def test_whatever_was_done_comparing_ends_with_items_that_may_be_checked(listed: list[list[dict[str, Any]]]) -> None:
+    named = [
+        tuple(Step.model_validate({"id": f"s{at}", "role": "assistant", **step}) for at, step in enumerate(steps))
         for steps in listed
     ]
-    attempts = as_attempts(trajectories)
+    attempts = as_attempts([Trajectory(task_id="t", task="t", steps=steps) for steps in named])
     drawn, reason = contrast_by_extraction(attempts, 1, Settings(), 3)
     assert len(drawn) <= 3
     assert drawn or reason

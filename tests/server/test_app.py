@@ -28,6 +28,8 @@ TOOLS = {
     "record_outcome",
     "manage_memories",
     "memory_status",
+    "run_matts",
+    "job",
     "handle_hook",
 }
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
@@ -80,6 +82,8 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
         "manage_memories": {"action": "list"},
         "record_outcome": {"task_id": "t", "outcome": "Success"},
         "memory_status": {},
+        "run_matts": {"task": "x", "runner": "model"},
+        "job": {"action": "list"},
     }
     async with Client(build_server(_never)) as client:
         result = await client.call_tool(tool, arguments.get(tool, fixed))

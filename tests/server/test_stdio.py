@@ -78,7 +78,7 @@ def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
         told = server.initialize()
         assert told["serverInfo"]["name"] == "swarm-memory"
         assert "retrieve_memories" in told["instructions"]
-        assert len(server.ask("tools/list", {})["tools"]) == 8
+        assert "retrieve_memories" in {tool["name"] for tool in server.ask("tools/list", {})["tools"]}
         answer = server.call("retrieve_memories", query="fix the flaky date test")
         assert not answer.get("isError")
         assert answer["structuredContent"]["memories"] == []

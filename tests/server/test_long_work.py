@@ -1,0 +1,100 @@
+"""`run_matts` and `job` over MCP, on a real bank with a real worker."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.settings import MattsSettings, Settings
+
+TASK = "Make the tests of the shop pass."
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.bank.FIRST_LOOK_S", 0.0)
+    monkeypatch.setattr("swarm_memory.server.jobs.REPORT_S", 0.05)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Settings that allow one command, which does not end by itself."""
+    return settings.model_copy(update={"matts": MattsSettings(allowed_commands="sleep 60")})
+
+
+@pytest.fixture
+def attempts(fixed: dict[str, Any]) -> list[dict[str, Any]]:
+    """One attempt that stopped at the error, and one that resolved it."""
+    return [{"steps": fixed["steps"][:2]}, {"steps": fixed["steps"]}]
+
+
+async def test_an_agent_gives_its_attempts_and_gets_the_comparison(
+    connected: Callable[[], Any], attempts: list[dict[str, Any]]
+) -> None:
+    async with connected() as caller:
+        answer = await caller.call("run_matts", task=TASK, runner="given", attempts=attempts, task_id="t1")
+        assert answer["status"] == "completed"
+        result = answer["result"]
+        assert [each["label"] for each in result["rollouts"]] == ["Failure", "Success"]
+        assert result["best"] == 2
+        assert result["stored"]
+        listed = (await caller.call("job", action="list"))["jobs"]
+        assert [(each["job_id"], each["kind"], each["status"]) for each in listed] == [
+            (answer["job_id"], "run_matts", "completed")
+        ]
+        found = await caller.call("retrieve_memories", query="the tests fail: no such table orders")
+        assert found["memories"]
+
+
+async def test_progress_reaches_the_client_while_it_waits(
+    connected: Callable[[], Any], attempts: list[dict[str, Any]]
+) -> None:
+    told: list[tuple[float, float | None]] = []
+
+    async def note(progress: float, total: float | None, _: str | None) -> None:
+        told.append((progress, total))
+
+    async with connected() as caller:
+        arguments = {"task": TASK, "runner": "given", "attempts": attempts}
+        await caller.client.call_tool("run_matts", arguments, progress_callback=note)
+    assert told[0] == (0, None)
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert all(done <= 3 == total for done, total in told[1:])
+
+
+async def test_work_that_takes_longer_gives_a_job_id_and_can_be_cancelled(
+    connected: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr("swarm_memory.server.job_tools.WAIT_S", 0.2)
+    async with connected() as caller:
+        begun = await caller.call("run_matts", task=TASK, runner="command", command=settings.matts.allowed_commands)
+        assert begun["status"] in ("queued", "running")
+        assert "job" in begun["hint"]
+        shown = (await caller.call("job", action="status", job_id=begun["job_id"]))["jobs"][0]
+        assert shown["status"] in ("queued", "running")
+        ended = (await caller.call("job", action="cancel", job_id=begun["job_id"]))["jobs"][0]
+        assert ended["status"] == "cancelled"
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"runner": "command", "command": "rm -rf ."}, "matts.allowed_commands"),
+    ({"runner": "command", "command": "sleep 60", "folder": "../.."}, "within the project"),
+    ({"runner": "given"}, "attempts"),
+    ({"runner": "model"}, "chat model"),
+    ({"runner": "given", "attempts": [{"steps": []}]}, "steps is empty"),
+    ({"runner": "shell"}, "runner"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), REFUSED)
+async def test_what_cannot_run_says_what_to_change(
+    connected: Callable[[], Any], arguments: dict[str, Any], said: str
+) -> None:
+    async with connected() as caller:
+        assert said in await caller.error("run_matts", task=TASK, **arguments)
+
+
+async def test_a_job_of_nobody_is_an_error_that_says_what_there_is(connected: Callable[[], Any]) -> None:
+    async with connected() as caller:
+        assert "action list" in await caller.error("job", action="result", job_id="job_x")
+        assert "job_id" in await caller.error("job", action="cancel")
