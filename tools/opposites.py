@@ -46,9 +46,11 @@ _NEGATION = re.compile(
 _CONTRAST = re.compile(r"\b(?:rather\s+than|instead\s+of)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|when|whenever|while|where|unless|except|until|in\s+case|for)\b[^,;:]*", re.IGNORECASE)
 _PURPOSE = re.compile(
-    r"\b(?:to|and|thereby|thus)\s+(?:avoid|prevent)(?:s|ing)?\b[^,;:]*|\b(?:avoid|prevent)ing\b[^,;:]*$", re.IGNORECASE
+    r"\b(?:to|and|thereby|thus)\s+(?:avoid|prevent)(?:s|ing)?\b[^,;:]*|\b(?:avoid|prevent)ing\b[^,;:]*$"
+    r"|\b(?:so\s+that|because|since|otherwise|or\s+else)\b[^;:]*",
+    re.IGNORECASE,
 )
-"""What an instruction is good for: "to avoid errors" forbids nothing."""
+"""What an instruction is good for, and why: "to avoid errors" forbids nothing."""
 _ORDER = re.compile(r"\b(?:before|after)\b(.*)", re.IGNORECASE)
 _EXCEPTION = re.compile(r"\b(?:unless|except)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)

@@ -36,6 +36,7 @@ OTHER_MATTERS = (
     ("Do not use sudo with npm install", "Use a virtual environment with pip install"),
     ("Increase the heap of the JVM", "Decrease the batch size of the GPU"),
     ("Check the fields of the answer to avoid key errors", "Check the fields of the answer for key errors"),
+    ("Quote the variables so that spaces do not split them", "Quote the variables, spaces split them"),
     ("Send the token of the session after the login", "Do the login before you send the token of the session"),
     ("Open the file in binary mode", "Close the file after reading"),
     ("Read the error message before changing code", "Run the tests after changing code"),
