@@ -1,0 +1,162 @@
+"""Does memory help an agent that only reads? A small world with hidden rules, without any model; it prints a table.
+
+    python benchmarks/closed_loop/run.py --seeds 20 --tasks 12
+
+Arms on the same tasks and random streams: no memory, memory, memory of shuffled tasks (which must not help), and
+parallel scaling with k = 1, 3, 6 on fewer seeds and tasks. Every result goes to a JSON file in `benchmarks/results`.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.benchmark.world.experiment import (
+    ARMS,
+    Arm,
+    Place,
+    Result,
+    result_record,
+    run_arm,
+    run_scaled,
+    schedule,
+)
+from swarm_memory.tools.benchmark.world.figures import calls, gain, judged, level, success
+from swarm_memory.tools.benchmark.world.rules import FAMILIES
+from swarm_memory.tools.toolbox import Toolbox
+
+K = (1, 3, 6)
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One arm of one seed: what a process does at a time."""
+
+    seed: int
+    tasks: int
+    arm: Arm | None
+    k: int = 0
+
+
+def main() -> None:
+    """Run all arms, write the results, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--tasks", type=int, default=12, help="of each family")
+    parser.add_argument("--scaling-seeds", type=int, default=8)
+    parser.add_argument("--scaling-tasks", type=int, default=4, help="of each family")
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    started = time.perf_counter()
+    work = [Work(seed, options.tasks, arm) for seed in range(options.seeds) for arm in ARMS]
+    work += [Work(seed, options.scaling_tasks, None, k) for seed in range(options.scaling_seeds) for k in K]
+    with ProcessPoolExecutor(options.processes) as pool:
+        results = [result for part in pool.map(do, work) for result in part]
+    arms = {name: [each for each in results if each.arm == name] for name in (*ARMS, *(f"k={k}" for k in K))}
+    figures = figures_of(arms)
+    path = write(vars(options), figures, results, time.perf_counter() - started)
+    show(arms, figures)
+    print(f"\n{len(results)} tasks in {time.perf_counter() - started:.0f} s; {path}")
+
+
+def do(work: Work) -> list[Result]:
+    """Do one arm of one seed in a bank of its own."""
+    return asyncio.run(_results(work))
+
+
+async def _results(work: Work) -> list[Result]:
+    places: Sequence[Place] = schedule(work.seed, work.tasks)
+    found = run_arm(work.arm, places, open_bank) if work.arm else run_scaled(work.k, places, open_bank)
+    return [result async for result in found]
+
+
+@asynccontextmanager
+async def open_bank() -> AsyncGenerator[Toolbox]:
+    """Open a new bank in a folder that goes away with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(storage=StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop"))
+        toolbox = await open_toolbox(place_of(Path(folder), settings), settings)
+        try:
+            yield toolbox
+        finally:
+            await toolbox.store.close()
+
+
+def figures_of(arms: dict[str, list[Result]]) -> dict[str, object]:
+    """Return levels, curves, paired gains and the judge's table."""
+    measures = {"success": success, "steps": calls}
+    numbers = sorted({each.number for each in arms["none"]})
+    levels = {
+        arm: {name: asdict(level(found, measure)) for name, measure in measures.items()}
+        for arm, found in arms.items()
+        if found
+    }
+    curves = {
+        arm: {
+            name: [asdict(level([r for r in arms[arm] if r.number == n], measure)) for n in numbers]
+            for name, measure in measures.items()
+        }
+        for arm in ARMS
+    }
+    gains = {
+        f"{left} - {right}": {name: asdict(gain(arms[left], arms[right], m)) for name, m in measures.items()}
+        for left, right in (("memory", "none"), ("shuffled", "none"), ("memory", "shuffled"), ("k=6", "k=1"))
+        if arms[left]
+    }
+    judge = {arm: judged(found) for arm, found in arms.items() if arm != "none" and found}
+    return {"levels": levels, "curves": curves, "paired gains": gains, "judge": judge}
+
+
+def write(options: dict[str, object], figures: dict[str, object], results: list[Result], seconds: float) -> Path:
+    """Write one JSON file and return its path."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "closed_loop.json"
+    versions = {"swarm-memory": version("swarm-memory"), "python": platform.python_version()}
+    record = {
+        "benchmark": "closed_loop",
+        "settings": options,
+        "families": list(FAMILIES),
+        "versions": versions,
+        "seconds": round(seconds, 1),
+        "figures": figures,
+        "results": [result_record(each) for each in results],
+    }
+    path.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    return path
+
+
+def show(arms: dict[str, list[Result]], figures: dict[str, object]) -> None:
+    """Print levels, the curve of success and steps, families, gains, and what the judge was worth."""
+    print("arm        success                 steps")
+    for arm, found in arms.items():
+        if found:
+            print(f"{arm:10} {level(found, success)!s:23} {level(found, calls)}")
+    print("\ntask   " + "".join(f"{arm:>24}" for arm in ARMS) + "   (success / steps)")
+    for number in sorted({each.number for each in arms["none"]}):
+        at = {arm: [each for each in arms[arm] if each.number == number] for arm in ARMS}
+        row = (f"{level(at[arm], success).mean:.2f} / {level(at[arm], calls).mean:.2f}" for arm in ARMS)
+        print(f"{number:<7}" + "".join(f"{cell:>24}" for cell in row))
+    print("\nfamily        " + "".join(f"{arm:>16}" for arm in arms) + "   notes, own")
+    for family in FAMILIES:
+        at = {arm: [each for each in found if each.family == family] for arm, found in arms.items()}
+        row = (f"{level(of, success).mean:.2f} / {level(of, calls).mean:.2f}" if of else "-" for of in at.values())
+        mine = at["memory"]
+        notes = f"   {level(mine, lambda r: r.notes).mean:.2f}, {level(mine, lambda r: r.own_notes).mean:.2f}"
+        print(f"{family:14}" + "".join(f"{cell:>16}" for cell in row) + notes)
+    for name in ("paired gains", "judge"):
+        print(f"\n{name}\n{json.dumps(figures[name], indent=1)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""The experiment itself: repeatable, its control honest, and its agent without any rule of the worlds."""
+
+import ast
+import inspect
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+import pytest
+
+from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.benchmark.world import advice, agent, terms
+from swarm_memory.tools.benchmark.world.agent import STEP_LIMIT, attempt
+from swarm_memory.tools.benchmark.world.experiment import (
+    Arm,
+    OpenBank,
+    Place,
+    Result,
+    other_family,
+    run_arm,
+    run_scaled,
+    schedule,
+)
+from swarm_memory.tools.benchmark.world.figures import calls, gain, judged, level, success
+from swarm_memory.tools.benchmark.world.rules import FAMILIES
+from swarm_memory.tools.benchmark.world.terms import Action, shell
+from swarm_memory.tools.toolbox import Toolbox
+
+NOTE = (
+    "<swarm-memory-notes>\n1) Run `python manage.py migrate` before `pytest` [rm_01]\n"
+    '   Steps: When `pytest tests/returns -q` ends with "OperationalError: no such table", do not run it again'
+    " unchanged; Run `python manage.py migrate`\n</swarm-memory-notes>\n"
+)
+
+
+@pytest.fixture
+def open_bank(tmp_path: Path) -> OpenBank:
+    names = count()
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Toolbox]:
+        folder = tmp_path / f"bank-{next(names)}"
+        folder.mkdir()
+        settings = Settings(storage=StorageSettings(db=str(folder / "memory.db"), project="closed-loop"))
+        toolbox = await open_toolbox(place_of(folder, settings), settings)
+        try:
+            yield toolbox
+        finally:
+            await toolbox.store.close()
+
+    return opened
+
+
+async def results_of(arm: Arm, places: list[Place], open_bank: OpenBank) -> list[Result]:
+    return [result async for result in run_arm(arm, places, open_bank)]
+
+
+async def test_the_same_seed_gives_the_same_results_with_a_new_bank(open_bank: OpenBank) -> None:
+    places = schedule(3, 2)
+    for arm in ("memory", "shuffled"):
+        assert await results_of(arm, places, open_bank) == await results_of(arm, places, open_bank)
+
+
+async def test_another_seed_gives_other_tasks() -> None:
+    assert [place.world().task for place in schedule(1, 2)] != [place.world().task for place in schedule(2, 2)]
+
+
+async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside_it_or_not(
+    open_bank: OpenBank,
+) -> None:
+    first = schedule(5, 1)[:1]
+    (without,), (beside,) = await results_of("none", first, open_bank), await results_of("memory", first, open_bank)
+    assert beside.notes == 0
+    assert (without.met, without.steps) == (beside.met, beside.steps)
+
+
+async def test_no_memory_opens_no_bank() -> None:
+    def refuse() -> AbstractAsyncContextManager[Toolbox]:
+        raise AssertionError("a bank was opened")
+
+    assert await results_of("none", schedule(1, 1), refuse)
+
+
+async def test_the_control_is_never_given_a_note_for_its_own_task(open_bank: OpenBank) -> None:
+    places = schedule(2, 4)
+    assert all(other_family(place).family != place.family for place in places)
+    results = await results_of("shuffled", places, open_bank)
+    assert sum(result.notes for result in results) > 0
+    assert sum(result.own_notes for result in results) < 0.2 * sum(result.notes for result in results)
+
+
+async def test_notes_of_other_tasks_do_not_help(open_bank: OpenBank) -> None:
+    places = [place for seed in range(2) for place in schedule(seed, 3)]
+    none = await results_of("none", places, open_bank)
+    shuffled = await results_of("shuffled", places, open_bank)
+    assert gain(shuffled, none, success).mean < 0.05
+
+
+def test_an_agent_ignores_notes_of_another_family() -> None:
+    for seed in range(20):
+        place = Place(seed, "lock", 1)
+        told, untold = place.world(), place.world()
+        assert attempt(told, NOTE + told.task, place.rng()) == attempt(untold, untold.task, place.rng())
+
+
+def test_an_agent_follows_a_note_that_fits() -> None:
+    def met(prompt: str) -> int:
+        worlds = [(place.world(), place.rng()) for place in (Place(seed, "migration", 1) for seed in range(60))]
+        for world, rng in worlds:
+            attempt(world, prompt + world.task, rng)
+        return sum(world.met for world, _ in worlds)
+
+    assert met(NOTE) > 1.4 * met("")
+
+
+def test_advice_is_read_for_against_and_in_order() -> None:
+    (note,) = advice.read_notes(
+        '1) Run `a b` before `c`\n   Steps: When `c` ends with "it is locked now", do not run it again unchanged; '
+        "What did not help: `d`; Run `a b`\n"
+    )
+    assert (set(note.advised), note.discouraged, note.order) == ({"a b"}, ("d",), (("a b", "c"),))
+    assert note.meets("error: it is locked now, wait")
+    assert not note.meets("error: no such thing")
+
+
+def test_an_agent_stops_at_the_step_limit() -> None:
+    made = [attempt(place.world(), "", place.rng()) for seed in range(20) for place in schedule(seed, 1)]
+    assert max(sum(step.kind == "tool_call" for step in steps) for steps in made) == STEP_LIMIT
+
+
+@pytest.mark.parametrize("module", [agent, advice, terms])
+def test_no_rule_of_a_world_is_within_reach_of_the_agent(module: ModuleType) -> None:
+    source = Path(module.__file__ or "").read_text(encoding="utf-8")
+    imported = {
+        name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+    }
+    assert not any(word in name for name in imported for word in ("rules", "experiment", "learn", "retrieve", "server"))
+    shown = {action.text for family in FAMILIES for action in Place(0, family, 1).world().actions()}
+    assert not any(text in source for text in shown if " " in text)
+
+
+def test_an_agent_is_shown_the_environment_only() -> None:
+    parameters = inspect.signature(attempt).parameters
+    assert list(parameters) == ["environment", "prompt", "rng"]
+    assert not hasattr(terms.Environment, "met")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_task_can_be_met_and_is_not_met_by_doing_nothing(family: str) -> None:
+    assert not Place(0, family, 1).world().met
+    met = 0
+    for number in range(200):
+        world = Place(0, family, number).world()
+        attempt(world, "", Random(number))
+        met += world.met
+    assert 0 < met < 200
+
+
+def test_a_token_expires() -> None:
+    world = Place(0, "token", 1).world()
+    goals = [action for action in world.actions() if action.text.startswith("ledger export 2")]
+    assert world.act(goals[0]).failed
+    world.act(shell("ledger token issue --scope export"))
+    assert [world.act(goal).failed for goal in goals] == [False, False, True]
+    world.act(shell("ledger token issue --scope export"))
+    assert not world.act(goals[2]).failed
+    assert world.met
+
+
+def test_pages_repeat_and_a_wrong_total_is_taken_in_silence() -> None:
+    world = Place(0, "pages", 1).world()
+    for _ in range(6):
+        world.act(world.actions()[0])
+    wrong = world.act(Action("submit_total", {"rows": "all"}))
+    assert not wrong.failed
+    assert not world.met
+    world.act(Action("submit_total", {"rows": "distinct"}))
+    assert world.met
+
+
+async def test_scaling_repeats_and_chooses_one_of_its_rollouts(open_bank: OpenBank) -> None:
+    places = schedule(1, 1)[:3]
+    first = [result async for result in run_scaled(3, places, open_bank)]
+    assert first == [result async for result in run_scaled(3, places, open_bank)]
+    assert [result.number for result in first] == [1, 1, 1]
+
+
+def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
+    base = Result(0, "lock", 1, "none", met=False, steps=10, label=None)
+    theirs = [replace(base, seed=seed, steps=seed) for seed in range(1, 9)]
+    ours = [replace(each, arm="memory", steps=each.steps - 1) for each in theirs]
+    found = gain(ours, theirs, calls)
+    assert (found.mean, found.low, found.high) == (-1, -1, -1)
+    assert level(theirs, calls).low < 4.5 < level(theirs, calls).high
+    with pytest.raises(ValueError, match="same seeds"):
+        gain(ours[1:], theirs, calls)
+
+
+def test_the_judge_is_held_against_the_world() -> None:
+    base = Result(0, "lock", 1, "memory", met=True, steps=3, label="Success")
+    table = judged([base, replace(base, met=False), replace(base, label="Undecided")])
+    assert table["accuracy"] == 0.5
+    assert table["coverage"] == 0.6667

@@ -1,0 +1,128 @@
+"""An agent that explores: it tries what is plausible, at random, and takes advice from the text of its prompt alone.
+
+It knows no rule of any world, no outcome but what it is shown, and not how often anyone has tried before.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from swarm_memory.schema.trajectory import Step
+from swarm_memory.tools.benchmark.world.advice import Note, meant, read_notes, words
+from swarm_memory.tools.benchmark.world.terms import Action, Environment, Seen
+
+STEP_LIMIT = 10
+
+_GOAL, _SETTLED, _REPEATED, _DONE = 4.0, 0.05, 0.2, 0.3
+"""Weights against 1 for any action: what the task asks for; what went through already; what just failed and nothing
+changed since; what was done since the last failure."""
+
+_NAMED_IN_ERROR, _ADVISED, _DISCOURAGED = 2.0, 8.0, 0.2
+"""Factors: words of the last error stand in the action; a fitting note speaks for it; one speaks against it."""
+
+_COMMON = frozenset({"error", "is", "the", "a", "to", "not", "of", "in", "bash", "no", "it"})
+
+
+@dataclass
+class _Mind:
+    """What the agent remembers of this one attempt."""
+
+    notes: tuple[Note, ...]
+    goals: tuple[str, ...]
+    reached: set[str] = field(default_factory=set[str])
+    error: str = ""
+    """What the last failure said; stays until a goal goes through."""
+    failed: set[str] = field(default_factory=set[str])
+    """Failed, and nothing went through since."""
+    done: set[str] = field(default_factory=set[str])
+    """Went through since the last goal that was refused."""
+
+    def goal_of(self, action: Action) -> str | None:
+        return next((goal for goal in self.goals if goal in (action.text, action.tool)), None)
+
+    def learn(self, action: Action, seen: Seen) -> None:
+        goal = self.goal_of(action)
+        if seen.failed:
+            self.failed.add(action.text)
+            self.done.clear()
+            if goal:
+                self.error = seen.text
+            return
+        self.failed.clear()
+        self.done.add(action.text)
+        if goal:
+            self.reached.add(goal)
+            self.error = ""
+            self.done.clear()
+
+    def weights(self, actions: Sequence[Action]) -> list[float]:
+        advised, discouraged = self._advice(actions)
+        said = words(self.error) - _COMMON
+        found: list[float] = []
+        for at, action in enumerate(actions):
+            weight = self._own(action)
+            if said & words(action.text):
+                weight *= _NAMED_IN_ERROR
+            if at in advised:
+                weight *= _ADVISED
+            elif at in discouraged:
+                weight *= _DISCOURAGED
+            found.append(weight)
+        return found
+
+    def _own(self, action: Action) -> float:
+        goal = self.goal_of(action)
+        if action.text in self.failed:
+            return _REPEATED
+        if goal:
+            return _SETTLED if goal in self.reached else _GOAL
+        return _DONE if action.text in self.done else 1.0
+
+    def _advice(self, actions: Sequence[Action]) -> tuple[set[int], set[int]]:
+        """Return what fitting notes speak for and against now: after their symptom, or ahead of what they name."""
+        advised: set[int] = set()
+        discouraged: set[int] = set()
+        for note in self.notes:
+            if self.error and note.meets(self.error):
+                advised.update(at for span in note.advised for at in meant(span, actions))
+                discouraged.update(at for span in note.discouraged for at in meant(span, actions))
+            for first, then in note.order:
+                if not self.reached and any(words(then) <= words(goal) for goal in self.goals):
+                    advised.update(meant(first, actions))
+        advised = {at for at in advised if actions[at].text not in self.done | self.failed}
+        return advised, discouraged - advised
+
+
+def attempt(environment: Environment, prompt: str, rng: Random) -> tuple[Step, ...]:
+    """Try the task within `STEP_LIMIT` calls and return the steps; it stops when all that was asked for went through.
+
+    `prompt` is what the agent is told beside the task; the notes in it are all that it has from earlier tasks.
+    """
+    goals = tuple(re.findall(r"`([^`]+)`", environment.task))
+    mind = _Mind(notes=read_notes(prompt), goals=goals)
+    steps: list[Step] = []
+    for number in range(1, STEP_LIMIT + 1):
+        actions = environment.actions()
+        action = rng.choices(actions, mind.weights(actions))[0]
+        seen = environment.act(action)
+        steps += _steps(number, action, seen)
+        mind.learn(action, seen)
+        if mind.reached == set(goals):
+            break
+    done = mind.reached == set(goals)
+    said = "All that was asked for went through." if done else "I could not get all of it through."
+    return (*steps, Step(id=f"s{len(steps) + 1}", kind="message", role="assistant", text=said))
+
+
+def _steps(number: int, action: Action, seen: Seen) -> tuple[Step, Step]:
+    call_id, at = f"c{number}", 2 * number - 1
+    call = Step(
+        id=f"s{at}", kind="tool_call", role="assistant", tool_name=action.tool, tool_input=dict(action.input),
+        call_id=call_id,
+    )  # fmt: skip
+    answer = Step(
+        id=f"s{at + 1}", kind="observation", role="tool", text=seen.text, call_id=call_id, is_error=seen.failed,
+        exit_code=seen.exit_code,
+    )  # fmt: skip
+    return call, answer

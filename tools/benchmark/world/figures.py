@@ -1,0 +1,79 @@
+"""Figures from results: rates, learning curves, paired differences with bootstrap intervals, the judge's accuracy."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import fmean
+
+from swarm_memory.tools.benchmark.world.experiment import Result
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over seeds with its 95 % percentile bootstrap interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Return the mean of values, one a seed, and the interval that resampling whole seeds gives."""
+    rng = Random(0)
+    means = sorted(fmean(rng.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    return Estimate(
+        round(fmean(values), 4), round(means[int(0.025 * RESAMPLES)], 4), round(means[int(0.975 * RESAMPLES) - 1], 4)
+    )
+
+
+Measure = Callable[[Result], float]
+
+
+def success(result: Result) -> float:
+    """1 where the world says that the task was met."""
+    return float(result.met)
+
+
+def calls(result: Result) -> float:
+    """Tool calls, also those of a task that was not met."""
+    return float(result.steps)
+
+
+def by_seed(results: Iterable[Result], measure: Measure) -> dict[int, float]:
+    """Return the mean of a measure for each seed."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for result in results:
+        found[result.seed].append(measure(result))
+    return {seed: fmean(values) for seed, values in sorted(found.items())}
+
+
+def level(results: Iterable[Result], measure: Measure) -> Estimate:
+    """Return a measure's mean over seeds."""
+    return estimate(list(by_seed(results, measure).values()))
+
+
+def gain(left: Iterable[Result], right: Iterable[Result], measure: Measure) -> Estimate:
+    """Return the paired difference `left` - `right`: each seed is its own control. Both must have the same seeds."""
+    ours, theirs = by_seed(left, measure), by_seed(right, measure)
+    if ours.keys() != theirs.keys():
+        raise ValueError("both arms must have run the same seeds")
+    return estimate([ours[seed] - theirs[seed] for seed in ours])
+
+
+def judged(results: Iterable[Result]) -> dict[str, float | int]:
+    """Return how the judge's verdicts stand to what is true: a confusion table, coverage, accuracy of the decided."""
+    table = Counter((result.label, result.met) for result in results if result.label is not None)
+    total = sum(table.values())
+    decided = total - table["Undecided", True] - table["Undecided", False]
+    right = table["Success", True] + table["Failure", False]
+    return {
+        **{f"{label} when {'met' if met else 'not met'}": count for (label, met), count in sorted(table.items())},
+        "coverage": round(decided / total, 4) if total else 0.0,
+        "accuracy": round(right / decided, 4) if decided else 0.0,
+    }

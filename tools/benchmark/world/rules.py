@@ -1,0 +1,340 @@
+"""Worlds with a hidden rule each, and whether their task was truly met; they know no agent and no memory."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from random import Random
+
+from swarm_memory.tools.benchmark.world.terms import Action, Seen, shell
+
+
+class World(ABC):
+    """One task with its hidden state."""
+
+    task: str
+
+    @abstractmethod
+    def actions(self) -> Sequence[Action]:
+        """Return what might plausibly be tried now."""
+
+    @abstractmethod
+    def act(self, action: Action) -> Seen:
+        """Do it and change the state."""
+
+    @property
+    @abstractmethod
+    def met(self) -> bool:
+        """Whether the task is truly met, whatever anyone believes."""
+
+
+def _ok(text: str) -> Seen:
+    return Seen(text, exit_code=0)
+
+
+def _failed(text: str, code: int = 1) -> Seen:
+    return Seen(text, failed=True, exit_code=code)
+
+
+class _Commands(World):
+    """A goal command fails until the right one of many commands was run; the others do something else."""
+
+    others: tuple[tuple[str, Seen], ...] = ()
+    fix: str
+    goal: str
+
+    def __init__(self) -> None:
+        self.ready = False
+        self.reached = False
+
+    def actions(self) -> Sequence[Action]:
+        rest = [command for command, _ in self.others]
+        half = len(rest) // 2
+        return [shell(command) for command in (*rest[:half], self.goal, self.fix, *rest[half:])]
+
+    def act(self, action: Action) -> Seen:
+        command = action.text
+        if command == self.goal:
+            self.reached = self.reached or self.ready
+            return self.passed() if self.ready else self.refused()
+        if command == self.fix:
+            self.ready = True
+            return self.fixed()
+        return dict(self.others)[command]
+
+    @property
+    def met(self) -> bool:
+        return self.reached
+
+    @abstractmethod
+    def passed(self) -> Seen: ...
+
+    @abstractmethod
+    def refused(self) -> Seen: ...
+
+    @abstractmethod
+    def fixed(self) -> Seen: ...
+
+
+class Migration(_Commands):
+    """The tests need tables that only a migration makes."""
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__()
+        self.app = rng.choice(("orders", "billing", "stock", "returns", "pricing", "loyalty"))
+        self.goal = f"pytest tests/{self.app} -q"
+        self.fix = "python manage.py migrate"
+        self.count = rng.randint(6, 40)
+        self.task = rng.choice((
+            f"Check the {self.app} app before the release: make the tests `{self.goal}` pass.",
+            f"A change went into {self.app}. Get its tests to pass with `{self.goal}`.",
+            f"Please make sure that the tests of the {self.app} app are green: `{self.goal}`.",
+        ))  # fmt: skip
+        self.others = (
+            ("pip install -e .", _ok("Successfully installed shop-1.4.0")),
+            ("python manage.py check", _ok("System check identified no issues (0 silenced).")),
+            ("python manage.py flush --no-input", _failed("CommandError: Database has no tables to flush.")),
+            ("make clean", _ok("rm -rf build .pytest_cache")),
+            ("git pull", _ok("Already up to date.")),
+            ("python manage.py collectstatic --no-input", _ok("112 static files copied.")),
+            ("python manage.py loaddata seed", _failed("CommandError: No fixture named 'seed' found.")),
+            ("cat README.md", _ok("# Shop\n\nA small shop. See the wiki for the rest.")),
+        )
+
+    def refused(self) -> Seen:
+        return _failed(
+            f"E   sqlite3.OperationalError: no such table: {self.app}_item\n"
+            f"FAILED tests/{self.app}/test_models.py::test_create - "
+            f"sqlite3.OperationalError: no such table: {self.app}_item\n"
+            f"{self.count} failed in 1.32s"
+        )
+
+    def passed(self) -> Seen:
+        return _ok(f"{'.' * self.count}  [100%]\n{self.count} passed in 2.04s")
+
+    def fixed(self) -> Seen:
+        return _ok(f"Operations to perform:\n  Apply all migrations\nApplying {self.app}.0001_initial... OK")
+
+
+class LockFile(_Commands):
+    """A lock file that a crashed process left keeps the command from starting."""
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__()
+        self.feed = rng.choice(("suppliers", "customers", "invoices", "shipments", "catalogue", "ratings"))
+        self.goal = f"feedsync run {self.feed}"
+        self.fix = "rm -f .feedsync.lock"
+        self.rows = rng.randint(200, 9000)
+        self.task = rng.choice((
+            f"Synchronise the {self.feed} feed: run `{self.goal}`.",
+            f"The {self.feed} feed is a day old. Bring it up to date with `{self.goal}`.",
+            f"Run the feed synchronisation for {self.feed}, that is `{self.goal}`, until it is through.",
+        ))  # fmt: skip
+        self.others = (
+            ("feedsync status", _ok("last run: incomplete")),
+            ("feedsync list", _ok("suppliers\ncustomers\ninvoices")),
+            ("ls", _ok("feeds.toml  out  README.md")),
+            ("feedsync cache clear", _ok("cache cleared")),
+            ("feedsync validate", _ok("feeds.toml: ok")),
+            ("rm -rf out", _ok("")),
+            ("pip install --upgrade feedsync", _ok("Requirement already satisfied: feedsync")),
+            ("feedsync init", _failed("feedsync: error: feeds.toml is there already", 2)),
+        )
+
+    def refused(self) -> Seen:
+        return _failed("feedsync: error: another run holds the lock, the feed is locked by it", 75)
+
+    def passed(self) -> Seen:
+        return _ok(f"{self.feed}: {self.rows} rows synchronised")
+
+    def fixed(self) -> Seen:
+        return _ok("")
+
+
+class Token(World):
+    """An API that wants a token first; the token is good for two calls."""
+
+    _LIFE = 2
+    _OTHERS = (
+        ("ledger whoami", _ok("user: service-account")),
+        ("ledger ping", _ok("pong")),
+        ("ledger config show", _ok("endpoint = internal\nformat = csv")),
+        ("ledger login --interactive", _failed("ledger: error: no terminal to ask on", 2)),
+        ("ledger cache clear", _ok("0 entries removed")),
+        ("ledger version", _ok("ledger 3.2.1")),
+        ("ledger export --all --force", _failed("ledger: error: --force is for administrators", 2)),
+    )
+    _FIX = "ledger token issue --scope export"
+
+    def __init__(self, rng: Random) -> None:
+        year = rng.randint(2021, 2025)
+        first = rng.randint(1, 9)
+        self.goals = tuple(f"ledger export {year}-{month:02}" for month in range(first, first + 3))
+        self.task = rng.choice((
+            f"Export three months of the ledger: {', '.join(f'`{goal}`' for goal in self.goals)}.",
+            f"The auditors want the ledger of {year}. Run {' and '.join(f'`{goal}`' for goal in self.goals)}.",
+        ))  # fmt: skip
+        self.left = 0
+        self.exported = set[str]()
+
+    def actions(self) -> Sequence[Action]:
+        others = [shell(command) for command, _ in self._OTHERS]
+        return [*others[:4], *(shell(goal) for goal in self.goals), shell(self._FIX), *others[4:]]
+
+    def act(self, action: Action) -> Seen:
+        if action.text == self._FIX:
+            self.left = self._LIFE
+            return _ok("token issued")
+        if action.text not in self.goals:
+            return dict(self._OTHERS)[action.text]
+        if not self.left:
+            return _failed("ledger: error: 401 Unauthorized: token is missing or has expired", 4)
+        self.left -= 1
+        self.exported.add(action.text)
+        return _ok(f"wrote {action.text.rsplit(' ', 1)[-1]}.csv")
+
+    @property
+    def met(self) -> bool:
+        return self.exported == set(self.goals)
+
+
+class RateLimit(World):
+    """Two calls are let through, then a long pause is wanted; a call in between is refused."""
+
+    _BURST = 2
+    _OTHERS = (
+        ("quotes --help", _ok("usage: quotes get SYMBOL")),
+        ("sleep 1", _ok("")),
+        ("sleep 5", _ok("")),
+        ("quotes cache clear", _ok("cache cleared")),
+        ("quotes status", _ok("service: up")),
+        ("quotes reset", _failed("quotes: error: unknown command reset", 2)),
+        ("quotes config show", _ok("region = eu")),
+    )
+    _PAUSE = "sleep 30"
+
+    def __init__(self, rng: Random) -> None:
+        symbols = rng.sample(("ACME", "GLOB", "INIT", "UMBR", "HOOL", "STRK", "WAYN", "SOYL"), 4)
+        self.goals = tuple(f"quotes get {symbol}" for symbol in symbols)
+        self.task = rng.choice((
+            f"Fetch the closing quotes of four companies: {', '.join(f'`{goal}`' for goal in self.goals)}.",
+            f"Four closing quotes are missing from the report; get them with "
+            f"{', '.join(f'`{goal}`' for goal in self.goals)}.",
+        ))  # fmt: skip
+        self.left = self._BURST
+        self.fetched = set[str]()
+
+    def actions(self) -> Sequence[Action]:
+        others = [shell(command) for command, _ in self._OTHERS]
+        return [*others[:3], shell(self._PAUSE), *(shell(goal) for goal in self.goals), *others[3:]]
+
+    def act(self, action: Action) -> Seen:
+        if action.text == self._PAUSE:
+            self.left = self._BURST
+            return _ok("")
+        if action.text not in self.goals:
+            return dict(self._OTHERS)[action.text]
+        if not self.left:
+            return _failed("quotes: error: 429 Too Many Requests", 1)
+        self.left -= 1
+        self.fetched.add(action.text)
+        return _ok(f"{action.text.rsplit(' ', 1)[-1]} {41.7 + len(self.fetched)}")
+
+    @property
+    def met(self) -> bool:
+        return self.fetched == set(self.goals)
+
+
+class Schema(World):
+    """A form whose required field is named in the error, and takes only one of the values that look right."""
+
+    _VALUES = ("high", "2", "S2", "urgent")
+    _FIELDS = ("priority", "category", "severity_code")
+    _RIGHT = ("severity_code", "S2")
+
+    def __init__(self, rng: Random) -> None:
+        self.title = rng.choice(("Printer offline", "VPN drops", "Mail delayed", "Badge refused", "Screen broken"))
+        self.desk = rng.choice(("Lyon", "Oslo", "Porto", "Graz"))
+        self.task = rng.choice((
+            f"Open a support ticket for the desk in {self.desk}, '{self.title}', with `create_ticket`.",
+            f"The office in {self.desk} reports: {self.title}. File it with `create_ticket` as a support ticket.",
+        ))  # fmt: skip
+        self.filed = False
+
+    def actions(self) -> Sequence[Action]:
+        plain = Action("create_ticket", {"title": self.title, "desk": self.desk})
+        filled = [
+            Action("create_ticket", {**plain.input, field: value}) for field in self._FIELDS for value in self._VALUES
+        ]
+        return [plain, *filled, Action("list_desks"), Action("search_tickets", {"query": self.title})]
+
+    def act(self, action: Action) -> Seen:
+        if action.tool == "list_desks":
+            return Seen(json.dumps({"desks": ["Lyon", "Oslo", "Porto", "Graz"]}))
+        if action.tool == "search_tickets":
+            return Seen(json.dumps({"tickets": []}))
+        field, right = self._RIGHT
+        if field not in action.input:
+            return Seen(f"Error: validation error: required field '{field}' is missing", failed=True)
+        if action.input[field] != right:
+            return Seen(f"Error: validation error: '{field}' is not one of the allowed codes", failed=True)
+        self.filed = True
+        return Seen(json.dumps({"status": "created", "title": self.title}))
+
+    @property
+    def met(self) -> bool:
+        return self.filed
+
+
+class Pages(World):
+    """Past its end a list gives its last page again, so that who counts every row counts too many; nobody says so."""
+
+    def __init__(self, rng: Random) -> None:
+        self.resource = rng.choice(("members", "parcels", "rentals", "bookings", "permits"))
+        self.size, self.last = 3, rng.randint(2, 4)
+        self.start = rng.randint(100, 900)
+        self.task = rng.choice((
+            f"How many {self.resource} are there? Page through them with list_rows and report with `submit_total`.",
+            f"Count all {self.resource} page by page with list_rows, then give the number with `submit_total`.",
+        ))  # fmt: skip
+        self.read: list[int] = []
+        self.page = 0
+        self.reported: int | None = None
+
+    def actions(self) -> Sequence[Action]:
+        following = Action("list_rows", {"resource": self.resource, "page": self.page + 1})
+        totals = [Action("submit_total", {"resource": self.resource, "rows": rows}) for rows in ("all", "distinct")]
+        return [following, *totals, Action("list_resources")]
+
+    def act(self, action: Action) -> Seen:
+        if action.tool == "list_resources":
+            return Seen(json.dumps({"resources": [self.resource, "users"]}))
+        if action.tool == "list_rows":
+            self.page += 1
+            first = self.start + (min(self.page, self.last) - 1) * self.size
+            rows = list(range(first, first + self.size))
+            self.read += rows
+            return Seen(json.dumps({"page": self.page, "rows": rows}))
+        if not self.read:
+            return Seen("Error: no rows were read", failed=True)
+        self.reported = len(self.read) if action.input["rows"] == "all" else len(set(self.read))
+        return Seen(json.dumps({"status": "saved", "total": self.reported}))
+
+    @property
+    def met(self) -> bool:
+        return self.reported == self.size * self.last
+
+
+FAMILIES: dict[str, type[Migration | LockFile | Token | RateLimit | Schema | Pages]] = {
+    "migration": Migration,
+    "lock": LockFile,
+    "token": Token,
+    "rate-limit": RateLimit,
+    "schema": Schema,
+    "pages": Pages,
+}
+"""One hidden rule each; a task of a family differs from the next in its surface values and wording alone."""
+
+
+def make_world(family: str, seed: str) -> World:
+    """Return the task of a family that belongs to a seed; the same one every time."""
+    return FAMILIES[family](Random(seed))
