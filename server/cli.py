@@ -46,6 +46,7 @@ COMMANDS = {
     "post-task": ("learning", "For other agents: record a task's trajectory and learn from it"),
     "record-outcome": ("outcomes", "For other agents: say what came of a task, to credit its memories"),
     "metrics": ("outcomes", "Success, steps, tokens and cost by week, with and without memory"),
+    "consolidate": ("consolidating", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
     "matts": ("matts", "Do a task several times and learn from the comparison"),
     "jobs": ("serving", "Show queued work, or do it"),
 }
