@@ -107,6 +107,7 @@ def _tools() -> list[Any]:
         _tool(record_outcome, "Record an outcome", again),
         _tool(manage_memories, "Manage memories", mends),
         _tool(memory_status, "Memory status", reads),
+        _tool(consolidate_memories, "Consolidate memories", again),
         _tool(run_matts, "Scale a task", again | {"open_world_hint": True}),
         _tool(job, "Long work", again),
         _tool(handle_hook, "Handle a hook", again),
@@ -318,6 +319,26 @@ async def manage_memories(
     return _answer(await manage(toolbox, action, tuple(ids or ()), which, edit, reason))
 
 
+async def consolidate_memories(
+    ctx: AppContext,
+    dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
+    full: Annotated[bool, Field(description="Compare all memories, not only the new ones")] = False,
+    undo: Annotated[str | None, Field(description="Take back the run of this id instead")] = None,
+) -> Annotated[CallToolResult, JobAnswer]:
+    """Put the bank in order: archive duplicates, link contradictions, let what is unused fade. Nothing is destroyed.
+
+    Answers what was done with its run_id; after 45 s a job_id instead.
+    """
+    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.long_jobs import CONSOLIDATE
+
+    bank = _bank(ctx)
+    toolbox = await bank.toolbox()
+    payload: dict[str, JsonValue] = {"dry_run": dry_run, "full": full, "undo": undo}
+    ended = await run_as_job(toolbox, CONSOLIDATE, payload, wake=bank.wake_worker, on_progress=_telling(ctx))
+    return _answer(JobAnswer.of(not_failed(ended)))
+
+
 async def run_matts(
     ctx: AppContext,
     task: Annotated[str, Field(min_length=1, max_length=20_000, description="What is to be done")],
@@ -330,7 +351,6 @@ async def run_matts(
     ] = None,
     command: Annotated[str | None, Field(description="command: as the user's matts.allowed_commands has it")] = None,
     check: Annotated[str | None, Field(description="command: a test to run after each, allowed likewise")] = None,
-    folder: Annotated[str | None, Field(description="command: what each gets a copy of; the project")] = None,
     mode: Annotated[
         Literal["parallel", "sequential"], Field(description="sequential: each checks and corrects the one before")
     ] = "parallel",
@@ -356,7 +376,6 @@ async def run_matts(
         count=k,
         command=command,
         check=check,
-        folder=folder,
         attempts=attempts or (),
         task_id=task_id,
     )
@@ -370,7 +389,7 @@ async def job(
     action: Annotated[JobAction, Field(description="result waits up to 45 s for the end")],
     job_id: Annotated[str | None, Field(description="For all but list")] = None,
 ) -> Annotated[CallToolResult, JobsAnswer]:
-    """Ask how long work stands that a tool began: its progress (done of total), its result; cancel it; list all."""
+    """Ask how work stands that a tool began: progress, result; cancel it; list all."""
     from swarm_memory.server.job_tools import manage_jobs
 
     toolbox = await _bank(ctx).toolbox()

@@ -97,9 +97,12 @@ def matts_row(result: MattsResult) -> dict[str, JsonValue]:
 
 
 async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
-    """Consolidate the project's bank; the payload may say `dry_run` and `full`."""
-    from swarm_memory.tools.consolidate import consolidate
+    """Consolidate the project's bank; the payload may say `dry_run` and `full`, or `undo` with the id of a run."""
+    from swarm_memory.tools.consolidate import consolidate, undo_consolidation
 
+    undone = job.payload.get("undo")
+    if isinstance(undone, str):
+        return (await undo_consolidation(toolbox, undone)).model_dump(mode="json")
     counted = Counted(report)
     row: dict[str, JsonValue] = {}
     async with anyio.create_task_group() as telling:

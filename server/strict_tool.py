@@ -62,7 +62,7 @@ def shallow(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an answer with the kinds of its fields alone: what is within them their values show."""
     fields: dict[str, dict[str, Any]] = schema.get("properties", {})
     kinds = {name: {"type": "object"} if "$ref" in field else _kind(field) for name, field in fields.items()}
-    return {"type": "object", "properties": kinds, "required": schema.get("required", [])}
+    return {"type": "object", "properties": kinds}
 
 
 def _kind(field: dict[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ TOOLS = {
     "record_outcome",
     "manage_memories",
     "memory_status",
+    "consolidate_memories",
     "run_matts",
     "job",
     "handle_hook",
@@ -82,6 +83,7 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
         "manage_memories": {"action": "list"},
         "record_outcome": {"task_id": "t", "outcome": "Success"},
         "memory_status": {},
+        "consolidate_memories": {},
         "run_matts": {"task": "x", "runner": "model"},
         "job": {"action": "list"},
     }

@@ -78,7 +78,6 @@ async def test_work_that_takes_longer_gives_a_job_id_and_can_be_cancelled(
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"runner": "command", "command": "rm -rf ."}, "matts.allowed_commands"),
-    ({"runner": "command", "command": "sleep 60", "folder": "../.."}, "within the project"),
     ({"runner": "given"}, "attempts"),
     ({"runner": "model"}, "chat model"),
     ({"runner": "given", "attempts": [{"steps": []}]}, "steps is empty"),
@@ -110,3 +109,15 @@ async def test_hooks_do_nothing_in_an_agent_that_was_started_for_a_rollout(
         assert await caller.call("handle_hook", event=prompt) == {}
         assert await caller.call("handle_hook", event=event) == {}
         assert (await caller.call("job", action="list"))["jobs"] == []
+
+
+async def test_consolidation_says_what_it_did_and_is_taken_back_by_its_run(
+    connected: Callable[[], Any], fixed: dict[str, Any]
+) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        done = await caller.call("consolidate_memories")
+        assert (done["kind"], done["status"]) == ("consolidate", "completed")
+        undone = await caller.call("consolidate_memories", undo=done["result"]["run_id"])
+        assert undone["status"] == "completed"
+        assert (await caller.call("consolidate_memories", dry_run=True))["result"]["dry_run"] is True
