@@ -18,6 +18,8 @@ from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.tools.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports import MemoryFilter, Store
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]  # whole runs over a real bank, many times each
+
 QUERY = "run the migrations before the tests"
 OLD = NOW - timedelta(days=200)
 
