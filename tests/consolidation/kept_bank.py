@@ -1,6 +1,7 @@
 """A bank whose upkeep is tested: ways to fill it, to see all that it shows, and to see all that is in its file."""
 
 import json
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -17,12 +18,16 @@ from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.memories import list_memories
 from swarm_memory.tools.ports import MemoryFilter
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+
+SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+"""The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SHOP = Scope(project="shop")
@@ -113,7 +118,7 @@ class Kept:
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / ".swarm" / "memory.db"
             copy.parent.mkdir(mode=0o700)
-            with _reading(self.database) as source, sqlite3.connect(copy) as target:
+            with _reading(self.database) as source, SQLITE.connect(copy) as target:
                 source.backup(target)
             target.close()
             async with opened(Path(folder), clock=self.clock) as asked:
@@ -161,7 +166,7 @@ async def _retrieved(bank: Kept, query: str) -> str:
 
 @contextmanager
 def _reading(database: Path) -> Generator[sqlite3.Connection]:
-    connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
+    connection = SQLITE.connect(f"{database.as_uri()}?mode=ro", uri=True)
     try:
         yield connection
     finally:

@@ -1,8 +1,8 @@
 """A run as a whole: shown beforehand, taken back, repeated, beside another one, cut off anywhere."""
 
 import asyncio
+import os
 import random
-import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -15,8 +15,12 @@ from kept_bank import ADVICE, MIGRATIONS, NOW, SHOP, Kept, figures, opened, own_
 
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.ids import RUN, new_id
+from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports import MemoryFilter, Store
+
+SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+"""The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]  # whole runs over a real bank, many times each
 
@@ -218,7 +222,7 @@ async def _check_whole(kept: Kept) -> None:
         vector = await kept.toolbox.embedder.embed_query(item.embedding_text)
         near = await kept.store.nearest([SHOP], kept.toolbox.embedder.name, vector, 50)
         assert item.id in [each for each, _ in near]
-    connection = sqlite3.connect(f"{kept.database.as_uri()}?mode=ro", uri=True)
+    connection = SQLITE.connect(f"{kept.database.as_uri()}?mode=ro", uri=True)
     try:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     finally:

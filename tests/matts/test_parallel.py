@@ -1,6 +1,6 @@
 """Parallel scaling: k rollouts give k kept trajectories, one comparison and one best, whatever single ones do."""
 
-import sqlite3
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -11,9 +11,13 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.matts import run_matts
 from swarm_memory.tools.ports import MemoryFilter
+
+SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+"""The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
 FAILED = RunnerAnswer(status="failed", error="the agent could not be started")
 
@@ -24,7 +28,7 @@ def mixed(request: RolloutRequest) -> Trajectory:
 
 def linked(folder: Path, run_id: str) -> list[str]:
     """The trajectories that the database links to a run."""
-    with closing(sqlite3.connect(folder / "memory.db")) as connection:
+    with closing(SQLITE.connect(folder / "memory.db")) as connection:
         rows = connection.execute("SELECT id FROM task_trajectories WHERE matts_run_id = ? ORDER BY id", (run_id,))
         return [name for (name,) in rows.fetchall()]
 
