@@ -40,8 +40,14 @@ class Bank:
         if self._toolbox is None:
             async with self._opening:
                 if self._toolbox is None:
-                    self._toolbox = await self._open()
+                    await self._open_once()
+        assert self._toolbox is not None
         return self._toolbox
+
+    async def _open_once(self) -> None:
+        """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed."""
+        with anyio.CancelScope(shield=True):
+            self._toolbox = await self._open()
 
     def wake_worker(self) -> None:
         """Tell the worker that a job was queued."""

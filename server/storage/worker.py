@@ -42,8 +42,9 @@ class ConnectionThread:
         try:
             return cls(database, module, await connection)
         except BaseException:
-            # The thread still answers to this loop, which the caller may be about to close.
-            await asyncio.shield(asyncio.to_thread(thread.join, END_WAIT_S))
+            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
+            # not await it: it is cancelled again at once.
+            thread.join(END_WAIT_S)
             raise
 
     async def run(self, function: "Callable[[Connection], T]") -> T:
