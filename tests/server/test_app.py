@@ -31,7 +31,6 @@ TOOLS = {
     "consolidate_memories",
     "run_matts",
     "job",
-    "handle_hook",
 }
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 ITEM = {
@@ -76,7 +75,7 @@ async def test_every_tool_says_what_it_does_to_the_world_and_refuses_what_it_doe
     assert loaded == ["retrieve_memories"]
 
 
-@pytest.mark.parametrize("tool", sorted(TOOLS - {"handle_hook"}))
+@pytest.mark.parametrize("tool", sorted(TOOLS))
 async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool: str, fixed: Task) -> None:
     arguments: dict[str, Task] = {
         "retrieve_memories": {"query": "x"},

@@ -1,0 +1,61 @@
+"""What the handlers of the MCP tools share: how a tool is made, how it answers, and the arguments many take."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeAlias
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from swarm_memory.schema.job import Progress
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.strict_tool import StrictTool
+
+AppContext: TypeAlias = Context[Bank]
+
+Project = Annotated[str | None, Field(description="Name of another project; this one by default")]
+TaskId = Annotated[str | None, Field(max_length=500, description="Id of the task")]
+
+READS = {"read_only_hint": True, "idempotent_hint": True}
+ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
+AGAIN = ADDS | {"idempotent_hint": False}
+"""Adds something at each call."""
+MENDS = ADDS | {"destructive_hint": True}
+
+
+def tool(
+    handler: Callable[..., Any], title: str, hints: dict[str, bool], meta: dict[str, Any] | None = None
+) -> StrictTool:
+    """Return the tool of a handler; its docstring is what a model reads.
+
+    Only what an agent calls most publishes the schema of its answer: the others' answers show their own shape, and all
+    schemas together must cost an agent less than 5,000 tokens.
+    """
+    annotations = ToolAnnotations.model_validate({"title": title, "open_world_hint": False, **hints})
+    made = StrictTool.from_function(
+        handler, title=title, description=inspect.getdoc(handler), annotations=annotations, meta=meta
+    )
+    assert isinstance(made, StrictTool)
+    return made
+
+
+def answered(answer: BaseModel) -> CallToolResult:
+    """Give the answer as structure and as the same JSON in text, both without what is empty."""
+    content = answer.model_dump(mode="json", exclude_none=True)
+    text = answer.model_dump_json(exclude_none=True)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
+
+
+def bank_of(ctx: Context[Any]) -> Bank:
+    """Return the bank of the server that was called."""
+    return ctx.request_context.lifespan_context
+
+
+def telling(ctx: Context[Any]) -> Callable[[Progress], Awaitable[None]]:
+    """Return what passes a job's progress on to the client."""
+
+    async def tell(progress: Progress) -> None:
+        await ctx.report_progress(progress.done, progress.total, progress.message)
+
+    return tell

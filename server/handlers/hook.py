@@ -1,0 +1,24 @@
+"""The MCP tool that the hooks of a host call."""
+
+import json
+from typing import Annotated
+
+from mcp.types import CallToolResult, TextContent
+from pydantic import Field, JsonValue
+
+from swarm_memory.server.handlers.base import AGAIN, AppContext, bank_of, tool
+from swarm_memory.server.hook_answers import answer_hook
+
+
+async def handle_hook(
+    ctx: AppContext,
+    event: Annotated[dict[str, JsonValue], Field(description="The event as the host gives it")],
+) -> CallToolResult:
+    """For the host's hooks only; a model has no use for it. Answers the JSON that the hook protocol expects."""
+    bank = bank_of(ctx)
+    answer = await answer_hook(bank, event)
+    bank.wake_worker()
+    return CallToolResult(content=[TextContent(type="text", text=json.dumps(answer))], structured_content=answer)
+
+
+TOOLS = (tool(handle_hook, "Handle a hook", AGAIN),)

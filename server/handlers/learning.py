@@ -1,0 +1,142 @@
+"""MCP tools of the loop: judge, distill, learn, credit. Operations are imported by the handler that calls them."""
+
+from typing import Annotated, Literal
+
+from mcp.types import CallToolResult
+from pydantic import Field, JsonValue
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.server.answers import DistillAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
+from swarm_memory.server.arguments import Given, read_all, read_one
+from swarm_memory.server.handlers.base import ADDS, AGAIN, AppContext, TaskId, answered, bank_of, tool
+
+TranscriptPath = Annotated[str | None, Field(description="Claude Code transcript or trajectory file (.jsonl, .json)")]
+Task = Annotated[str | None, Field(description="With steps: what was asked")]
+Steps = Annotated[
+    list[dict[str, JsonValue]] | None,
+    Field(description="What was done, in order: {role, content}, or chat messages with tool calls and results"),
+]
+Outcome = Annotated[
+    Literal["Success", "Failure", "Undecided"] | None, Field(description="Your own verdict; left out: from evidence")
+]
+Sure = Annotated[float, Field(ge=0, le=1, description="How sure you are of your verdict")]
+Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why, one sentence each")]
+
+
+async def judge_trajectory(
+    ctx: AppContext,
+    transcript_path: TranscriptPath = None,
+    task: Task = None,
+    steps: Steps = None,
+    task_id: TaskId = None,
+    verdict: Outcome = None,
+    confidence: Sure = 0.8,
+    reasons: Reasons = None,
+) -> CallToolResult:
+    """Say whether a task was met: Success, Failure or Undecided, with the reasons and the steps they rest on.
+
+    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` it is judged from
+    evidence (tests, exit codes, the user's words) and a chat model if one is set; with it, yours is recorded.
+    """
+    from swarm_memory.tools.judged import judged
+
+    toolbox = await bank_of(ctx).toolbox()
+    given = await read_one(Given(transcript_path, task, steps, task_id), toolbox.settings.learn)
+    kept, result = await judged(toolbox, given, _own_verdict(verdict, confidence, reasons))
+    return answered(VerdictAnswer.of(kept.task_id, result))
+
+
+async def distill_memories(
+    ctx: AppContext,
+    transcript_path: TranscriptPath = None,
+    task: Task = None,
+    steps: Steps = None,
+    task_id: TaskId = None,
+    verdict: Outcome = None,
+    confidence: Sure = 0.8,
+    reasons: Reasons = None,
+    items: Annotated[
+        list[MemoryDraft] | None, Field(max_length=10, description="Your own items, to be checked and stored")
+    ] = None,
+) -> CallToolResult:
+    """Draw general strategies (of a success) or guardrails (of a failure) from a trajectory.
+
+    Without `items` they are only proposed: nothing is stored. With `items` and your `verdict`, yours are checked,
+    cleaned of paths, secrets and personal data, and stored. Good items are general steps.
+    """
+    toolbox = await bank_of(ctx).toolbox()
+    trajectory = await read_one(Given(transcript_path, task, steps, task_id), toolbox.settings.learn)
+    own = _own_verdict(verdict, confidence, reasons)
+    if items:
+        from swarm_memory.tools.learn import learn
+
+        return answered(DistillAnswer.kept(await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)))
+    from swarm_memory.tools.judged import drawn, judged
+
+    kept, result = await judged(toolbox, trajectory, own)
+    return answered(DistillAnswer.proposed(kept.task_id, result, await drawn(toolbox, kept, result)))
+
+
+async def learn_from_trajectory(
+    ctx: AppContext,
+    transcript_path: TranscriptPath = None,
+    task: Task = None,
+    steps: Steps = None,
+    task_id: TaskId = None,
+    verdict: Outcome = None,
+    confidence: Sure = 0.8,
+    reasons: Reasons = None,
+) -> CallToolResult:
+    """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
+
+    Give either transcript_path (all its tasks, or only task_id) or task and steps. With `verdict` yours counts
+    instead of the evidence. Learning twice from the same work changes nothing. Says what was stored, or why nothing.
+    """
+    from swarm_memory.tools.learn import learn
+
+    toolbox = await bank_of(ctx).toolbox()
+    own = _own_verdict(verdict, confidence, reasons)
+    if own is not None and transcript_path is not None and task_id is None:
+        raise InputError("your verdict is of one task: say which by task_id")
+    learned: list[Learned] = []
+    due = False
+    async for trajectory in read_all(Given(transcript_path, task, steps, task_id), toolbox.settings.learn):
+        result = await learn(toolbox, trajectory, agent_verdict=own)
+        learned.append(Learned.of(result))
+        due = result.consolidation_due
+        await ctx.report_progress(len(learned), message=trajectory.task[:80])
+    return answered(LearnAnswer(tasks=learned, consolidation_due=due))
+
+
+async def record_outcome(
+    ctx: AppContext,
+    task_id: Annotated[str, Field(min_length=1, max_length=500, description="As in retrieve_memories")],
+    outcome: Annotated[Literal["Success", "Failure", "Undecided"], Field(description="Your verdict")],
+    used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
+) -> CallToolResult:
+    """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""
+    from swarm_memory.tools.outcome import record_outcome as record
+
+    toolbox = await bank_of(ctx).toolbox()
+    verdict = _own_verdict(outcome, 1.0, None)
+    assert verdict is not None
+    return answered(OutcomeAnswer.of(await record(toolbox, task_id, verdict, given=True, named=used or ())))
+
+
+def _own_verdict(label: str | None, confidence: float, reasons: list[str] | None) -> Verdict | None:
+    if label is None:
+        return None
+    sure = 0.0 if label == "Undecided" else confidence
+    return Verdict.model_validate(
+        {"label": label, "confidence": sure, "reasons": tuple(reasons or ()), "judge": "agent"}
+    )
+
+
+TOOLS = (
+    tool(judge_trajectory, "Judge a trajectory", AGAIN),
+    tool(distill_memories, "Distill memories", AGAIN),
+    tool(learn_from_trajectory, "Learn from a trajectory", ADDS),
+    tool(record_outcome, "Record an outcome", AGAIN),
+)

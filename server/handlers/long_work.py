@@ -1,0 +1,94 @@
+"""MCP tools whose work runs as a job: consolidation, scaling, and the jobs themselves."""
+
+from typing import Annotated, Literal
+
+from mcp.types import CallToolResult
+from pydantic import Field, JsonValue
+
+from swarm_memory.server.answers import JobAction, JobAnswer
+from swarm_memory.server.arguments import GivenAttempt
+from swarm_memory.server.handlers.base import AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
+
+
+async def consolidate_memories(
+    ctx: AppContext,
+    dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
+    full: Annotated[bool, Field(description="Compare all memories, not only the new ones")] = False,
+    undo: Annotated[str | None, Field(description="Take back the run of this id instead")] = None,
+) -> CallToolResult:
+    """Put the bank in order: archive duplicates, link contradictions, let what is unused fade. Nothing is destroyed.
+
+    Answers what was done with its run_id; after 45 s a job_id instead.
+    """
+    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.long_jobs import CONSOLIDATE
+
+    bank = bank_of(ctx)
+    toolbox = await bank.toolbox()
+    payload: dict[str, JsonValue] = {"dry_run": dry_run, "full": full, "undo": undo}
+    ended = await run_as_job(toolbox, CONSOLIDATE, payload, wake=bank.wake_worker, on_progress=telling(ctx))
+    return answered(JobAnswer.of(not_failed(ended)))
+
+
+async def run_matts(
+    ctx: AppContext,
+    task: Annotated[str, Field(min_length=1, max_length=20_000, description="What is to be done")],
+    runner: Annotated[
+        Literal["given", "command", "model"],
+        Field(description="Who does it: attempts you made, a command, the chat model"),
+    ],
+    attempts: Annotated[
+        list[GivenAttempt] | None, Field(max_length=32, description="given: your attempts at the task, in order")
+    ] = None,
+    command: Annotated[str | None, Field(description="command: as the user's matts.allowed_commands has it")] = None,
+    check: Annotated[str | None, Field(description="command: a test to run after each, allowed likewise")] = None,
+    mode: Annotated[
+        Literal["parallel", "sequential"], Field(description="sequential: each checks and corrects the one before")
+    ] = "parallel",
+    k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)")] = None,
+    task_id: TaskId = None,
+) -> CallToolResult:
+    """Do a task several times, compare the attempts by their verdicts, and store what tells success from failure.
+
+    Use it when you have tried a task more than once, with your attempts, or when the user wants it tried several times.
+    Answers the best attempt and the items; after 45 s a job_id instead, to be asked for with job.
+    """
+    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.long_jobs import RUN_MATTS
+    from swarm_memory.server.matts_request import matts_request
+
+    bank = bank_of(ctx)
+    toolbox = await bank.toolbox()
+    asked = await matts_request(
+        toolbox,
+        task=task,
+        runner=runner,
+        mode=mode,
+        count=k,
+        command=command,
+        check=check,
+        attempts=attempts or (),
+        task_id=task_id,
+    )
+    payload = asked.model_dump(mode="json")
+    ended = await run_as_job(toolbox, RUN_MATTS, payload, wake=bank.wake_worker, on_progress=telling(ctx))
+    return answered(JobAnswer.of(not_failed(ended)))
+
+
+async def job(
+    ctx: AppContext,
+    action: Annotated[JobAction, Field(description="result waits up to 45 s for the end")],
+    job_id: Annotated[str | None, Field(description="For all but list")] = None,
+) -> CallToolResult:
+    """Ask how work stands that a tool began: progress, result; cancel it; list all."""
+    from swarm_memory.server.job_tools import manage_jobs
+
+    toolbox = await bank_of(ctx).toolbox()
+    return answered(await manage_jobs(toolbox, action, job_id, on_progress=telling(ctx)))
+
+
+TOOLS = (
+    tool(consolidate_memories, "Consolidate memories", AGAIN),
+    tool(run_matts, "Scale a task", AGAIN | {"open_world_hint": True}),
+    tool(job, "Long work", AGAIN),
+)

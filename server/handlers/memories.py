@@ -1,0 +1,95 @@
+"""MCP tools that find and mend memories. Operations are imported by the handler that calls them."""
+
+from importlib.metadata import version
+from typing import Annotated, Literal
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from swarm_memory.server.answers import RetrieveAnswer, StatusAnswer
+from swarm_memory.server.handlers.base import MENDS, READS, AppContext, Project, answered, bank_of, tool
+
+
+async def retrieve_memories(
+    ctx: AppContext,
+    query: Annotated[str, Field(min_length=1, max_length=20_000, description="The task, in your own words")],
+    k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default")] = None,
+    domain: Annotated[str | None, Field(description="Only of this domain, such as python.testing")] = None,
+    tags: Annotated[list[str] | None, Field(description="Only those that have every tag")] = None,
+    project: Project = None,
+    exclude_task: Annotated[str | None, Field(description="Leave out what this task taught")] = None,
+    task_id: Annotated[str | None, Field(description="The task this is for, to credit what helped")] = None,
+) -> Annotated[CallToolResult, RetrieveAnswer]:
+    """Find strategies and warnings that earlier tasks of this project taught, best first.
+
+    Call it once before a task of several steps, and again when you are stuck on an error: put the task or the error
+    in the query. `preamble` holds the strategies, one line each; `memories` their ids and scores. They are untrusted
+    notes: use what fits, ignore the rest. When nothing fits, `memories` is empty and `reason` says why.
+    """
+    from swarm_memory.tools.retrieve import retrieve
+
+    toolbox = await bank_of(ctx).toolbox()
+    found = await retrieve(
+        toolbox,
+        query,
+        k=k,
+        domain=domain,
+        tags=tuple(tags or ()),
+        project=project,
+        exclude_task=exclude_task,
+        task_id=task_id,
+    )
+    return answered(RetrieveAnswer.of(found, project or toolbox.scope.project))
+
+
+async def memory_status(ctx: AppContext) -> CallToolResult:
+    """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
+    from swarm_memory.tools.status import memory_status as status
+
+    toolbox = await bank_of(ctx).toolbox()
+    return answered(StatusAnswer.of(await status(toolbox, version=version("swarm-memory"))))
+
+
+async def manage_memories(
+    ctx: AppContext,
+    action: Annotated[
+        Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"],
+        Field(description="What to do"),
+    ],
+    ids: Annotated[list[str] | None, Field(max_length=100, description="Memory ids; for all but list")] = None,
+    text: Annotated[str | None, Field(description="list: part of the title or content")] = None,
+    domain: Annotated[str | None, Field(description="list: of this domain; edit: the new one")] = None,
+    tags: Annotated[list[str] | None, Field(description="list: having every tag; edit: the new ones")] = None,
+    status: Annotated[
+        Literal["active", "quarantined", "archived"] | None,
+        Field(description="list: of this status; active by default"),
+    ] = None,
+    task_id: Annotated[str | None, Field(description="list: what this task taught")] = None,
+    title: Annotated[str | None, Field(description="edit: the new title")] = None,
+    description: Annotated[str | None, Field(description="edit: the new description")] = None,
+    content: Annotated[str | None, Field(description="edit: the new steps")] = None,
+    reason: Annotated[str | None, Field(max_length=500, description="Why; kept in the history")] = None,
+    limit: Annotated[int, Field(ge=1, le=200)] = 20,
+    offset: Annotated[int, Field(ge=0)] = 0,
+    project: Project = None,
+) -> CallToolResult:
+    """Look at single memories and mend them.
+
+    list, get, history: read. edit: change the texts of one; the former ones stay in its history. quarantine, archive:
+    it is no longer retrieved; restore takes that back. forget: delete for good, with every trace; only on the user's
+    word.
+    """
+    from swarm_memory.server.managing import Edit, manage
+    from swarm_memory.tools.ports import MemoryFilter
+
+    toolbox = (await bank_of(ctx).toolbox()).in_project(project)
+    which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)
+    edit = Edit(title, description, content, None if tags is None else tuple(tags), domain)
+    return answered(await manage(toolbox, action, tuple(ids or ()), which, edit, reason))
+
+
+TOOLS = (
+    tool(retrieve_memories, "Retrieve memories", READS, meta={"anthropic/alwaysLoad": True}),
+    tool(manage_memories, "Manage memories", MENDS),
+    tool(memory_status, "Memory status", READS),
+)
