@@ -210,3 +210,49 @@ SELECT
   CASE t.description WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.description, ' ', ' s' || p.scope_id || 'x') END AS description,
   CASE t.content WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.content, ' ', ' s' || p.scope_id || 'x') END AS content
 FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq;
+
+CREATE TABLE tool_call_evaluations (
+  seq INTEGER PRIMARY KEY REFERENCES tool_calls (seq) ON DELETE CASCADE,
+  score REAL NOT NULL,
+  summary TEXT NOT NULL,
+  evaluation TEXT NOT NULL,
+  method TEXT NOT NULL,
+  created_at TEXT NOT NULL
+);
+
+CREATE TABLE tool_memories (
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  tool_name TEXT NOT NULL,
+  calls INTEGER NOT NULL DEFAULT 0,
+  succeeded INTEGER NOT NULL DEFAULT 0,
+  timed INTEGER NOT NULL DEFAULT 0,
+  time_cost_s REAL NOT NULL DEFAULT 0,
+  counted INTEGER NOT NULL DEFAULT 0,
+  token_cost INTEGER NOT NULL DEFAULT 0,
+  summarized_seq INTEGER NOT NULL DEFAULT 0,
+  summary TEXT,
+  updated_at TEXT NOT NULL,
+  PRIMARY KEY (scope_id, tool_name)
+) WITHOUT ROWID;
+
+CREATE TABLE sources (
+  id INTEGER PRIMARY KEY,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  kind TEXT NOT NULL,
+  location TEXT NOT NULL,
+  title TEXT NOT NULL,
+  content_hash TEXT NOT NULL,
+  indexed_at TEXT NOT NULL,
+  UNIQUE (scope_id, kind, location)
+);
+
+CREATE TABLE benchmark_runs (
+  run_id TEXT PRIMARY KEY,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  suite TEXT NOT NULL,
+  status TEXT NOT NULL,
+  settings TEXT NOT NULL,
+  results TEXT,
+  created_at TEXT NOT NULL,
+  ended_at TEXT
+) WITHOUT ROWID;

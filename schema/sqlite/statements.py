@@ -3,6 +3,7 @@
 It runs nothing and knows no driver. Hook commands load it: it must stay quick, so that it compiles no pattern.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,9 @@ VECTOR_TABLE = (
 )
 """One for each space of vectors. The chunk is small, so that a project with a few items costs little."""
 
+SUBJECTS = ("tools", "sources", "benchmarks")
+"""Those that have a file of queries of their own."""
+
 _HERE = Path(__file__).parent
 
 
@@ -28,9 +32,9 @@ class Migration(NamedTuple):
 
 
 @cache
-def queries() -> dict[str, str]:
-    """Return every query of `queries.sql` by its name."""
-    parts = _read("queries.sql").split("-- name: ")[1:]
+def queries(subject: str = "") -> dict[str, str]:
+    """Return every query of `queries.sql`, or of `queries_<subject>.sql`, by its name."""
+    parts = _read(f"queries_{subject}.sql" if subject else "queries.sql").split("-- name: ")[1:]
     named = (part.partition("\n") for part in parts)
     return {name: body.strip().removesuffix(";") for name, _, body in named}
 
@@ -46,6 +50,12 @@ def migrations() -> tuple[Migration, ...]:
 def schema_objects() -> dict[str, str]:
     """Return the CREATE statement of every object of the newest schema by its name, as `sqlite_master` keeps it."""
     return {_created(statement): statement for statement in statements(_read("schema.sql"))}
+
+
+def shadow_tables(objects: Mapping[str, str]) -> set[str]:
+    """Return the names of the tables that SQLite makes for the FTS5 tables among objects, given with their SQL."""
+    indexes = [name for name, sql in objects.items() if sql.startswith("CREATE VIRTUAL TABLE") and " fts5 " in sql]
+    return {f"{name}_{part}" for name in indexes for part in ("data", "idx", "docsize", "config", "content")}
 
 
 def statements(script: str) -> tuple[str, ...]:

@@ -162,30 +162,30 @@ class SqliteStore:
 
     async def search(self, query: SearchQuery) -> SearchResult:
         near, keywords = await asyncio.gather(
-            self._reader.run(lambda connection: near_leg(connection, self._index, query)),
-            self._keyword_reader.run(lambda connection: keyword_leg(connection, query)),
+            self.read(lambda connection: near_leg(connection, self._index, query)),
+            self.read_beside(lambda connection: keyword_leg(connection, query)),
         )
-        return await self._reader.run(lambda connection: join(connection, self._index, query, near, keywords))
+        return await self.read(lambda connection: join(connection, self._index, query, near, keywords))
 
     async def get_memories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
-        return await self._reader.run(lambda connection: memories.get_memories(connection, scopes, ids))
+        return await self.read(lambda connection: memories.get_memories(connection, scopes, ids))
 
     async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
-        return await self._reader.run(lambda connection: memories.list_memories(connection, scopes, which))
+        return await self.read(lambda connection: memories.list_memories(connection, scopes, which))
 
     async def add_memories(self, memories: Sequence[StoredMemory], embedder: str) -> list[str]:
         def add(connection: "Connection") -> list[str]:
             writer = self._memory_writer(connection, embedder)
             return [memory.item.id for memory in memories if writer.add(memory)]
 
-        return await self._write(add)
+        return await self.write(add)
 
     async def replace_memory(self, memory: StoredMemory, embedder: str, reason: str) -> None:
         def replace(connection: "Connection") -> None:
             self._memory_writer(connection, embedder).replace(memory, reason)
             self._index.tidy(connection)
 
-        await self._write(replace)
+        await self.write(replace)
 
     async def set_status(self, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str) -> int:
         def change(connection: "Connection") -> int:
@@ -193,7 +193,7 @@ class SqliteStore:
             self._index.tidy(connection)
             return changed
 
-        return await self._write(change)
+        return await self.write(change)
 
     async def forget(self, scopes: Sequence[Scope], ids: Sequence[str]) -> int:
         def drop(connection: "Connection") -> int:
@@ -201,63 +201,61 @@ class SqliteStore:
             self._index.tidy(connection)
             return forgotten
 
-        count = await self._write(drop)
+        count = await self.write(drop)
         if count:
             await self._on_writer(self._truncate_log)
         return count
 
     async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
-        return await self._reader.run(lambda connection: nearest(connection, self._index, scopes, embedder, vector, k))
+        return await self.read(lambda connection: nearest(connection, self._index, scopes, embedder, vector, k))
 
     async def record_retrieval(self, record: RetrievalRecord) -> None:
         if self._writer is not None:
             self._recorder.add(record)
 
     async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
-        return await self._reader.run(lambda connection: journal.history(connection, scopes, memory_id))
+        return await self.read(lambda connection: journal.history(connection, scopes, memory_id))
 
     async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
-        return await self._reader.run(
+        return await self.read(
             lambda connection: trajectories.learned_before(connection, scope, task_id, content_digest)
         )
 
     async def save_learning(self, record: LearnRecord) -> tuple[str, ...]:
         quantization = self._quantization(record.embedder)
-        return await self._write(
+        return await self.write(
             lambda connection: trajectories.save_learning(connection, self._index, record, quantization)
         )
 
     async def save_verdict(self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict) -> None:
         at = datetime.now(UTC)
-        await self._write(
+        await self.write(
             lambda connection: trajectories.save_verdict(connection, scope, trajectory_id, trajectory, verdict, at)
         )
 
     async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
-        return await self._reader.run(lambda connection: trajectories.get_trajectory(connection, scope, trajectory_id))
+        return await self.read(lambda connection: trajectories.get_trajectory(connection, scope, trajectory_id))
 
     async def upkeep_state(self, scope: Scope) -> UpkeepState:
-        return await self._reader.run(lambda connection: consolidation.upkeep_state(connection, scope))
+        return await self.read(lambda connection: consolidation.upkeep_state(connection, scope))
 
     async def upkeep_items(
         self, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
     ) -> list[UpkeepItem]:
-        return await self._reader.run(
+        return await self.read(
             lambda connection: consolidation.items_after(connection, scope, embedder, dimensions, after, limit)
         )
 
     async def upkeep_items_of(
         self, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
     ) -> list[UpkeepItem]:
-        return await self._reader.run(
-            lambda connection: consolidation.items_of(connection, scope, embedder, dimensions, ids)
-        )
+        return await self.read(lambda connection: consolidation.items_of(connection, scope, embedder, dimensions, ids))
 
     async def memory_links(self, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
-        return await self._reader.run(lambda connection: consolidation.links_of(connection, scope, ids))
+        return await self.read(lambda connection: consolidation.links_of(connection, scope, ids))
 
     async def write_upkeep(self, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
-        return await self._write(lambda connection: consolidation.write(connection, self._index, scope, batch))
+        return await self.write(lambda connection: consolidation.write(connection, self._index, scope, batch))
 
     async def finish_upkeep(
         self, scope: Scope, run_id: str, at: datetime, consolidated: int, summary: Mapping[str, JsonValue]
@@ -266,65 +264,65 @@ class SqliteStore:
             consolidation.finish(connection, scope, run_id, at, consolidated, summary)
             self._index.tidy(connection)
 
-        await self._write(finish)
+        await self.write(finish)
 
     async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:
-        return await self._reader.run(lambda connection: consolidation.batches(connection, scope, run_id))
+        return await self.read(lambda connection: consolidation.batches(connection, scope, run_id))
 
     async def undo_upkeep(self, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
-        return await self._write(
+        return await self.write(
             lambda connection: consolidation.undo(connection, self._index, scope, run_id, batch, at)
         )
 
     async def enqueue(self, job: Job) -> str:
-        return await self._write(lambda connection: jobs.enqueue(connection, job))
+        return await self.write(lambda connection: jobs.enqueue(connection, job))
 
     async def release(self, scope: Scope, key_prefix: str, run_after: datetime) -> int:
-        return await self._write(lambda connection: jobs.release(connection, scope, key_prefix, run_after))
+        return await self.write(lambda connection: jobs.release(connection, scope, key_prefix, run_after))
 
     async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
         # A worker looks often and finds seldom: the look alone must not take the writer lock.
-        if not await self._reader.run(lambda connection: jobs.is_due(connection, now, lease_s, kinds)):
+        if not await self.read(lambda connection: jobs.is_due(connection, now, lease_s, kinds)):
             return None
-        return await self._write(lambda connection: jobs.claim(connection, worker, now, lease_s, kinds))
+        return await self.write(lambda connection: jobs.claim(connection, worker, now, lease_s, kinds))
 
     async def heartbeat(self, job_id: str, worker: str, now: datetime) -> bool:
-        return await self._write(lambda connection: jobs.heartbeat(connection, job_id, worker, now))
+        return await self.write(lambda connection: jobs.heartbeat(connection, job_id, worker, now))
 
     async def finish(
         self, job_id: str, worker: str, status: JobStatus, result: Mapping[str, JsonValue] | None, error: str | None
     ) -> bool:
-        return await self._write(lambda connection: jobs.finish(connection, job_id, worker, status, result, error))
+        return await self.write(lambda connection: jobs.finish(connection, job_id, worker, status, result, error))
 
     async def report(self, job_id: str, worker: str, progress: Progress) -> bool:
-        return await self._write(lambda connection: jobs.report(connection, job_id, worker, progress))
+        return await self.write(lambda connection: jobs.report(connection, job_id, worker, progress))
 
     async def get_job(self, scope: Scope, job_id: str) -> Job | None:
-        return await self._reader.run(lambda connection: jobs.get_job(connection, scope, job_id))
+        return await self.read(lambda connection: jobs.get_job(connection, scope, job_id))
 
     async def cancel_job(self, scope: Scope, job_id: str) -> bool:
-        return await self._write(lambda connection: jobs.cancel_job(connection, scope, job_id))
+        return await self.write(lambda connection: jobs.cancel_job(connection, scope, job_id))
 
     async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
-        return await self._reader.run(lambda connection: jobs.list_jobs(connection, scope, statuses, limit))
+        return await self.read(lambda connection: jobs.list_jobs(connection, scope, statuses, limit))
 
     async def next_due(self, kinds: Sequence[str]) -> datetime | None:
-        return await self._reader.run(lambda connection: jobs.next_due(connection, kinds))
+        return await self.read(lambda connection: jobs.next_due(connection, kinds))
 
     async def get_session(self, scope: Scope, session_id: str) -> HostSession | None:
-        return await self._reader.run(lambda connection: journal.get_session(connection, scope, session_id))
+        return await self.read(lambda connection: journal.get_session(connection, scope, session_id))
 
     async def put_session(self, session: HostSession) -> None:
-        await self._write(lambda connection: journal.put_session(connection, session))
+        await self.write(lambda connection: journal.put_session(connection, session))
 
     async def add_tool_calls(self, calls: Sequence[ToolCall]) -> int:
-        return await self._write(lambda connection: journal.add_tool_calls(connection, calls))
+        return await self.write(lambda connection: journal.add_tool_calls(connection, calls))
 
     async def add_event(self, scope: Scope, event: Event) -> None:
-        await self._write(lambda connection: journal.add_event(connection, scope, event))
+        await self.write(lambda connection: journal.add_event(connection, scope, event))
 
     async def events_of_kind(self, scope: Scope, kind: str, limit: int) -> list[Event]:
-        return await self._reader.run(lambda connection: journal.events_of_kind(connection, scope, kind, limit))
+        return await self.read(lambda connection: journal.events_of_kind(connection, scope, kind, limit))
 
     def record_chat(self, record: ChatRecord) -> None:
         if self._writer is not None:
@@ -337,95 +335,93 @@ class SqliteStore:
         # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
         waiting = [record for record in self._recorder.waiting if isinstance(record, ChatRecord)]
         unwritten = (*waiting, *self._unwritable)
-        return await self._reader.run(lambda connection: spending.chat_spending(connection, since, unwritten))
+        return await self.read(lambda connection: spending.chat_spending(connection, since, unwritten))
 
     async def statistics(self, scope: Scope, embedder: str) -> BankStatistics:
-        return await self._reader.run(
+        return await self.read(
             lambda connection: journal.statistics(connection, scope, embedder, self._consolidate_every)
         )
 
     async def health(self) -> StorageHealth:
         read_only, dropped = self._writer is None, self._recorder.dropped
-        return await self._reader.run(
-            lambda connection: health(connection, self._path, self._driver, read_only, dropped)
-        )
+        return await self.read(lambda connection: health(connection, self._path, self._driver, read_only, dropped))
 
     async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
         await self._recorder.settle()
-        return await self._reader.run(lambda connection: outcomes.injections(connection, scope, task_id))
+        return await self.read(lambda connection: outcomes.injections(connection, scope, task_id))
 
     async def get_outcome(self, scope: Scope, task_id: str) -> OutcomeRecord | None:
-        return await self._reader.run(lambda connection: outcomes.get_outcome(connection, scope, task_id))
+        return await self.read(lambda connection: outcomes.get_outcome(connection, scope, task_id))
 
     async def save_outcome(self, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
         now = datetime.now(UTC)
-        return await self._write(lambda connection: outcomes.save_outcome(connection, scopes, record, now))
+        return await self.write(lambda connection: outcomes.save_outcome(connection, scopes, record, now))
 
     async def list_outcomes(self, scope: Scope) -> list[TaskOutcome]:
-        return await self._reader.run(lambda connection: outcomes.list_outcomes(connection, scope))
+        return await self.read(lambda connection: outcomes.list_outcomes(connection, scope))
 
     async def item_times(self, scope: Scope) -> list[datetime]:
-        return await self._reader.run(lambda connection: outcomes.item_times(connection, scope))
+        return await self.read(lambda connection: outcomes.item_times(connection, scope))
 
     async def begin_run(self, run: MattsRun) -> MattsRun:
         now = datetime.now(UTC)
-        return await self._write(lambda connection: matts.begin_run(connection, run, now))
+        return await self.write(lambda connection: matts.begin_run(connection, run, now))
 
     async def get_run(self, scope: Scope, run_id: str) -> MattsRun | None:
-        return await self._reader.run(lambda connection: matts.get_run(connection, scope, run_id))
+        return await self.read(lambda connection: matts.get_run(connection, scope, run_id))
 
     async def list_runs(self, scope: Scope, statuses: Sequence[RunStatus], limit: int) -> list[MattsRun]:
-        return await self._reader.run(lambda connection: matts.list_runs(connection, scope, statuses, limit))
+        return await self.read(lambda connection: matts.list_runs(connection, scope, statuses, limit))
 
     async def save_rollout(
         self, scope: Scope, run_id: str, rollout: Rollout, trajectory: Trajectory | None, verdict: Verdict | None
     ) -> bool:
         now = datetime.now(UTC)
-        return await self._write(
+        return await self.write(
             lambda connection: matts.save_rollout(connection, scope, run_id, rollout, trajectory, verdict, now)
         )
 
     async def end_run(self, end: RunEnd) -> bool:
         now, quantization = datetime.now(UTC), self._quantization(end.embedder)
-        return await self._write(lambda connection: matts.end_run(connection, self._index, end, quantization, now))
+        return await self.write(lambda connection: matts.end_run(connection, self._index, end, quantization, now))
 
     async def cancel_run(self, scope: Scope, run_id: str) -> bool:
         now = datetime.now(UTC)
-        return await self._write(lambda connection: matts.cancel_run(connection, scope, run_id, now))
+        return await self.write(lambda connection: matts.cancel_run(connection, scope, run_id, now))
 
     async def refresh(self) -> int:
         """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
-        stale = await self._reader.run(reembed.stale_spaces)
+        stale = await self.read(reembed.stale_spaces)
         if not stale or self._writer is None or not self._index.searchable:
             return 0
-        return await self._write(self._index.refresh)
+        return await self.write(self._index.refresh)
 
     async def damaged_memories(self) -> list[str]:
         """Return the ids of memories whose text is not what was written."""
-        return await self._reader.run(memories.damaged)
+        return await self.read(memories.damaged)
 
     async def reindex(self) -> None:
         """Make the keyword index and the vector indexes anew from the plain tables."""
-        await self._write(self._index.rebuild)
+        await self.write(self._index.rebuild)
 
     async def without_vector(
         self, embedder: str, dimensions: int, limit: int, after: int = 0
     ) -> list[tuple[int, str, str]]:
         """Return (position, id, text to embed) of items without a vector of the embedder, after a position."""
-        return await self._reader.run(
+        return await self.read(
             lambda connection: reembed.without_vector(connection, embedder, dimensions, limit, after)
         )
 
     async def put_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
         """Write vectors by memory id, with their index; return how many items were there."""
         quantization = self._quantization(embedder)
-        return await self._write(
+        return await self.write(
             lambda connection: reembed.put_vectors(connection, self._index, embedder, vectors, quantization)
         )
 
     async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
         """Delete the vectors of every other embedder; return their names."""
-        return await self._write(
+        return await self.write(
             lambda connection: reembed.drop_other_spaces(connection, self._index, embedder, dimensions)
         )
 
@@ -440,8 +436,21 @@ class SqliteStore:
         if self._writer is not None:
             await self._writer.close(lambda connection: close(connection, self._path))
 
-    async def _write(self, function: "Callable[[Connection], T]") -> T:
-        """Run a function in one transaction under the writer lock."""
+    @property
+    def index(self) -> Index:
+        """The bank's indexes, and whether this process has sqlite-vec."""
+        return self._index
+
+    async def read(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function that only reads."""
+        return await self._reader.run(function)
+
+    async def read_beside(self, function: "Callable[[Connection], T]") -> T:
+        """The same on a second connection, for what can be read at the same time."""
+        return await self._keyword_reader.run(function)
+
+    async def write(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
 
         def transaction(connection: "Connection") -> T:
             with write_transaction(connection, self._path, self._busy_timeout_s):
@@ -463,7 +472,7 @@ class SqliteStore:
             journal.write_retrievals(connection, [each for each in records if isinstance(each, RetrievalRecord)])
             spending.write_calls(connection, [each for each in records if isinstance(each, ChatRecord)])
 
-        await self._write(write)
+        await self.write(write)
 
     def _memory_writer(self, connection: "Connection", embedder: str) -> memories.MemoryWriter:
         return memories.MemoryWriter(connection, self._index, embedder, self._quantization(embedder))

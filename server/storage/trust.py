@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
-from swarm_memory.schema.sqlite.statements import APPLICATION_ID, VECTOR_TABLE, migrations, schema_objects
+from swarm_memory.schema.sqlite.statements import (
+    APPLICATION_ID,
+    VECTOR_TABLE,
+    migrations,
+    schema_objects,
+    shadow_tables,
+)
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -18,7 +24,6 @@ if TYPE_CHECKING:
 BankState = Literal["new", "bank", "outdated"]
 
 _SIDECARS = ("", "-wal", "-shm", "-journal", ".lock")
-_KEYWORD_SHADOWS = {f"pattern_fts_{part}" for part in ("data", "idx", "docsize", "config")}
 _VECTOR_SHADOWS = ("info", "chunks", "rowids", "vector_chunks00")
 _SHADOW_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ,()'\"")
 _SHADOW_FORBIDDEN = frozenset({"AS", "CHECK", "DEFAULT", "GENERATED", "REFERENCES", "COLLATE", "ON"})
@@ -104,7 +109,8 @@ def _objects_of(connection: "Connection", version: int) -> dict[str, str]:
             for statement in migration.statements:
                 replayed.execute(statement)
         rows = replayed.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-        return {name: sql for name, sql in rows if name not in _KEYWORD_SHADOWS}
+        shadows = shadow_tables(dict(rows))
+        return {name: sql for name, sql in rows if name not in shadows}
     finally:
         replayed.close()
 
@@ -140,7 +146,7 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) ->
     is_vector = name.startswith("vec_") and space_id.isascii() and space_id.isdecimal()
     if is_vector and not shadow:
         return _is_vector_table(sql, space_id)
-    return (name in _KEYWORD_SHADOWS or (is_vector and shadow in _VECTOR_SHADOWS)) and _is_plain_table(sql)
+    return (name in shadow_tables(expected) or (is_vector and shadow in _VECTOR_SHADOWS)) and _is_plain_table(sql)
 
 
 def _is_vector_table(sql: str, space_id: str) -> bool:

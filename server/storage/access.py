@@ -1,0 +1,32 @@
+"""How the stores beside the bank's own reach its database: one thread that writes, one that reads."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from swarm_memory.server.storage.index import Index
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+T = TypeVar("T")
+
+
+class Access(Protocol):
+    """The threads of one open bank. All errors are `StorageError`s."""
+
+    @property
+    def index(self) -> Index:
+        """Whether this process has sqlite-vec, and the bank's own indexes."""
+        ...
+
+    async def read(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function that only reads."""
+        ...
+
+    async def read_beside(self, function: "Callable[[Connection], T]") -> T:
+        """The same on a second connection, for what can be read at the same time."""
+        ...
+
+    async def write(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
+        ...
