@@ -1,0 +1,146 @@
+"""What a benchmark is asked about and what it gives: datasets, figures, tables, plots, runs. It measures nothing."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from swarm_memory.schema.base import Model, Timestamp
+
+BenchmarkStatus = Literal["running", "completed", "interrupted", "cancelled", "failed"]
+"""interrupted: by Ctrl-C; cancelled: its job was. Both keep what had been measured until then."""
+
+
+class BenchmarkItem(Model):
+    """One document that can be found."""
+
+    id: str = Field(min_length=1)
+    content: str = Field(min_length=1)
+    group: str = ""
+    """Items of one group are searched together, and with no others; their order is that of the file."""
+    part: str = ""
+    """What the item is a piece of, such as the session of a turn."""
+    time: Timestamp | None = None
+
+
+class BenchmarkQuestion(Model):
+    """One query and the items that answer it."""
+
+    query: str = Field(min_length=1)
+    gold: tuple[str, ...] = ()
+    """Ids of the relevant items of its group; none: there is no answer (abstention)."""
+    group: str = ""
+    answer: str | None = None
+    category: str | None = None
+    now: Timestamp | None = None
+    """When it was asked."""
+
+
+class Dataset(Model):
+    """Items and questions in the one form that every suite of retrieval takes."""
+
+    name: str = Field(min_length=1)
+    items: tuple[BenchmarkItem, ...]
+    questions: tuple[BenchmarkQuestion, ...]
+
+
+class DatasetInfo(Model):
+    """Which data a run was made on."""
+
+    name: str
+    hash: str
+    """SHA-256 of the items and questions as they were asked, hold-out and limit included."""
+    items: int
+    questions: int
+
+
+class Figure(Model):
+    """One number that was measured."""
+
+    subject: str
+    """What was measured: a system, an arm, an operation."""
+    measure: str
+    """`recall_any@5`, `p50_ms`, `success_rate` …: the unit stands in the name where there is one."""
+    part: str = ""
+    """A category, an epoch, a size; empty: all of it."""
+    value: float
+    low: float | None = None
+    high: float | None = None
+    """Bounds of the 95 % interval."""
+    n: int | None = None
+    better: Literal["higher", "lower", "neither"] = "higher"
+
+
+class Cases(Model):
+    """One value for each case (question, task) of a subject and measure: what two runs are compared by, in pairs."""
+
+    subject: str
+    measure: str
+    values: tuple[float, ...]
+
+
+class Table(Model):
+    """Rows for people; every cell is already text, and untrusted."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+class Series(Model):
+    """One line, or one colour of bars, of a plot."""
+
+    name: str
+    x: tuple[float | str, ...]
+    """Numbers for a line, names for bars."""
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    """The band or the whiskers, where there are any."""
+
+
+class Plot(Model):
+    """A picture as data."""
+
+    title: str
+    kind: Literal["line", "bar"] = "line"
+    x_label: str = ""
+    y_label: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    series: tuple[Series, ...]
+
+
+class SuiteResults(Model):
+    """All that a suite gives; one of a part of the work is as good as that of the whole, and smaller."""
+
+    dataset: DatasetInfo | None = None
+    figures: tuple[Figure, ...] = ()
+    case_ids: tuple[str, ...] = ()
+    """Names the cases that each of `cases` has a value for, in that order."""
+    cases: tuple[Cases, ...] = ()
+    tables: tuple[Table, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was left out or less than usual, and why."""
+    details: dict[str, JsonValue] = Field(default_factory=dict)
+    """What else the suite wants to have in its file."""
+
+
+class BenchmarkRun(Model):
+    """One run of a suite: the file that describes itself."""
+
+    run_id: str
+    suite: str
+    status: BenchmarkStatus
+    options: dict[str, JsonValue]
+    settings: dict[str, JsonValue]
+    """The settings that bear on results; no path, endpoint or key."""
+    seed: int
+    versions: dict[str, str]
+    machine: dict[str, str]
+    """What kind of machine, not which."""
+    started_at: Timestamp
+    ended_at: Timestamp | None = None
+    results: SuiteResults = SuiteResults()
+    error: str | None = None

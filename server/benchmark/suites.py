@@ -1,0 +1,21 @@
+"""Which suites there are; a suite's code is imported when it is asked for."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from swarm_memory.schema.errors import InputError
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.benchmark.bench import Suite
+
+SUITES = {
+    "retrieval": "swarm_memory.server.benchmark.retrieval",
+}
+"""By name the module that has it as `SUITE`."""
+
+
+def find_suite(name: str) -> "Suite[Any]":
+    """Return a suite. Raises `InputError` for a name that is none."""
+    if name not in SUITES:
+        raise InputError(f"there is no suite {name!r}: the suites are {', '.join(SUITES)}")
+    return import_module(SUITES[name]).SUITE
