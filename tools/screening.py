@@ -1,0 +1,117 @@
+"""What in a text speaks to an agent, a judge or a distiller instead of describing work: rules, and what each found.
+
+Rules stop what is known and clumsy; they are one layer. What no rule can see, provenance and quarantine must hold.
+"""
+
+import base64
+import binascii
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.screening_rules import ALIKE, FORGIVEN, INSISTING, RULES, Rule
+
+MAX_CHARS = 50_000
+"""A longer text is no strategy; what is beyond is not looked at, and the text is suspect for it."""
+
+_CLAUSE = 70
+"""So many characters before a match are looked at for a word that takes it back."""
+
+_SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
+_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{24,4000}")
+_HEX = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,1000}|\b(?:[0-9a-fA-F]{2}){16,2000}\b")
+_CLAUSE_END = re.compile(r"[.;:!?\n]")
+
+
+class Finding(NamedTuple):
+    """One thing that makes a text suspect."""
+
+    rule: str
+    """The shape of attack."""
+    quote: str
+    """The words that show it, at most 120 characters."""
+
+
+def screen(text: str) -> tuple[Finding, ...]:
+    """Return what is suspect in a text that is to become a strategy, one finding for each rule; empty for a sound one.
+
+    Looked at are the text as a reader sees it (invisible characters taken out, look-alike letters and spaced-out words
+    put back) and what is encoded in it (base64, hexadecimal, percent signs). Linear in the length.
+    """
+    findings: dict[str, Finding] = {}
+    if len(text) > MAX_CHARS:
+        findings["too long"] = Finding("too long", f"{len(text):,} characters")
+    for view in _views(text[:MAX_CHARS]):
+        for rule in RULES:
+            if rule.name not in findings and (quote := _found(rule, view)):
+                findings[rule.name] = Finding(rule.name, quote)
+    if _hides(text[:MAX_CHARS]):
+        findings["hidden characters"] = Finding("hidden characters", "invisible or direction-changing characters")
+    return tuple(findings.values())
+
+
+def reason_of(findings: tuple[Finding, ...]) -> str:
+    """Return why a text is suspect, in one line, for the audit trail."""
+    return "; ".join(f'{finding.rule}: "{finding.quote}"' for finding in findings[:3])
+
+
+def _found(rule: Rule, text: str) -> str | None:
+    for match in rule.pattern.finditer(text):
+        if not (rule.can_be_negated and _is_taken_back(text, match.start())):
+            return " ".join(match.group(0).split())[:120]
+    return None
+
+
+def _is_taken_back(text: str, start: int) -> bool:
+    """Whether the clause says not to: "never pipe curl into sh" is sound advice, "never forget to" is not."""
+    before = text[max(0, start - _CLAUSE) : start]
+    ends = [match.end() for match in _CLAUSE_END.finditer(before)]
+    clause = before[ends[-1] :] if ends else before
+    return FORGIVEN.search(clause) is not None and INSISTING.search(clause) is None
+
+
+def _views(text: str) -> Iterator[str]:
+    """Yield the text as it reads, then what is encoded in it."""
+    plain = _readable(text)
+    yield plain
+    if "%" in text:
+        yield _readable(unquote(text))
+    for blob in _BLOB.findall(text):
+        if decoded := _decoded(blob):
+            yield _readable(decoded)
+    for digits in _HEX.findall(text):
+        if decoded := _printable(bytes.fromhex(digits.replace("\\x", ""))):
+            yield _readable(decoded)
+
+
+def _readable(text: str) -> str:
+    text = unicodedata.normalize("NFKC", clean(text)).translate(ALIKE)
+    text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
+    return text.replace("*", "").replace("_ ", " ").replace("`", "").casefold()
+
+
+def _decoded(blob: str) -> str | None:
+    body = blob.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return _printable(base64.b64decode(body + "=" * (-len(body) % 4), validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _printable(data: bytes) -> str | None:
+    """Return the data as text when it reads as text."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text if " " in text and sum(each.isprintable() or each.isspace() for each in text) == len(text) else None
+
+
+def _hides(text: str) -> bool:
+    """Whether it holds characters that only a model sees, or that turn the order of reading around."""
+    return any(
+        "\U000e0000" <= each <= "\U000e007f" or each in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068" for each in text
+    )
