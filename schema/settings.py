@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, SecretStr
 
 from swarm_memory.schema.base import Model, Unit
 from swarm_memory.schema.chat_settings import ChatSettings
+from swarm_memory.schema.http_settings import HttpSettings
 
 
 class RetrieveSettings(Model):
@@ -140,6 +141,8 @@ class JobSettings(Model):
     lease_s: float = Field(default=60.0, gt=0)
     """A running job that has not been heard of for so long is taken up by another worker."""
     max_attempts: int = Field(default=3, ge=1)
+    retry_s: float = Field(default=15.0, ge=0)
+    """A job that failed is tried again after so long, then after twice as long, and so on; an hour at most."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Time limit of one job."""
     long_timeout_s: float = Field(default=21_600.0, gt=0)
@@ -192,3 +195,4 @@ class Settings(Model):
     learn: LearnSettings = LearnSettings()
     credit: CreditSettings = CreditSettings()
     chat: ChatSettings = ChatSettings()
+    http: HttpSettings = HttpSettings()

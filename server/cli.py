@@ -25,7 +25,7 @@ EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
 """First match wins. 1 also stands for an operation that failed in part, and 2 for wrong usage."""
 
 COMMANDS = {
-    "serve": ("serving", "Run the MCP server over stdin and stdout"),
+    "serve": ("serving", "Run the MCP server over stdin and stdout, or over HTTP"),
     "retrieve": ("retrieving", "Find the memories that fit a task"),
     "judge": ("learning", "Say whether tasks were met, and why"),
     "distill": ("learning", "Show what trajectories would teach"),

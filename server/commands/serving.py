@@ -2,6 +2,8 @@
 
 import contextlib
 import logging
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,29 +12,85 @@ from swarm_memory.server.console import json_option, print_json, print_table, sa
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+    from swarm_memory.server.bank import Bank
     from swarm_memory.server.jobs import Worker
     from swarm_memory.tools.toolbox import Toolbox
 
 
 @click.command()
+@click.option("--http", "over_http", is_flag=True, help="Over HTTP instead, for several clients at once.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="With --http.")
+@click.option(
+    "--allow-host", "names", multiple=True, metavar="NAME", help="With --http: a name that clients call it by."
+)
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --http: the file of the bearer token, made at the first start.",
+)
 @click.pass_obj
-def serve(invocation: Invocation) -> None:
-    """Run the MCP server over stdin and stdout.
+def serve(
+    invocation: Invocation, over_http: bool, host: str, port: int, names: tuple[str, ...], token_file: Path | None
+) -> None:
+    """Run the MCP server over stdin and stdout, or with --http over HTTP.
 
     Claude Code starts it by itself after `swarm-memory install`. It says what goes wrong on stderr and in
-    `.swarm/log`, and ends when its input ends, on SIGINT or SIGTERM, or when its parent dies.
+    `.swarm/log`, and ends when its input ends, on SIGINT, SIGTERM or SIGHUP, or when its parent dies.
+
+    With --http it listens on this machine only, and every request needs the bearer token of the file that it names
+    when it starts. On another --host clients call it by the names that --allow-host gives, and a proxy in front of it
+    must encrypt what passes.
+
+    \b
+    Example:
+      swarm-memory serve --http
+      claude mcp add --transport http swarm-memory http://127.0.0.1:8765/mcp \\
+        --header "Authorization: Bearer $(cat TOKEN_FILE)"
     """
-    from swarm_memory.server.app import build_server
+    logging.getLogger("swarm_memory").addHandler(LogBesideBank(invocation))
+    if over_http:
+        _serve_http(invocation, host, port, names, token_file)
+        return
     from swarm_memory.server.stdio import run_stdio
 
-    logging.getLogger("swarm_memory").addHandler(LogBesideBank(invocation))
+    run_stdio(lambda on_closed: _build(invocation, on_closed))
+
+
+def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
+    from swarm_memory.server.app import build_server
 
     def worker(toolbox: "Toolbox") -> "Worker":
         from swarm_memory.server.wiring import make_worker
 
         return make_worker(toolbox, invocation.place)
 
-    run_stdio(lambda on_closed: build_server(invocation.open_toolbox, worker, on_closed))
+    return build_server(invocation.open_toolbox, worker, on_closed)
+
+
+def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
+    """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
+    import os
+
+    from swarm_memory.server.config import user_file
+    from swarm_memory.server.http.origins import allowed_names, is_loopback
+    from swarm_memory.server.http.serve import Address, run_http
+    from swarm_memory.server.http.token import load_token
+    from swarm_memory.server.http.token import token_file as file_for
+
+    limits = invocation.settings().settings.http
+    address = Address(host, port, allowed_names(host, names))
+    path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
+    token = load_token(path)
+
+    def tell(url: str) -> None:
+        click.echo(f"swarm-memory: serving {url}; the bearer token is in {path}", err=True)
+        if not is_loopback(host):
+            click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
+
+    run_http(_build(invocation), address, token, limits, tell)
 
 
 class LogBesideBank(logging.Handler):
