@@ -104,5 +104,7 @@ class MemoryStatus(Model):
     """None: no chat model is set."""
     effect: Effect | None = None
     """What memories did for the tasks so far; None before the first outcome."""
+    consolidation: str
+    """How much is new since the last one, and how the next one stands, in one line."""
     settings: dict[str, JsonValue]
     notices: tuple[str, ...] = ()

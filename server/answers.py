@@ -305,7 +305,8 @@ class StatusAnswer(BaseModel):
     jobs: dict[str, int]
     trajectories: int
     retrievals: int
-    consolidation_due: bool
+    consolidation: str
+    """What is new since the last one, and how the next one stands."""
     effect: str
     """Of memory on the tasks so far, with its intervals."""
     notices: list[str]
@@ -328,7 +329,7 @@ class StatusAnswer(BaseModel):
             jobs=counts.jobs,
             trajectories=counts.trajectories,
             retrievals=counts.retrievals,
-            consolidation_due=counts.consolidation_due,
+            consolidation=status.consolidation,
             effect=status.effect.says if status.effect else "no task has an outcome yet",
             notices=list(status.notices),
         )

@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 import anyio
@@ -24,6 +24,8 @@ RECHECK_S = 30.0
 
 REPORT_S = 0.3
 """Progress is written at most so often; a long job looks as often whether it was cancelled."""
+
+MAX_RETRY_S = 3600.0
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +76,19 @@ class Worker:
             self._wakes[kinds] = anyio.Event()
             delay = RECHECK_S
             try:
-                await self._work_off(kinds)
+                if await self._work_off(kinds):
+                    self._wake_others(kinds)
                 delay = await self._seconds_to_next(kinds)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
             with anyio.move_on_after(delay):
                 await self._wakes[kinds].wait()
+
+    def _wake_others(self, kinds: tuple[str, ...]) -> None:
+        """What was done may have queued work for another lane."""
+        for others, event in self._wakes.items():
+            if others != kinds:
+                event.set()
 
     async def work_off_due(self) -> int:
         """Do every job that is due now; return how many were done, well or badly."""
@@ -177,9 +186,12 @@ class Worker:
                 work.cancel()
 
     async def _failed(self, job: Job, reason: str, *, again: bool) -> None:
-        retry = again and job.attempts < self._toolbox.settings.jobs.max_attempts
+        limits = self._toolbox.settings.jobs
+        retry = again and job.attempts < limits.max_attempts
         log.warning("job %s (%s) %s: %s", job.id, job.kind, "will be tried again" if retry else "failed", reason)
-        await self._toolbox.store.finish(job.id, self._name, "queued" if retry else "failed", None, reason)
+        wait = timedelta(seconds=min(MAX_RETRY_S, limits.retry_s * 2 ** (job.attempts - 1)))
+        later = self._now() + wait if retry else None
+        await self._toolbox.store.finish(job.id, self._name, "queued" if retry else "failed", None, reason, later)
 
     async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float:
         due = await self._toolbox.store.next_due(kinds)

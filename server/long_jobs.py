@@ -15,8 +15,9 @@ from swarm_memory.schema.rollout import MattsResult, ScalingMode
 from swarm_memory.server.jobs import LongHandler, Report
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.upkeep_due import CONSOLIDATE
 
-RUN_MATTS, CONSOLIDATE, IMPORT = "run_matts", "consolidate", "import"
+RUN_MATTS, IMPORT = "run_matts", "import"
 
 TELL_S = 0.3
 """How often what an operation counts is passed on."""

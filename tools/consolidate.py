@@ -67,7 +67,7 @@ async def consolidate(
     leaves a bank in order: the next run goes on. `chat` (default: the toolbox's) says how near memories relate; without
     one rules look for contradictions. `on_progress` is told (done, total). Raises `StorageError`.
     """
-    run = _Run(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress or _nothing)
+    run = _Run(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
     run.total = 2 * max(1, state.active)
     found = await _merge_all(run, state, full)
@@ -124,7 +124,7 @@ class _Run:
     id: str
     now: datetime
     dry_run: bool
-    on_progress: Progress
+    on_progress: Progress | None
     total: int = 1
     told: int = 0
     gone: set[str] = field(default_factory=set[str])
@@ -154,7 +154,8 @@ class _Run:
     def tell(self, done: int) -> None:
         """Report progress, which never goes back."""
         self.told = max(self.told, min(done, self.total))
-        self.on_progress(self.told, self.total)
+        if self.on_progress is not None:
+            self.on_progress(self.told, self.total)
 
 
 async def _merge_all(run: _Run, state: UpkeepState, full: bool) -> Survey:
@@ -329,7 +330,3 @@ def _summary(result: Consolidation) -> dict[str, JsonValue]:
         "asked": result.asked,
         "notices": list(result.notices),
     }
-
-
-def _nothing(done: int, total: int) -> None:
-    pass

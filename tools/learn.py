@@ -1,6 +1,6 @@
 """The loop, written down once: keep the trajectory, judge, distill, store what is new, credit what the task was given.
 
-How each is done is not here.
+When enough is new, its consolidation is queued. How each is done is not here.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from swarm_memory.tools.novelty import prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.upkeep_due import queue_when_due
 from swarm_memory.tools.verdicts import audit_event
 
 ASSUMED_CONFIDENCE = 0.6
@@ -37,9 +38,10 @@ async def learn(
     """Learn from one trajectory; a second time from the same one changes nothing.
 
     The agent that acted may bring its own verdict and its own drafts: both are checked. Whatever is stored was redacted
-    first. Raises `InputError` for a verdict of the agent that does not fit the trajectory, `StorageError` from the
-    store; a failing embedder costs the vectors only, and the answer says so. What takes time without waiting runs in a
-    thread, so that a server goes on answering.
+    first. When enough is new in the bank its consolidation is queued, and nobody waits for it. Raises `InputError` for
+    a verdict of the agent that does not fit the trajectory, `StorageError` from the store; a failing embedder costs the
+    vectors only, and the answer says so. What takes time without waiting runs in a thread, so that a server goes on
+    answering.
     """
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
@@ -72,7 +74,6 @@ async def learn(
     if audit is not None:
         await toolbox.store.add_event(toolbox.scope, audit)
     outcome = await record_outcome(toolbox, kept.task_id, verdict, kept)
-    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     known = f"the bank already says {len(found.known)} of them" if found.known else None
     return LearnResult(
         status="learned" if found.new else "nothing_new",
@@ -86,7 +87,7 @@ async def learn(
         superseded=superseded,
         credited=_credited(outcome),
         reason="; ".join(part for part in (distilled.reason, known, fault) if part) or None,
-        consolidation_due=statistics.consolidation_due,
+        consolidation_due=await queue_when_due(toolbox),
     )
 
 

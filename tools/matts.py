@@ -31,6 +31,7 @@ from swarm_memory.tools.rollouts import Former, best_of, do_rollout
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.self_contrast import Contrast, self_contrast
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.upkeep_due import queue_when_due
 
 CANCEL_LOOK_S = 0.5
 """How often a running run looks whether another process cancelled it."""
@@ -137,13 +138,12 @@ async def _result(toolbox: Toolbox, run: MattsRun) -> MattsResult:
     best = run.rollout(run.summary.best) if run.summary.best is not None else None
     kept = await toolbox.store.get_trajectory(run.scope, best.trajectory_id) if best and best.trajectory_id else None
     stored = await toolbox.store.get_memories((run.scope,), run.summary.stored) if run.summary.stored else []
-    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     return MattsResult(
         run=run,
         best=kept[0] if kept else None,
         best_verdict=kept[1] if kept else None,
         stored=tuple(stored),
-        consolidation_due=statistics.consolidation_due,
+        consolidation_due=await queue_when_due(toolbox),
     )
 
 

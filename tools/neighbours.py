@@ -76,7 +76,7 @@ def near_pairs(
     if len(directions) < 2:
         return []
     matrix = numpy.frombuffer(b"".join(directions), dtype="i1" if element == "int8" else "f4")
-    search = _Search(matrix.reshape(len(directions), -1), floor, on_progress or _nothing)
+    search = _Search(matrix.reshape(len(directions), -1), floor, on_progress)
     if len(directions) <= exact_up_to:
         search.compare_all()
     else:
@@ -94,7 +94,7 @@ def plan(count: int, floor: float, recall: float = RECALL) -> Plan:
 class _Search:
     """One search among the rows of a matrix."""
 
-    def __init__(self, matrix: "Numbers", floor: float, on_progress: Progress) -> None:
+    def __init__(self, matrix: "Numbers", floor: float, on_progress: Progress | None) -> None:
         import numpy
 
         self._np = numpy
@@ -117,7 +117,7 @@ class _Search:
             near = np.tril(unit[start:end] @ unit[:end].T, start - 1)
             rows, firsts = np.nonzero(near >= self._floor)
             self._add((rows + start) * count + firsts, near[rows, firsts])
-            self._on_progress(end, count)
+            self._tell(end, count)
 
     def compare_hashed(self, hashing: Plan) -> None:
         """Compare rows that fall into one bucket in at least one table."""
@@ -132,13 +132,17 @@ class _Search:
             if sum(map(len, waiting)) > 4 * count or start + turn == hashing.tables:
                 self._verify(np.concatenate(waiting))
                 waiting = []
-            self._on_progress(start + turn, hashing.tables)
+            self._tell(start + turn, hashing.tables)
 
     def pairs(self) -> list[Pair]:
         """Return what was found."""
         seconds, firsts = self._np.divmod(self._keys, len(self._matrix))
         cosines = self._np.minimum(self._cosines, 1.0)
         return list(map(Pair, firsts.tolist(), seconds.tolist(), cosines.tolist()))
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._on_progress is not None:
+            self._on_progress(done, total)
 
     def _blocks(self) -> "Iterator[NDArray[float32]]":
         for start in range(0, len(self._matrix), _BLOCK_ROWS):
@@ -211,7 +215,3 @@ class _Search:
         nearest = order[by_rank < NEAREST]
         kept = np.union1d(nearest, np.flatnonzero(by_rank < BEST))
         self._keys, self._cosines = self._keys[kept], self._cosines[kept]
-
-
-def _nothing(done: int, total: int) -> None:
-    pass

@@ -491,9 +491,16 @@ class JobQueue(Protocol):
         ...
 
     async def finish(
-        self, job_id: str, worker: str, status: JobStatus, result: Mapping[str, JsonValue] | None, error: str | None
+        self,
+        job_id: str,
+        worker: str,
+        status: JobStatus,
+        result: Mapping[str, JsonValue] | None,
+        error: str | None,
+        run_after: datetime | None = None,
     ) -> bool:
-        """End the job (or put it back with status `queued`); False when it is no longer this worker's."""
+        """End the job (or put it back with status `queued`, not to be taken before `run_after`); False when it is no
+        longer this worker's."""
         ...
 
     async def report(self, job_id: str, worker: str, progress: Progress) -> bool:
@@ -501,6 +508,10 @@ class JobQueue(Protocol):
         ...
 
     async def get_job(self, scope: Scope, job_id: str) -> Job | None: ...
+
+    async def find_job(self, scope: Scope, kind: str, key: str) -> Job | None:
+        """Return the latest job of a kind and key."""
+        ...
 
     async def cancel_job(self, scope: Scope, job_id: str) -> bool:
         """Cancel a job that is queued or running; its worker stops at its next heartbeat or report."""

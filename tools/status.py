@@ -2,9 +2,10 @@
 
 from datetime import UTC
 
-from swarm_memory.schema.status import ChatStatus, MemoryStatus
+from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
 from swarm_memory.tools.metrics import memory_effect
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.upkeep_due import CONSOLIDATE, FINISHED, WHOLE_BANK
 from swarm_memory.tools.verdicts import AUDITED, audited_pairs, confusion
 
 AUDITS = 500
@@ -27,6 +28,7 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
         judge=_judge(toolbox),
         chat=await _chat(toolbox),
         effect=await memory_effect(toolbox),
+        consolidation=await _consolidation(toolbox, statistics),
         settings=toolbox.settings.model_dump(mode="json"),
         notices=(*storage.notices, *notices),
     )
@@ -46,6 +48,17 @@ def _judge_notices(toolbox: Toolbox) -> tuple[str, ...]:
     if not providers:
         return (f"judge.model is {wanted!r} and no chat model is set: evidence judges; set chat.providers",)
     return (f"judge.model is {wanted!r}, which is none of chat.providers: they judge in their own order",)
+
+
+async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
+    every = toolbox.settings.consolidate.run_every_new_items
+    parts = [f"{statistics.new_since_consolidation} new memories; by itself at {every}"]
+    ended = await toolbox.store.events_of_kind(toolbox.scope, FINISHED, 1)
+    parts += [f"last run {event.at:%Y-%m-%d %H:%M} UTC" for event in ended]
+    job = await toolbox.store.find_job(toolbox.scope, CONSOLIDATE, WHOLE_BANK)
+    if job is not None and job.status != "completed":
+        parts.append(f"{job.id} {job.status}" + (f": {job.error}" if job.error else ""))
+    return "; ".join(parts)
 
 
 async def _chat(toolbox: Toolbox) -> ChatStatus | None:

@@ -13,6 +13,7 @@ from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
 from swarm_memory.tools.ports import MemoryFilter
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.upkeep_due import queue_when_due
 
 MAX_LINE_CHARS = 1_000_000
 MAX_FAULTS = 100
@@ -76,6 +77,8 @@ async def import_memories(
             await _add(toolbox, batch, result)
             batch = []
     await _add(toolbox, batch, result)
+    if result.added:
+        await queue_when_due(toolbox)
     return result
 
 

@@ -7,11 +7,15 @@ SELECT id FROM scopes WHERE tenant_id = ? AND project = ?;
 INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
 
 -- name: add_pattern
--- Write a new item; nothing when its id is taken.
+-- Write a new item behind all that ever were; nothing when its id is taken.
 INSERT INTO patterns (
-  id, type, pattern_data, confidence, usage_count, created_at, last_used, updated_at, scope_id, status, status_reason,
+  seq, id, type, pattern_data, confidence, usage_count, created_at, last_used, updated_at, scope_id, status, status_reason,
   outcome, domain, task_id, run_id, content_hash
 ) VALUES (
+  1 + max(
+    coalesce((SELECT max(seq) FROM patterns), 0),
+    coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'forgotten_position'), 0)
+  ),
   :id, 'reasoning_memory', :pattern_data, :confidence, :usage_count, :created_at, :last_used, :updated_at, :scope_id,
   :status, :status_reason, :outcome, :domain, :task_id, :run_id, :content_hash
 ) ON CONFLICT (id) DO NOTHING;
@@ -73,6 +77,11 @@ UPDATE patterns SET confidence = min(1.0, confidence + ?), updated_at = ? WHERE 
 -- name: delete_pattern
 -- Delete an item with its tags, tokens, vectors and links.
 DELETE FROM patterns WHERE seq = ?;
+
+-- name: note_forgotten
+-- Keep the position of a deleted item from being given again: what was consolidated or aged up to it stays so.
+INSERT INTO meta (key, value) VALUES ('forgotten_position', :seq)
+ON CONFLICT (key) DO UPDATE SET value = max(CAST(value AS INTEGER), :seq);
 
 -- name: delete_tags
 -- Take an item's tags away before new ones are written.
@@ -407,7 +416,9 @@ SELECT scope_id, kind, key FROM jobs WHERE id = ? AND worker = ? AND status = 'r
 
 -- name: end_job
 -- End a job, or put it back.
-UPDATE jobs SET status = :status, result = :result, error = :error, ended_at = :ended_at, worker = :worker
+UPDATE jobs SET
+  status = :status, result = :result, error = :error, ended_at = :ended_at, worker = :worker,
+  run_after = coalesce(:run_after, run_after)
 WHERE id = :id;
 
 -- name: get_job
@@ -656,6 +667,14 @@ SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
   j.started_at, j.ended_at, j.worker, j.result, j.error
 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = ? AND j.scope_id = ?;
+
+-- name: find_job
+-- The latest job of a scope, kind and key.
+SELECT
+  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
+  j.started_at, j.ended_at, j.worker, j.result, j.error
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.scope_id = ? AND j.kind = ? AND j.key = ?
+ORDER BY j.seq DESC LIMIT 1;
 
 -- name: cancel_job
 -- Cancel a job that has not ended.

@@ -49,6 +49,7 @@ def _show_status(found: "MemoryStatus") -> None:
         ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})"),
         ("retrievals", counts.retrievals),
         ("jobs", _counts(counts.jobs)),
+        ("consolidation", found.consolidation),
         ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
     ]
     print_table(("", ""), rows)

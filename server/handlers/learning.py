@@ -72,7 +72,9 @@ async def distill_memories(
     if items:
         from swarm_memory.tools.learn import learn
 
-        return answered(DistillAnswer.kept(await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)))
+        result = await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
+        bank_of(ctx).wake_worker()
+        return answered(DistillAnswer.kept(result))
     from swarm_memory.tools.judged import drawn, judged
 
     kept, result = await judged(toolbox, trajectory, own)
@@ -107,6 +109,7 @@ async def learn_from_trajectory(
         learned.append(Learned.of(result))
         due = result.consolidation_due
         await ctx.report_progress(len(learned), message=trajectory.task[:80])
+    bank_of(ctx).wake_worker()
     return answered(LearnAnswer(tasks=learned, consolidation_due=due))
 
 

@@ -34,11 +34,12 @@ from swarm_memory.tools.ports import (
     UpkeepUndone,
     UpkeepWritten,
 )
+from swarm_memory.tools.upkeep_due import FINISHED
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
-CHANGED, UNDONE, FINISHED = "consolidation.changed", "consolidation.undone", "consolidation.finished"
+CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 
 _QUERIES = queries()
 _NO_SCOPE = -1

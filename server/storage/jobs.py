@@ -11,7 +11,15 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.lean import put_job
-from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
+from swarm_memory.server.storage.rows import (
+    find_scope,
+    make_scope,
+    optional_moment,
+    optional_text,
+    to_json,
+    to_moment,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -65,8 +73,9 @@ def finish(
     status: JobStatus,
     result: Mapping[str, JsonValue] | None,
     error: str | None,
+    run_after: datetime | None = None,
 ) -> bool:
-    """End a job or put it back; False when it is no longer this worker's.
+    """End a job, or put it back until `run_after`; False when it is no longer this worker's.
 
     One that is put back after a later job of its key was queued is cancelled: the later one stands for both.
     """
@@ -81,6 +90,7 @@ def finish(
         "status": ended,
         "result": None if result is None else to_json(dict(result)),
         "error": error,
+        "run_after": optional_text(run_after),
         "ended_at": None if ended == "queued" else to_text(datetime.now(UTC)),
         "worker": None if ended == "queued" else worker,
     }
@@ -97,6 +107,12 @@ def report(connection: "Connection", job_id: str, worker: str, progress: Progres
 def get_job(connection: "Connection", scope: Scope, job_id: str) -> Job | None:
     """Return a job of a scope."""
     row = connection.execute(_QUERIES["get_job_of"], (job_id, find_scope(connection, scope))).fetchone()
+    return None if row is None else _job(row)
+
+
+def find_job(connection: "Connection", scope: Scope, kind: str, key: str) -> Job | None:
+    """Return the latest job of a scope, kind and key."""
+    row = connection.execute(_QUERIES["find_job"], (find_scope(connection, scope), kind, key)).fetchone()
     return None if row is None else _job(row)
 
 

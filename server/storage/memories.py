@@ -168,6 +168,7 @@ def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], ids:
     for seq, item_id, scope_id, status in found:
         if status == "active":
             index.leave(connection, seq, scope_id)
+        connection.execute(_QUERIES["note_forgotten"], {"seq": seq})
         connection.execute(_QUERIES["delete_pattern"], (seq,))
         connection.execute(_QUERIES["clear_events_of"], (item_id,))
         log_event(connection, scope_id, FORGOTTEN, item_id, {})

@@ -163,7 +163,7 @@ class SqliteStore:
     async def search(self, query: SearchQuery) -> SearchResult:
         near, keywords = await asyncio.gather(
             self.read(lambda connection: near_leg(connection, self._index, query)),
-            self.read_beside(lambda connection: keyword_leg(connection, query)),
+            self.read_beside(lambda connection: keyword_leg(connection, self._index, query)),
         )
         return await self.read(lambda connection: join(connection, self._index, query, near, keywords))
 
@@ -290,15 +290,26 @@ class SqliteStore:
         return await self.write(lambda connection: jobs.heartbeat(connection, job_id, worker, now))
 
     async def finish(
-        self, job_id: str, worker: str, status: JobStatus, result: Mapping[str, JsonValue] | None, error: str | None
+        self,
+        job_id: str,
+        worker: str,
+        status: JobStatus,
+        result: Mapping[str, JsonValue] | None,
+        error: str | None,
+        run_after: datetime | None = None,
     ) -> bool:
-        return await self.write(lambda connection: jobs.finish(connection, job_id, worker, status, result, error))
+        return await self.write(
+            lambda connection: jobs.finish(connection, job_id, worker, status, result, error, run_after)
+        )
 
     async def report(self, job_id: str, worker: str, progress: Progress) -> bool:
         return await self.write(lambda connection: jobs.report(connection, job_id, worker, progress))
 
     async def get_job(self, scope: Scope, job_id: str) -> Job | None:
         return await self.read(lambda connection: jobs.get_job(connection, scope, job_id))
+
+    async def find_job(self, scope: Scope, kind: str, key: str) -> Job | None:
+        return await self.read(lambda connection: jobs.find_job(connection, scope, kind, key))
 
     async def cancel_job(self, scope: Scope, job_id: str) -> bool:
         return await self.write(lambda connection: jobs.cancel_job(connection, scope, job_id))

@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Location:
 def settings() -> Settings:
     """Settings with a lease that a test can wait out, on the rung of SQLite that the environment forces."""
     storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto"})
-    return Settings(storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, timeout_s=2.0))
+    return Settings(storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=2.0))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -224,3 +225,52 @@ async def test_a_running_server_learns_from_what_its_hooks_queue(
         with anyio.fail_after(4.5):
             while (await caller.call("memory_status"))["memories"].get("active", 0) == 0:
                 await anyio.lowlevel.checkpoint()
+
+
+async def test_what_failed_is_tried_again_later_and_later(toolbox: Toolbox) -> None:
+    class SetClock:
+        at = datetime(2026, 5, 1, tzinfo=UTC)
+
+        def now(self) -> datetime:
+            return self.at
+
+    async def busy(_: Job) -> Result:
+        raise StorageError("busy")
+
+    clock = SetClock()
+    limits = toolbox.settings.jobs.model_copy(update={"retry_s": 10.0, "max_attempts": 4})
+    held = replace(toolbox, clock=clock, settings=toolbox.settings.model_copy(update={"jobs": limits}))
+    await toolbox.store.enqueue(job_of(toolbox).model_copy(update={"run_after": clock.at}))
+    worker = Worker(held, doing(busy))
+    waits: list[float] = []
+    while (job := await only_job(toolbox)).status == "queued":
+        waits.append((job.run_after - clock.at).total_seconds())
+        clock.at = job.run_after - timedelta(seconds=1)
+        assert waits[0] == 0
+        assert await worker.work_off_due() == 0
+        clock.at = job.run_after
+        assert await worker.work_off_due() == 1, "once, and not at once again"
+    assert waits == [0, 10, 20, 40]
+    assert (job.status, job.attempts, job.error) == ("failed", 4, "busy")
+
+
+async def test_what_one_lane_queued_the_other_does_at_once(toolbox: Toolbox) -> None:
+    done = anyio.Event()
+
+    async def queues(job: Job) -> Result:
+        await toolbox.store.enqueue(job.model_copy(update={"id": new_id(JOB), "kind": "long"}))
+        return {}
+
+    async def ends(_: Toolbox, __: Job, ___: Any) -> Result:
+        done.set()
+        return {}
+
+    worker = Worker(toolbox, doing(queues), None, {"long": ends})
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run)
+        await anyio.wait_all_tasks_blocked()
+        await toolbox.store.enqueue(job_of(toolbox))
+        worker.wake()
+        with anyio.fail_after(4):
+            await done.wait()
+        group.cancel_scope.cancel()

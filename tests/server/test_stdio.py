@@ -192,3 +192,19 @@ def test_a_setting_that_is_wrong_does_not_keep_it_from_starting(tmp_path: Path) 
         answer = server.call("memory_status")
         assert answer["isError"]
         assert "did you mean retrieve.k?" in answer["content"][0]["text"]
+
+
+def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixed: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_CONSOLIDATE__RUN_EVERY_NEW_ITEMS", "1")
+    with serving(tmp_path) as server:
+        server.initialize()
+        assert "0 new memories" in server.call("memory_status")["structuredContent"]["consolidation"]
+        assert server.call("learn_from_trajectory", **fixed)["structuredContent"]["consolidation_due"]
+        told = ""
+        while "last run" not in told:
+            told = server.call("memory_status")["structuredContent"]["consolidation"]
+        assert told.startswith("0 new memories; by itself at 1; last run ")
+        (job,) = server.call("job", action="list")["structuredContent"]["jobs"]
+        assert (job["kind"], job["status"]) == ("consolidate", "completed")

@@ -1,0 +1,115 @@
+"""Consolidation by itself: queued once when enough is new, worked off by whoever works, never waited for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kept_bank import ADVICE, Kept
+
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.server.jobs import Worker
+from swarm_memory.server.long_jobs import CONSOLIDATE, long_handlers
+from swarm_memory.tools.learn import learn
+from swarm_memory.tools.status import memory_status
+from swarm_memory.tools.transfer import import_memories
+from swarm_memory.tools.upkeep_due import WHOLE_BANK, queue_when_due
+
+EVERY = ("queued", "running", "completed", "failed", "cancelled")
+
+
+async def _jobs(kept: Kept) -> list[Any]:
+    return await kept.store.list_jobs(kept.toolbox.scope, EVERY, 20)
+
+
+async def _fill(kept: Kept, count: int = 20) -> list[str]:
+    return await kept.add_all([(f"Look at part {at} of the log", f"1. Open page {at}.") for at in range(count)])
+
+
+async def test_nothing_is_queued_before_enough_is_new(kept: Kept) -> None:
+    await _fill(kept, 19)
+    assert not await queue_when_due(kept.toolbox)
+    assert await _jobs(kept) == []
+
+
+async def test_it_is_queued_once_however_often_it_is_due(kept: Kept) -> None:
+    await _fill(kept)
+    for _ in range(3):
+        assert await queue_when_due(kept.toolbox)
+    (job,) = await _jobs(kept)
+    assert (job.kind, job.key, job.status) == (CONSOLIDATE, WHOLE_BANK, "queued")
+    taken = await kept.store.claim("w", kept.clock.now(), 60, (CONSOLIDATE,))
+    assert taken is not None
+    assert await queue_when_due(kept.toolbox)
+    assert [each.id for each in await _jobs(kept)] == [taken.id], "none is queued beside the one that runs"
+
+
+async def test_a_failed_one_that_waits_for_its_next_try_is_not_hurried(kept: Kept) -> None:
+    await _fill(kept)
+    await queue_when_due(kept.toolbox)
+    (job,) = await _jobs(kept)
+    await kept.store.claim("w", kept.clock.now(), 60, (CONSOLIDATE,))
+    later = kept.clock.now().replace(hour=23)
+    await kept.store.finish(job.id, "w", "queued", None, "busy", later)
+    await queue_when_due(kept.toolbox)
+    (job,) = await _jobs(kept)
+    assert (job.run_after, job.attempts) == (later, 1)
+
+
+async def test_the_worker_does_it_and_the_status_tells(kept: Kept, tmp_path: Path) -> None:
+    worse = await kept.add(*ADVICE[0], confidence=0.4)
+    await kept.add(*ADVICE[1], confidence=0.6)
+    await _fill(kept, 18)
+    await queue_when_due(kept.toolbox)
+    told = (await memory_status(kept.toolbox, version="1")).consolidation
+    assert told.startswith("20 new memories; by itself at 20; job_")
+    assert told.endswith(" queued")
+    worker = Worker(kept.toolbox, {}, None, long_handlers(tmp_path))
+    assert await worker.work_off_due() == 1
+    assert (await kept.item(worse)).status == "archived"
+    assert not await queue_when_due(kept.toolbox)
+    told = (await memory_status(kept.toolbox, version="1")).consolidation
+    assert told == "0 new memories; by itself at 20; last run 2026-05-01 12:00 UTC"
+
+
+async def test_learning_and_importing_queue_it(kept: Kept) -> None:
+    item = await kept.item(await kept.add(*ADVICE[3]))
+    await kept.store.forget([kept.toolbox.scope], [item.id])
+    await _fill(kept, 19)
+    imported = await import_memories(kept.toolbox, [json.dumps(item.model_dump(mode="json"))])
+    assert imported.added == 1
+    (job,) = await _jobs(kept)
+    assert await kept.store.cancel_job(kept.toolbox.scope, job.id)
+    said = {"id": "s1", "kind": "message", "role": "assistant", "text": "I looked at it."}
+    trajectory = Trajectory.model_validate({"task_id": "t1", "task": "Look at the log.", "steps": [said]})
+    own = Verdict(label="Success", confidence=0.9, judge="agent")
+    result = await learn(kept.toolbox, trajectory, agent_verdict=own)
+    assert result.consolidation_due
+    assert [job.status for job in await _jobs(kept)] == ["queued", "cancelled"]
+
+
+async def test_a_new_memory_is_compared_also_when_the_newest_one_was_forgotten(kept: Kept) -> None:
+    from swarm_memory.tools.consolidate import consolidate
+
+    first = await kept.add(*ADVICE[0])
+    newest = await kept.add(*ADVICE[3])
+    await consolidate(kept.toolbox)
+    await kept.store.forget([kept.toolbox.scope], [newest])
+    copy = await kept.add(*ADVICE[1], confidence=0.1)
+    statistics = await kept.store.statistics(kept.toolbox.scope, kept.toolbox.embedder.name)
+    assert statistics.new_since_consolidation == 1
+    done = await consolidate(kept.toolbox)
+    assert [(each.id, each.kept) for each in done.merged] == [(copy, first)]
+
+
+async def test_a_position_is_given_once_also_while_a_run_is_under_way(kept: Kept) -> None:
+    await kept.add(*ADVICE[0])
+    newest = await kept.add(*ADVICE[3])
+    state = await kept.store.upkeep_state(kept.toolbox.scope)
+    await kept.store.forget([kept.toolbox.scope], [newest])
+    copy = await kept.add(*ADVICE[1])
+    await kept.store.finish_upkeep(kept.toolbox.scope, "run_x", kept.clock.now(), state.last, {})
+    after = await kept.store.upkeep_items(
+        kept.toolbox.scope, kept.toolbox.embedder.name, kept.toolbox.embedder.dimensions, after=state.last, limit=9
+    )
+    assert [item.id for item in after] == [copy]

@@ -1,0 +1,31 @@
+"""Queues the consolidation of the bank when enough is new in it; whoever works off jobs does it, and nobody waits."""
+
+from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.job import Job
+from swarm_memory.tools.toolbox import Toolbox
+
+CONSOLIDATE = "consolidate"
+"""The kind of the jobs that consolidate."""
+
+FINISHED = "consolidation.finished"
+"""The event of one that ended."""
+
+WHOLE_BANK = "bank"
+"""The key of the one that was not asked for: there is at most one that waits."""
+
+
+async def queue_when_due(toolbox: Toolbox) -> bool:
+    """Queue a consolidation if `consolidate.run_every_new_items` are new and none waits or runs; return if it is due.
+
+    Raises `StorageError`.
+    """
+    store, scope = toolbox.store, toolbox.scope
+    statistics = await store.statistics(scope, toolbox.embedder.name)
+    if not statistics.consolidation_due:
+        return False
+    former = await store.find_job(scope, CONSOLIDATE, WHOLE_BANK)
+    if former is None or former.ended_at is not None:
+        now = toolbox.clock.now()
+        job = Job(id=new_id(JOB), scope=scope, kind=CONSOLIDATE, key=WHOLE_BANK, run_after=now, created_at=now)
+        await store.enqueue(job)
+    return True
