@@ -130,15 +130,15 @@ UPDATE scopes SET active = (SELECT count(*) FROM patterns WHERE scope_id = scope
 
 -- name: find_space
 -- The space of a model's vectors of so many dimensions.
-SELECT id, model, dims, quantization, stale FROM vector_spaces WHERE model = ? AND dims = ?;
+SELECT id, model, dims, quantization, stale, 'vec_' FROM vector_spaces WHERE model = ? AND dims = ?;
 
 -- name: all_spaces
 -- Every space.
-SELECT id, model, dims, quantization, stale FROM vector_spaces ORDER BY id;
+SELECT id, model, dims, quantization, stale, 'vec_' FROM vector_spaces ORDER BY id;
 
--- name: spaces_of_pattern
+-- name: spaces_of_item
 -- The spaces in which an item has a vector, with that vector.
-SELECT s.id, s.model, s.dims, s.quantization, s.stale, e.vector
+SELECT s.id, s.model, s.dims, s.quantization, s.stale, 'vec_', e.vector
 FROM patterns AS p
 JOIN pattern_embeddings AS e ON e.id = p.id
 JOIN vector_spaces AS s ON s.model = e.model AND s.dims = e.dims
@@ -162,7 +162,7 @@ DELETE FROM pattern_embeddings WHERE model = ? AND dims = ?;
 
 -- name: count_members
 -- Change the number of active items of a scope that have a vector in a space.
-INSERT INTO space_members (space_id, scope_id, active) VALUES (:space_id, :scope_id, :change)
+INSERT INTO space_members (space_id, scope_id, active) VALUES (:space_id, :partition, :change)
 ON CONFLICT DO UPDATE SET active = active + :change;
 
 -- name: members
@@ -228,7 +228,7 @@ SELECT (SELECT sum(size) FROM {vectors}_chunks), (SELECT count(*) FROM {vectors}
 
 -- name: nearest_vectors
 -- The k nearest items of one scope.
-SELECT rowid, distance FROM {vectors} WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :scope_id;
+SELECT rowid, distance FROM {vectors} WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :partition;
 
 -- name: nearest_vectors_among
 -- The k nearest items of one scope among those that a filter lets through.
@@ -248,7 +248,7 @@ WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :scope_id AND
 -- All vectors of one scope in a space that a filter lets through.
 SELECT p.seq, e.vector
 FROM patterns AS p JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims
-WHERE p.scope_id = :scope_id AND p.status = 'active'
+WHERE p.scope_id = :partition AND p.status = 'active'
   AND (:domain IS NULL OR p.domain = :domain)
   AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
   AND NOT EXISTS (

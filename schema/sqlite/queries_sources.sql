@@ -1,3 +1,249 @@
+-- name: find_partition
+-- The partition of a scope and kind, and how many passages it has.
+SELECT id, passages FROM source_partitions WHERE scope_id = ? AND kind = ?;
+
+-- name: add_partition
+-- Make a partition.
+INSERT INTO source_partitions (scope_id, kind) VALUES (?, ?);
+
 -- name: find_source
--- A source by its scope, kind and location.
-SELECT id, title, content_hash, indexed_at FROM sources WHERE scope_id = ? AND kind = ? AND location = ?;
+-- A source by its partition and location.
+SELECT id FROM sources WHERE partition_id = ? AND location = ?;
+
+-- name: put_source
+-- Register a source, or note when it was looked at again.
+INSERT INTO sources (partition_id, location, indexed_at) VALUES (:partition_id, :location, :now)
+ON CONFLICT (partition_id, location) DO UPDATE SET indexed_at = :now;
+
+-- name: list_sources
+-- The sources of a scope with the numbers of their groups and passages.
+SELECT
+  s.id, p.kind, s.location, s.indexed_at,
+  (SELECT count(*) FROM source_groups AS g WHERE g.source_id = s.id),
+  (SELECT count(*) FROM source_groups AS g JOIN passages AS a ON a.group_id = g.id WHERE g.source_id = s.id)
+FROM sources AS s JOIN source_partitions AS p ON p.id = s.partition_id
+WHERE p.scope_id = ? ORDER BY p.kind, s.location;
+
+-- name: delete_source
+-- Forget a source; what is in it goes with it.
+DELETE FROM sources WHERE id = ?;
+
+-- name: groups_of_source
+-- The groups of a source with the hashes of what they were made from.
+SELECT name, content_hash FROM source_groups WHERE source_id = ?;
+
+-- name: find_group
+-- A group by its source and name.
+SELECT id FROM source_groups WHERE source_id = ? AND name = ?;
+
+-- name: add_group
+-- Register a group.
+INSERT INTO source_groups (source_id, name, content_hash, name_tokens, indexed_at) VALUES (?, ?, ?, ?, ?);
+
+-- name: delete_group
+-- Delete a group with its passages, their tokens and vectors.
+DELETE FROM source_groups WHERE id = ?;
+
+-- name: passages_of_group
+-- The positions in the index of a group's passages.
+SELECT seq FROM passages WHERE group_id = ?;
+
+-- name: add_passage
+-- Write a passage.
+INSERT INTO passages (
+  group_id, partition_id, position, title, description, content, path, line, end_line, data
+) VALUES (
+  :group_id, :partition_id, :position, :title, :description, :content, :path, :line, :end_line, :data
+);
+
+-- name: put_tokens
+-- Write the tokens of a passage's fields.
+INSERT INTO passage_tokens (seq, title, description, content) VALUES (?, ?, ?, ?);
+
+-- name: index_tokens
+-- Enter a passage into the keyword index.
+INSERT INTO passage_fts (rowid, title, description, content)
+SELECT seq, title, description, content FROM partitioned_tokens WHERE seq = ?;
+
+-- name: unindex_tokens
+-- Take a passage out of the keyword index; its tokens must be those it was entered with.
+INSERT INTO passage_fts (passage_fts, rowid, title, description, content)
+SELECT 'delete', seq, title, description, content FROM partitioned_tokens WHERE seq = ?;
+
+-- name: empty_keyword_index
+-- Take everything out of the keyword index.
+INSERT INTO passage_fts (passage_fts) VALUES ('delete-all');
+
+-- name: fill_keyword_index
+-- Enter every passage into the empty keyword index.
+INSERT INTO passage_fts (rowid, title, description, content)
+SELECT seq, title, description, content FROM partitioned_tokens;
+
+-- name: optimize_keyword_index
+-- Merge the keyword index into one part, so that nothing of deleted passages is left in it.
+INSERT INTO passage_fts (passage_fts) VALUES ('optimize');
+
+-- name: count_active
+-- Change the number of passages of a partition.
+UPDATE source_partitions SET passages = passages + ? WHERE id = ?;
+
+-- name: recount_active
+-- Count the passages of every partition anew.
+UPDATE source_partitions SET passages = (SELECT count(*) FROM passages WHERE partition_id = source_partitions.id);
+
+-- name: find_space
+-- The space of a model's vectors of so many dimensions.
+SELECT id, model, dims, quantization, stale, 'source_vec_' FROM source_spaces WHERE model = ? AND dims = ?;
+
+-- name: all_spaces
+-- Every space.
+SELECT id, model, dims, quantization, stale, 'source_vec_' FROM source_spaces ORDER BY id;
+
+-- name: spaces_of_item
+-- The spaces in which a passage has a vector, with that vector.
+SELECT s.id, s.model, s.dims, s.quantization, s.stale, 'source_vec_', e.vector
+FROM passage_embeddings AS e JOIN source_spaces AS s ON s.model = e.model AND s.dims = e.dims WHERE e.seq = ?;
+
+-- name: add_space
+-- Register a space.
+INSERT INTO source_spaces (model, dims, quantization, stale) VALUES (?, ?, ?, ?);
+
+-- name: mark_space
+-- Say whether the vector index of a space lacks what was written without sqlite-vec.
+UPDATE source_spaces SET stale = ? WHERE id = ?;
+
+-- name: delete_space
+-- Forget a space; its vectors and its index are dropped beside.
+DELETE FROM source_spaces WHERE id = ?;
+
+-- name: delete_vectors_of_space
+-- Drop the vectors of a space.
+DELETE FROM passage_embeddings WHERE model = ? AND dims = ?;
+
+-- name: count_members
+-- Change the number of passages of a partition that have a vector in a space.
+INSERT INTO source_space_members (space_id, partition_id, passages) VALUES (:space_id, :partition, :change)
+ON CONFLICT DO UPDATE SET passages = passages + :change;
+
+-- name: members
+-- How many passages of a partition have a vector in a space.
+SELECT passages FROM source_space_members WHERE space_id = ? AND partition_id = ?;
+
+-- name: forget_members
+-- Drop the counts of a space before they are made anew.
+DELETE FROM source_space_members WHERE space_id = ?;
+
+-- name: recount_members
+-- Count the passages of every partition that have a vector in a space.
+INSERT INTO source_space_members (space_id, partition_id, passages)
+SELECT s.id, p.partition_id, count(*)
+FROM source_spaces AS s
+JOIN passage_embeddings AS e ON e.model = s.model AND e.dims = s.dims
+JOIN passages AS p ON p.seq = e.seq
+WHERE s.id = ? GROUP BY s.id, p.partition_id;
+
+-- name: put_vector
+-- Write the vector of a passage in a space.
+INSERT INTO passage_embeddings (seq, model, dims, vector, created_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (seq, model) DO UPDATE SET
+  dims = excluded.dims, vector = excluded.vector, created_at = excluded.created_at;
+
+-- name: without_vector
+-- Passages that have no vector in a space, by their order of arrival, after a position.
+SELECT p.seq, p.title, p.description, p.content FROM passages AS p
+WHERE p.seq > :after AND NOT EXISTS (
+  SELECT 1 FROM passage_embeddings AS e WHERE e.seq = p.seq AND e.model = :model AND e.dims = :dims
+)
+ORDER BY p.seq LIMIT :limit;
+
+-- name: partitions_of_passages
+-- The partitions of passages by their positions (a JSON list).
+SELECT p.seq, p.partition_id FROM json_each(?) AS wanted JOIN passages AS p ON p.seq = wanted.value;
+
+-- name: has_vector_table
+-- Whether the vector index of a space is there.
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?;
+
+-- name: index_vector
+-- Enter a vector into the index of its space.
+INSERT INTO {vectors} (rowid, partition_id, embedding) VALUES (?, ?, {element}(?));
+
+-- name: unindex_vector
+-- Take a vector out of the index of its space.
+DELETE FROM {vectors} WHERE rowid = ?;
+
+-- name: fill_vector_index
+-- Enter the vectors of all passages into the empty index of a space. Sorting them would lose their type.
+INSERT INTO {vectors} (rowid, partition_id, embedding)
+SELECT p.seq, p.partition_id, {element}(e.vector)
+FROM passage_embeddings AS e JOIN passages AS p ON p.seq = e.seq WHERE e.model = ? AND e.dims = ?;
+
+-- name: drop_vector_index
+-- Drop the index of a space.
+DROP TABLE {vectors};
+
+-- name: vector_slots
+-- The size of a space's index and what is live in it.
+SELECT (SELECT sum(size) FROM {vectors}_chunks), (SELECT count(*) FROM {vectors}_rowids);
+
+-- name: nearest_vectors
+-- The k nearest passages of one partition.
+SELECT rowid, distance FROM {vectors}
+WHERE embedding MATCH {element}(:vector) AND k = :k AND partition_id = :partition;
+
+-- name: scan_vectors
+-- All vectors of one partition in a space.
+SELECT p.seq, e.vector
+FROM passages AS p JOIN passage_embeddings AS e ON e.seq = p.seq AND e.model = :model AND e.dims = :dims
+WHERE p.partition_id = :partition;
+
+-- name: term_counts
+-- In how many passages each term (a JSON list) stands.
+SELECT wanted.key, v.doc FROM json_each(?) AS wanted JOIN passage_terms AS v ON v.term = wanted.value;
+
+-- name: keyword_matches
+-- The best passages for a MATCH expression; the rank is the negative BM25 with the weights of the three fields.
+SELECT rowid, rank FROM passage_fts
+WHERE passage_fts MATCH :expression AND rank MATCH 'bm25(2.0, 1.2, 1.0)'
+ORDER BY rank LIMIT :limit;
+
+-- name: candidates
+-- What scoring needs of passages by their positions (a JSON list), with their vectors in a space.
+SELECT p.seq, p.group_id, p.position, t.title, t.description, t.content, e.vector
+FROM json_each(:seqs) AS wanted
+CROSS JOIN passages AS p ON p.seq = wanted.value
+JOIN passage_tokens AS t ON t.seq = p.seq
+LEFT JOIN passage_embeddings AS e ON e.seq = p.seq AND e.model = :model AND e.dims = :dims;
+
+-- name: neighbours
+-- The positions in the index of the passages beside others (a JSON list) in their groups.
+SELECT DISTINCT n.seq
+FROM json_each(:seqs) AS wanted
+CROSS JOIN passages AS p ON p.seq = wanted.value
+JOIN passages AS n ON n.group_id = p.group_id
+  AND n.position BETWEEN p.position - :distance AND p.position + :distance AND n.seq <> p.seq;
+
+-- name: groups_of_candidates
+-- Kind and tokens of the names of groups by their ids (a JSON list).
+SELECT g.id, r.kind, g.name_tokens
+FROM json_each(?) AS wanted
+CROSS JOIN source_groups AS g ON g.id = wanted.value
+JOIN sources AS s ON s.id = g.source_id
+JOIN source_partitions AS r ON r.id = s.partition_id;
+
+-- name: passages
+-- Passages by their positions (a JSON list) within scopes (another), in the order of the positions.
+SELECT
+  p.seq, r.kind, g.name, p.position, p.title, p.description, p.content, p.path, p.line, p.end_line, p.data,
+  s.location, c.project,
+  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position - 1),
+  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position + 1),
+  (SELECT n.title FROM passages AS n WHERE n.group_id = p.group_id ORDER BY n.position LIMIT 1)
+FROM json_each(:seqs) AS wanted
+CROSS JOIN passages AS p ON p.seq = wanted.value
+JOIN source_groups AS g ON g.id = p.group_id
+JOIN sources AS s ON s.id = g.source_id
+JOIN source_partitions AS r ON r.id = s.partition_id
+JOIN scopes AS c ON c.id = r.scope_id
+WHERE r.scope_id IN (SELECT value FROM json_each(:scope_ids))
+ORDER BY wanted.key;

@@ -11,11 +11,8 @@ from typing import NamedTuple
 APPLICATION_ID = 0x53574D4D
 """In the header of every bank: `SWMM`."""
 
-VECTOR_TABLE = (
-    "CREATE VIRTUAL TABLE vec_{space_id} USING vec0 (scope_id INTEGER PARTITION KEY, "
-    "embedding {element}[{dims}] distance_metric=cosine, chunk_size=128)"
-)
-"""One for each space of vectors. The chunk is small, so that a project with a few items costs little."""
+VECTOR_PARTITIONS = {"vec_": "scope_id", "source_vec_": "partition_id"}
+"""How the names of vector tables begin, those of memories and those of sources, and what each is divided by."""
 
 SUBJECTS = ("tools", "sources", "benchmarks")
 """Those that have a file of queries of their own."""
@@ -29,6 +26,17 @@ class Migration(NamedTuple):
     number: int
     name: str
     statements: tuple[str, ...]
+
+
+def vector_table(prefix: str, space_id: str, element: str, dims: str) -> str:
+    """Return the CREATE statement of a space's vector table.
+
+    The chunk is small, so that a project with a few items costs little.
+    """
+    return (
+        f"CREATE VIRTUAL TABLE {prefix}{space_id} USING vec0 ({VECTOR_PARTITIONS[prefix]} INTEGER PARTITION KEY, "
+        f"embedding {element}[{dims}] distance_metric=cosine, chunk_size=128)"
+    )
 
 
 @cache

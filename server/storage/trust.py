@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Literal
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import (
     APPLICATION_ID,
-    VECTOR_TABLE,
+    VECTOR_PARTITIONS,
     migrations,
     schema_objects,
     shadow_tables,
+    vector_table,
 )
 
 if TYPE_CHECKING:
@@ -142,19 +143,20 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) ->
         return sql == expected[name]
     if kind != "table" or sql is None:
         return False
-    space_id, _, shadow = name.removeprefix("vec_").partition("_")
-    is_vector = name.startswith("vec_") and space_id.isascii() and space_id.isdecimal()
+    prefix = next((start for start in VECTOR_PARTITIONS if name.startswith(start)), "")
+    space_id, _, shadow = name.removeprefix(prefix).partition("_")
+    is_vector = bool(prefix) and space_id.isascii() and space_id.isdecimal()
     if is_vector and not shadow:
-        return _is_vector_table(sql, space_id)
+        return _is_vector_table(sql, prefix, space_id)
     return (name in shadow_tables(expected) or (is_vector and shadow in _VECTOR_SHADOWS)) and _is_plain_table(sql)
 
 
-def _is_vector_table(sql: str, space_id: str) -> bool:
-    """Whether it is what `VECTOR_TABLE` makes, for whatever element and dimensions."""
+def _is_vector_table(sql: str, prefix: str, space_id: str) -> bool:
+    """Whether it is what `vector_table` makes, for whatever element and dimensions."""
     element, _, rest = sql.partition("embedding ")[2].partition("[")
     dims = rest.partition("]")[0]
     known = element in ("int8", "float") and dims.isdecimal()
-    return known and sql == VECTOR_TABLE.format(space_id=space_id, element=element, dims=dims)
+    return known and sql == vector_table(prefix, space_id, element, dims)
 
 
 def _is_plain_table(sql: str) -> bool:

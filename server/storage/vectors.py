@@ -25,11 +25,13 @@ class Space(NamedTuple):
     quantization: Quantization
     stale: int
     """1: vectors were written without sqlite-vec, so that the index lacks them."""
+    prefix: str
+    """How the names of the vector tables of its index begin."""
 
     @property
     def table(self) -> str:
         """The name of its vec0 table."""
-        return f"vec_{self.id:d}"
+        return f"{self.prefix}{self.id:d}"
 
     @property
     def element(self) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.server.storage.search import MAX_POSTINGS
+from swarm_memory.server.storage.legs import MAX_POSTINGS
 from swarm_memory.server.storage.vectors import decode, encode
 from swarm_memory.tools.ports import SearchQuery, SearchResult, StoredMemory
 
