@@ -1,0 +1,52 @@
+"""Binary codes: one truth however many are made at once, and distances that follow the angle."""
+
+import math
+import random
+from array import array
+
+import pytest
+
+from swarm_memory.server.storage.codes import code, code_bits, codes
+from swarm_memory.server.storage.vectors import Quantization, encode
+
+
+def unit_vector(rng: random.Random, dims: int) -> "array[float]":
+    numbers = [rng.gauss(0, 1 / (1 + at)) for at in range(dims)]
+    length = math.sqrt(sum(number * number for number in numbers))
+    return array("f", [number / length for number in numbers])
+
+
+def distance(one: bytes, other: bytes) -> int:
+    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count()
+
+
+@pytest.mark.parametrize("dims", [8, 100, 256, 384, 1536])
+@pytest.mark.parametrize("quantization", ["int8", "float32"])
+def test_one_by_one_and_many_at_once_give_the_same_codes(dims: int, quantization: Quantization) -> None:
+    rng = random.Random(dims)
+    blobs = [encode(unit_vector(rng, dims), quantization) for _ in range(40)]
+    at_once = codes(blobs, quantization, dims)
+    assert at_once == [code(blob, quantization, dims) for blob in blobs]
+    assert {len(each) * 8 for each in at_once} == {code_bits(dims)}
+
+
+def test_distances_follow_the_angle() -> None:
+    rng = random.Random(1)
+    base = unit_vector(rng, 256)
+    for share in (0.1, 0.4, 0.8):
+        away = unit_vector(rng, 256)
+        mixed = [(1 - share) * a + share * b for a, b in zip(base, away, strict=True)]
+        length = math.sqrt(sum(number * number for number in mixed))
+        other = array("f", [number / length for number in mixed])
+        cosine = sum(a * b for a, b in zip(base, other, strict=True))
+        expected = math.acos(min(1.0, cosine)) / math.pi * code_bits(256)
+        found = distance(code(encode(base, "float32"), "float32", 256), code(encode(other, "float32"), "float32", 256))
+        assert abs(found - expected) < 60, (share, found, expected)
+
+
+def test_a_vector_and_its_opposite_share_no_sign() -> None:
+    rng = random.Random(2)
+    base = unit_vector(rng, 256)
+    opposite = array("f", [-number for number in base])
+    far = distance(code(encode(base, "float32"), "float32", 256), code(encode(opposite, "float32"), "float32", 256))
+    assert far >= code_bits(256) - 4
