@@ -22,6 +22,9 @@ RETRY_S = 30.0
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
 
+MAX_CLIENTS = 256
+"""Of so many clients it is remembered which session of the host they belong to."""
+
 log = logging.getLogger(__name__)
 
 
@@ -34,6 +37,7 @@ class Bank:
         self._toolbox: Toolbox | None = None
         self._worker: Worker | None = None
         self._opening = anyio.Lock()
+        self._sessions: dict[str, str] = {}
 
     async def toolbox(self) -> "Toolbox":
         """Return the toolbox. Raises the `SwarmMemoryError` that opening it gave."""
@@ -48,6 +52,23 @@ class Bank:
         """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed."""
         with anyio.CancelScope(shield=True):
             self._toolbox = await self._open()
+
+    def note_session(self, client: str | None, session_id: str) -> None:
+        """Remember the session of the host that a client's hooks speak of; a client of None cannot be told apart."""
+        if client is not None:
+            self._sessions.pop(client, None)
+            self._sessions[client] = session_id
+            if len(self._sessions) > MAX_CLIENTS:
+                del self._sessions[next(iter(self._sessions))]
+
+    async def task_of(self, client: str | None) -> str | None:
+        """Return the task that a client's host works on, where its hooks told. Raises `StorageError`."""
+        session_id = None if client is None else self._sessions.get(client)
+        if session_id is None:
+            return None
+        toolbox = await self.toolbox()
+        session = await toolbox.store.get_session(toolbox.scope, session_id)
+        return None if session is None else session.task_id
 
     def wake_worker(self) -> None:
         """Tell the worker that a job was queued."""

@@ -69,6 +69,7 @@ async def adopt_database(place: Location, settings: Settings) -> "Adoption":
         scope=scope_of(place, settings),
         embedder=make_embedder(settings.embedding),
         tokenize=tokenize,
+        pii=settings.distill.redact_pii,
         sqlite=settings.storage.sqlite,
         timeout_s=settings.storage.busy_timeout_s,
     )

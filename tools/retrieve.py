@@ -35,6 +35,8 @@ MAX_QUERY_CHARS = 100_000
 MAX_QUERY_TOKENS = 512
 """Distinct words that are looked up; the store searches for the rarest of them."""
 
+OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
+
 _MAX_RECORDED_CHARS = 2_000
 
 
@@ -138,6 +140,8 @@ async def retrieve(
         latency_ms=(time.perf_counter() - started) * 1000,
     )
     credit = toolbox.settings.credit
+    if task_id is None and credit.holdout_rate > 0:
+        found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
     withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
     told = await _recorded(toolbox, found, task_id, session_id, withheld=withheld)
     return _withheld(told, credit.holdout_rate) if withheld else told

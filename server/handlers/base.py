@@ -52,6 +52,11 @@ def bank_of(ctx: Context[Any]) -> Bank:
     return ctx.request_context.lifespan_context
 
 
+def client_of(ctx: Context[Any]) -> str | None:
+    """Return what tells the caller from other clients: over stdio there is one; None where HTTP has no session."""
+    return "" if ctx.headers is None else ctx.headers.get("mcp-session-id")
+
+
 def telling(ctx: Context[Any]) -> Callable[[Progress], Awaitable[None]]:
     """Return what passes a job's progress on to the client."""
 

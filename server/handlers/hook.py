@@ -6,7 +6,7 @@ from typing import Annotated
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field, JsonValue
 
-from swarm_memory.server.handlers.base import AGAIN, AppContext, bank_of, tool
+from swarm_memory.server.handlers.base import AGAIN, AppContext, bank_of, client_of, tool
 from swarm_memory.server.hook_answers import answer_hook
 
 
@@ -17,6 +17,8 @@ async def handle_hook(
     """For the host's hooks only; a model has no use for it. Answers the JSON that the hook protocol expects."""
     bank = bank_of(ctx)
     answer = await answer_hook(bank, event)
+    if isinstance(session_id := event.get("session_id"), str):
+        bank.note_session(client_of(ctx), session_id)
     bank.wake_worker()
     return CallToolResult(content=[TextContent(type="text", text=json.dumps(answer))], structured_content=answer)
 

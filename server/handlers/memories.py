@@ -7,7 +7,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from swarm_memory.server.answers import RetrieveAnswer, StatusAnswer
-from swarm_memory.server.handlers.base import MENDS, READS, AppContext, Project, answered, bank_of, tool
+from swarm_memory.server.handlers.base import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
 
 
 async def retrieve_memories(
@@ -28,7 +28,8 @@ async def retrieve_memories(
     """
     from swarm_memory.tools.retrieve import retrieve
 
-    toolbox = await bank_of(ctx).toolbox()
+    bank = bank_of(ctx)
+    toolbox = await bank.toolbox()
     found = await retrieve(
         toolbox,
         query,
@@ -37,7 +38,7 @@ async def retrieve_memories(
         tags=tuple(tags or ()),
         project=project,
         exclude_task=exclude_task,
-        task_id=task_id,
+        task_id=task_id or await bank.task_of(client_of(ctx)),
     )
     return answered(RetrieveAnswer.of(found, project or toolbox.scope.project))
 

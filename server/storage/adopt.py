@@ -26,6 +26,8 @@ from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.trust import check_path
 from swarm_memory.tools.ports import Embedder, StoredMemory, Vector
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.sanitize import clean
 
 Tokenizer = Callable[[str], tuple[str, ...]]
 
@@ -58,20 +60,22 @@ async def adopt(
     scope: Scope,
     embedder: Embedder,
     tokenize: Tokenizer,
+    pii: bool = True,
     sqlite: str = "auto",
     timeout_s: float = 10.0,
 ) -> Adoption:
     """Put a new bank in the place of a claude-flow database, with that one's strategies marked as imported.
 
-    The old file is copied beside first, whole, as `<name>.claude-flow-<time>`. Nothing is changed before the new bank
-    is complete. Raises `StoreUntrusted` when the file is no such database, `StorageError`, and the embedder's errors.
+    Texts are cleaned and redacted as any other, of personal data too with `pii`. The old file is copied beside first,
+    whole, as `<name>.claude-flow-<time>`. Nothing is changed before the new bank is complete. Raises `StoreUntrusted`
+    when the file is no such database, `StorageError`, and the embedder's errors.
     """
     driver = await asyncio.to_thread(choose, sqlite)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     kept = database.with_name(f"{database.name}.claude-flow-{stamp}")
     rows = await asyncio.to_thread(_copy_and_read, driver, database, kept)
     run_id = new_id(RUN)
-    items, skipped = _items(rows, scope, run_id, database.name)
+    items, skipped = _items(rows, scope, run_id, database.name, pii=pii)
     fresh = database.with_name(f"{database.name}.adopting-{os.getpid()}")
     try:
         store = await open_store(fresh, sqlite=sqlite, embedder=embedder)
@@ -120,20 +124,20 @@ def _check_patterns(execute: Callable[..., Any], database: Path) -> None:
 
 
 def _items(
-    rows: Sequence[tuple[Any, ...]], scope: Scope, run_id: str, source: str
+    rows: Sequence[tuple[Any, ...]], scope: Scope, run_id: str, source: str, *, pii: bool
 ) -> tuple[list[MemoryItem], list[str]]:
     items: list[MemoryItem] = []
     skipped: list[str] = []
     for row in rows:
         try:
-            items.append(_item(row, scope, run_id, source))
+            items.append(_item(row, scope, run_id, source, pii=pii))
         except (ValueError, RecursionError, InputError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             skipped.append(f"{str(row[0])[:80]}: {why}")
     return items, skipped
 
 
-def _item(row: tuple[Any, ...], scope: Scope, run_id: str, source: str) -> MemoryItem:
+def _item(row: tuple[Any, ...], scope: Scope, run_id: str, source: str, *, pii: bool) -> MemoryItem:
     old_id, text, confidence, usage_count, created_at, last_used = row
     if not isinstance(text, str) or len(text) > _MAX_ROW_CHARS:
         raise InputError("its pattern_data is no text, or too long")
@@ -147,31 +151,36 @@ def _item(row: tuple[Any, ...], scope: Scope, run_id: str, source: str) -> Memor
     return MemoryItem(
         id=old_id if known else new_id(MEMORY),
         scope=scope,
-        title=_text(data, "title", MAX_TITLE, required=True),
-        description=_text(data, "description", MAX_DESCRIPTION),
-        content=_text(data, "content", MAX_CONTENT, required=True),
-        tags=tuple(str(tag)[:100] for tag in tags[:20]),
-        domain=_text(data, "domain", 200) or None,
+        title=_text(data, "title", MAX_TITLE, pii=pii, required=True),
+        description=_text(data, "description", MAX_DESCRIPTION, pii=pii),
+        content=_text(data, "content", MAX_CONTENT, pii=pii, required=True),
+        tags=tuple(_safe(str(tag), 100, pii=pii) for tag in tags[:20]),
+        domain=_text(data, "domain", 200, pii=pii) or None,
         outcome="Failure" if origin.get("outcome") == "Failure" else "Success",
         confidence=_unit(confidence),
         usage_count=max(0, usage_count) if isinstance(usage_count, int) else 0,
         created_at=_moment(created_at) or datetime.now(UTC),
         last_used=_moment(last_used),
         provenance=Provenance(
-            task_id=str(origin["task_id"])[:500] if origin.get("task_id") else None,
+            task_id=_safe(str(origin["task_id"]), 500, pii=pii) if origin.get("task_id") else None,
             distiller="imported",
             run_id=run_id,
-            imported_from=f"claude-flow:{source}:{str(old_id)[:200]}",
+            imported_from=f"claude-flow:{source}:{_safe(str(old_id), 200, pii=pii)}",
         ),
     )
 
 
-def _text(data: dict[str, Any], key: str, limit: int, *, required: bool = False) -> str:
+def _text(data: dict[str, Any], key: str, limit: int, *, pii: bool, required: bool = False) -> str:
     value = data.get(key)
-    text = value.strip()[:limit] if isinstance(value, str) else ""
+    text = _safe(value, limit, pii=pii) if isinstance(value, str) else ""
     if required and not text:
         raise InputError(f"it has no {key}")
     return text
+
+
+def _safe(text: str, limit: int, *, pii: bool) -> str:
+    """Return a text without secrets and control signs; it is cut last, lest half a secret be left."""
+    return clean(redact(clean(text), pii=pii).text).strip()[:limit].strip()
 
 
 def _unit(value: object) -> float:

@@ -14,7 +14,7 @@ from swarm_memory.server.storage.location import Location
 from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.hook_events import handle_hook
 from swarm_memory.tools.learn import learn
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve import OUTSIDE_HOLDOUT, retrieve
 
 QUERY = "prepare the test configuration of the shop"
 SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
@@ -63,10 +63,12 @@ async def test_a_held_out_task_gets_nothing_and_what_was_found_is_recorded(shop:
     assert (item.usage_count, item.last_used) == (0, None)
 
 
-async def test_a_retrieval_that_names_no_task_is_never_withheld(shop: Shop) -> None:
+async def test_a_retrieval_that_names_no_task_is_not_withheld_and_says_so(shop: Shop) -> None:
     memory = await shop.add()
     found = await retrieve(shop.set(holdout_rate=1.0).toolbox, QUERY)
     assert [each.item.id for each in found.memories] == [memory]
+    assert found.notices == (OUTSIDE_HOLDOUT,)
+    assert (await retrieve(shop.toolbox, QUERY)).notices == ()
 
 
 async def test_a_held_out_prompt_gets_no_notes_and_its_outcome_says_so(shop: Shop) -> None:

@@ -105,6 +105,29 @@ async def test_its_strategies_are_taken_over_and_the_old_file_is_kept(
     assert not [name for name in names if "adopting" in name]
 
 
+async def test_what_is_taken_over_holds_no_secret_and_no_control_sign(
+    open_bank: Any, foreign: Any, embedder: Any, here: Scope, rung: str
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    held = strategy(
+        title=f"Push with {secret}",
+        description="Ask jane.roe@example.com\u202e for it.",
+        content=f"1) export TOKEN={secret}",
+        tags=["git", secret],
+        source={"task_id": f"push {secret}", "outcome": "Success"},
+    )
+    database = foreign((f"p {secret}", "reasoning_memory", held, 0.5, 0, None, None))
+    done = await adopt(database, scope=here, embedder=embedder, tokenize=tokenize, sqlite=rung)
+    assert done.imported == 1
+    async with open_bank() as store:
+        (item,) = await store.list_memories([here], MemoryFilter())
+    text = item.model_dump_json()
+    assert secret not in text
+    assert "jane.roe" not in text
+    assert "\u202e" not in item.description
+    assert item.title.startswith("Push with ")
+
+
 async def test_an_embedder_that_fails_leaves_the_old_database_in_its_place(
     open_bank: Any, foreign: Any, here: Scope, rung: str, embedder: Any
 ) -> None:

@@ -1,0 +1,70 @@
+"""An agent that asks for memories by itself gets what its host's task may have: the hooks told which task that is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.settings import CreditSettings, Settings
+from swarm_memory.tools.toolbox import Toolbox
+
+SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
+PROMPT = "The tests of the shop fail: no such table orders. Make them pass."
+EVENT = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": PROMPT}
+
+
+@pytest.fixture
+def rate() -> float:
+    return 0.0
+
+
+@pytest.fixture
+def settings(settings: Settings, rate: float) -> Settings:
+    return settings.model_copy(update={"credit": CreditSettings(holdout_rate=rate)})
+
+
+@pytest.mark.parametrize("rate", [1.0])
+async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
+    connected: Callable[[], Any], fixed: dict[str, Any]
+) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        before = await caller.call("retrieve_memories", query=PROMPT)
+        assert before["memories"], "nobody knows of a task yet"
+        assert "takes no part" in before["notices"][0]
+        assert await caller.call("handle_hook", event=EVENT) == {}
+        after = await caller.call("retrieve_memories", query=PROMPT)
+        assert after["memories"] == []
+        assert "held out" in after["reason"]
+
+
+async def test_what_it_gets_is_credited_to_the_hosts_task(
+    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox
+) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        short = EVENT | {"prompt": "Fix it."}
+        assert await caller.call("handle_hook", event=short) == {}
+        found = await caller.call("retrieve_memories", query=PROMPT)
+    kept = await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")
+    assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
+
+
+async def test_a_client_that_cannot_be_told_apart_has_no_task(toolbox: Toolbox) -> None:
+    from swarm_memory.schema.hook import HookEvent
+    from swarm_memory.server.bank import MAX_CLIENTS, Bank
+    from swarm_memory.tools.hook_events import handle_hook
+
+    async def opened() -> Toolbox:
+        return toolbox
+
+    bank = Bank(opened)
+    await handle_hook(toolbox, HookEvent.model_validate(EVENT))
+    bank.note_session(None, SESSION)
+    assert await bank.task_of(None) is None
+    bank.note_session("one", SESSION)
+    assert await bank.task_of("one") == f"{SESSION}:1"
+    assert await bank.task_of("two") is None
+    for number in range(MAX_CLIENTS):
+        bank.note_session(str(number), "s")
+    assert await bank.task_of("one") is None, "only so many are remembered"
