@@ -2,8 +2,8 @@
 
 A search compares the codes of all vectors, much less to read than the vectors, and then the vectors themselves of the
 nearest codes. Signs of the vectors' own numbers would do the same with more loss: their variances differ, and a
-rotation evens them out. The rotation is a Walsh-Hadamard transform after random flips of sign, n log n additions (Ailon and
-Chazelle, "The fast Johnson-Lindenstrauss transform", 2009; signs of rotations as codes: Charikar, "Similarity
+rotation evens them out. It is a Walsh-Hadamard transform after random flips of sign, n log n additions (Ailon and
+Chazelle, "The fast Johnson-Lindenstrauss transform", 2009; signs of projections as codes: Charikar, "Similarity
 estimation techniques from rounding algorithms", 2002).
 """
 
