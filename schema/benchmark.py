@@ -1,8 +1,9 @@
 """What a benchmark is asked about and what it gives: datasets, figures, tables, plots, runs. It measures nothing."""
 
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp
 
@@ -10,16 +11,26 @@ BenchmarkStatus = Literal["running", "completed", "interrupted", "cancelled", "f
 """interrupted: by Ctrl-C; cancelled: its job was. Both keep what had been measured until then."""
 
 
+def _in_utc(value: object) -> object:
+    """Take a moment without a zone, as datasets have them, as one in UTC."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+Moment = Annotated[Timestamp, BeforeValidator(_in_utc)]
+
+
 class BenchmarkItem(Model):
     """One document that can be found."""
 
     id: str = Field(min_length=1)
     content: str = Field(min_length=1)
-    group: str = ""
+    group: str = Field(default="", max_length=400)
     """Items of one group are searched together, and with no others; their order is that of the file."""
     part: str = ""
     """What the item is a piece of, such as the session of a turn."""
-    time: Timestamp | None = None
+    time: Moment | None = None
 
 
 class BenchmarkQuestion(Model):
@@ -31,7 +42,7 @@ class BenchmarkQuestion(Model):
     group: str = ""
     answer: str | None = None
     category: str | None = None
-    now: Timestamp | None = None
+    now: Moment | None = None
     """When it was asked."""
 
 

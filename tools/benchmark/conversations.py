@@ -1,0 +1,191 @@
+"""LoCoMo and LongMemEval as published, read into the one form of datasets. It opens no file."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
+from swarm_memory.schema.errors import InputError
+from swarm_memory.tools.benchmark.datasets import Published, checked, complete
+
+Documents = Literal["full", "user-only", "dated"]
+"""What of a session is its document: all turns with their roles, the user's alone, or all under the date."""
+
+LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+"""As the paper's code numbers them (Maharana et al. 2024)."""
+
+ABSTENTION = "_abs"
+"""The end of a LongMemEval question's id that has no answer in its sessions."""
+
+_SESSION = re.compile(r"session_(\d+)")
+_EVIDENCE = re.compile(r"D(\d+):(\d+)")
+
+
+class _Turn(Published):
+    speaker: str
+    dia_id: str
+    text: str
+    blip_caption: str | None = None
+
+    @property
+    def line(self) -> str:
+        return f"{self.speaker}: {self.text}" + (f" {self.blip_caption}" if self.blip_caption else "")
+
+
+class _Asked(Published):
+    question: str
+    answer: str | None = Field(default=None, coerce_numbers_to_str=True)
+    evidence: tuple[str, ...] = ()
+    category: int = 0
+
+
+class _Conversation(Published):
+    conversation: dict[str, JsonValue]
+    qa: tuple[_Asked, ...]
+
+
+class _Said(Published):
+    role: str
+    content: str
+
+
+class _Record(Published):
+    question_id: str = Field(min_length=1)
+    question_type: str
+    question: str
+    answer: str = Field(coerce_numbers_to_str=True)
+    question_date: str
+    haystack_session_ids: tuple[str, ...]
+    haystack_dates: tuple[str, ...]
+    haystack_sessions: tuple[tuple[_Said, ...], ...]
+    answer_session_ids: tuple[str, ...]
+
+
+_TURNS, _CONVERSATIONS = TypeAdapter(tuple[_Turn, ...]), TypeAdapter(tuple[_Conversation, ...])
+_RECORDS = TypeAdapter(tuple[_Record, ...])
+
+
+def locomo(value: object, where: str) -> Dataset:
+    """Return LoCoMo by turns: each turn an item, each conversation a group. Raises `InputError`.
+
+    A turn's document is speaker, text and the caption of its picture. Questions whose evidence names no turn that
+    exists are left out, as everybody does who publishes figures for it.
+    """
+    return _locomo("locomo", value, where, _turns, lambda session, turn: f"D{session}:{turn}")
+
+
+def locomo_sessions(value: object, where: str) -> Dataset:
+    """Return LoCoMo by sessions: the turns of one session are one item. Raises `InputError`."""
+    return _locomo("locomo-sessions", value, where, _sessions, lambda session, _: f"D{session}")
+
+
+def _locomo(
+    name: str,
+    value: object,
+    where: str,
+    items_of: Callable[[str, _Conversation, str], Iterator[BenchmarkItem]],
+    gold_of: Callable[[int, int], str],
+) -> Dataset:
+    items: list[BenchmarkItem] = []
+    questions: list[BenchmarkQuestion] = []
+    for number, record in enumerate(checked(_CONVERSATIONS, value, where)):
+        group = f"conversation-{number + 1}"
+        own = list(items_of(group, record, f"{where}[{number}].conversation"))
+        known = {item.id for item in own}
+        turns = _turn_ids(record, f"{where}[{number}].conversation")
+        for asked in record.qa:
+            named = [(int(session), int(turn)) for session, turn in _EVIDENCE.findall(" ".join(asked.evidence))]
+            there = [gold_of(*each) for each in named if f"D{each[0]}:{each[1]}" in turns]
+            gold = tuple(dict.fromkeys(each for each in there if each in known))
+            if gold:
+                category = LOCOMO_CATEGORIES.get(asked.category, str(asked.category))
+                questions.append(
+                    BenchmarkQuestion(
+                        query=asked.question, gold=gold, group=group, answer=asked.answer, category=category
+                    )
+                )
+        items += own
+    return complete(Dataset(name=name, items=tuple(items), questions=tuple(questions)), where)
+
+
+def _turn_ids(record: _Conversation, where: str) -> set[str]:
+    return {turn.dia_id for _, _, turns in _sessions_of(record, where) for turn in turns}
+
+
+def _turns(group: str, record: _Conversation, where: str) -> Iterator[BenchmarkItem]:
+    for number, time, turns in _sessions_of(record, where):
+        for turn in turns:
+            yield BenchmarkItem(id=turn.dia_id, content=turn.line, group=group, part=f"D{number}", time=time)
+
+
+def _sessions(group: str, record: _Conversation, where: str) -> Iterator[BenchmarkItem]:
+    for number, time, turns in _sessions_of(record, where):
+        if turns:
+            yield BenchmarkItem(id=f"D{number}", content="\n".join(turn.line for turn in turns), group=group, time=time)
+
+
+def _sessions_of(record: _Conversation, where: str) -> Iterator[tuple[int, datetime | None, tuple[_Turn, ...]]]:
+    numbers = [int(found[1]) for found in map(_SESSION.fullmatch, record.conversation) if found]
+    for number in sorted(numbers):
+        key = f"session_{number}"
+        told = record.conversation.get(f"{key}_date_time")
+        time = _moment(told, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time") if isinstance(told, str) else None
+        yield number, time, checked(_TURNS, record.conversation[key], f"{where}.{key}")
+
+
+def longmemeval(value: object, where: str, documents: Documents = "full") -> Dataset:
+    """Return LongMemEval: each session an item, each question's haystack a group. Raises `InputError`.
+
+    Questions without an answer (`_abs`) have no gold: they count for answers, not for retrieval.
+    """
+    items: list[BenchmarkItem] = []
+    questions: list[BenchmarkQuestion] = []
+    for number, record in enumerate(checked(_RECORDS, value, where)):
+        own = list(_haystack(record, f"{where}[{number}]", documents))
+        kept = {item.id for item in own}
+        items += own
+        has_answer = not record.question_id.endswith(ABSTENTION)
+        questions.append(
+            BenchmarkQuestion(
+                query=record.question,
+                gold=tuple(each for each in dict.fromkeys(record.answer_session_ids) if each in kept and has_answer),
+                group=record.question_id,
+                answer=record.answer,
+                category=record.question_type if has_answer else "abstention",
+                now=_published(record.question_date, f"{where}[{number}].question_date"),
+            )
+        )
+    name = "longmemeval" if documents == "full" else f"longmemeval-{documents}"
+    return complete(Dataset(name=name, items=tuple(items), questions=tuple(questions)), where)
+
+
+def _haystack(record: _Record, where: str, documents: Documents) -> Iterator[BenchmarkItem]:
+    counts = {len(record.haystack_session_ids), len(record.haystack_dates), len(record.haystack_sessions)}
+    if len(counts) > 1:
+        raise InputError(f"{where}: haystack_session_ids, haystack_dates and haystack_sessions differ in length")
+    for at, (session_id, date) in enumerate(zip(record.haystack_session_ids, record.haystack_dates, strict=True)):
+        text = _document(record.haystack_sessions[at], date, documents)
+        if text.strip():
+            time = _published(date, f"{where}.haystack_dates[{at}]")
+            yield BenchmarkItem(id=session_id, content=text, group=record.question_id, time=time)
+
+
+def _document(session: tuple[_Said, ...], date: str, documents: Documents) -> str:
+    if documents == "user-only":
+        return "\n".join(turn.content for turn in session if turn.role == "user")
+    lines = "\n".join(f"{turn.role}: {turn.content}" for turn in session)
+    return f"{date}\n{lines}" if documents == "dated" else lines
+
+
+def _published(text: str, where: str) -> datetime:
+    return _moment(re.sub(r"\s*\([A-Za-z]+\)\s*", " ", text).strip(), "%Y/%m/%d %H:%M", where)
+
+
+def _moment(text: str, form: str, where: str) -> datetime:
+    try:
+        return datetime.strptime(text.strip(), form).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InputError(f"{where}: {text[:40]!r} is no date of the form {form}") from error

@@ -1,0 +1,149 @@
+"""The real bank under test: a store of the kind that is shipped, filled as it is in use, asked by `tools.retrieve`.
+
+Every system here is that one path with other settings; none is a copy of it.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.benchmark.systems.times import closeness, mentioned_time
+from swarm_memory.tools.consolidate import consolidate
+from swarm_memory.tools.indexing import prepare
+from swarm_memory.tools.ports import Clock
+from swarm_memory.tools.retrieve import MAX_K, retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+CONFIDENCE = 0.5
+"""All items are equally sure: what is measured is the search."""
+
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A clock that stands at the moment of a question."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+@dataclass(slots=True)
+class Bank:
+    """One real store that systems share: each group of items is a project of its own."""
+
+    toolbox: Toolbox
+    """Its store is one that the benchmark opened."""
+    dated: bool = False
+    """Whether items get their own times; else all are as new, so that recency says nothing."""
+    consolidated: bool = False
+    """Whether each group is consolidated once it is in."""
+    seconds: float = 0.0
+    """What taking in took in all."""
+    archived: int = 0
+    """What consolidation took out of sight."""
+    _ids: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+
+    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
+        """Take in a group, unless a system that shares the bank has done so."""
+        if group in self._ids:
+            return
+        started = time.perf_counter()
+        own, now = self.within(group), self.toolbox.clock.now()
+        ids: dict[str, str] = {}
+        for at in range(0, len(items), _BATCH):
+            batch = [self._memory(item, own.scope, now) for item in items[at : at + _BATCH]]
+            await own.store.add_memories(await prepare(own, batch), own.embedder.name)
+            ids |= {memory.id: item.id for memory, item in zip(batch, items[at : at + _BATCH], strict=True)}
+        self._ids[group] = ids
+        if self.consolidated:
+            self.archived += len((await consolidate(own, full=True)).merged)
+        self.seconds += time.perf_counter() - started
+
+    def _memory(self, item: BenchmarkItem, scope: Scope, now: datetime) -> MemoryItem:
+        created_at = item.time if self.dated and item.time is not None else now
+        return MemoryItem(
+            id=new_id(MEMORY), scope=scope, title="", content=item.content, confidence=CONFIDENCE, created_at=created_at
+        )
+
+    def within(self, group: str) -> Toolbox:
+        """Return the toolbox of a group's project."""
+        return self.toolbox.in_project(f"group {group}")
+
+    def items_of(self, group: str, memories: Sequence[str]) -> list[str]:
+        """Return the ids of items by those of memories."""
+        known = self._ids[group]
+        return [known[each] for each in memories]
+
+    async def size_bytes(self) -> int | None:
+        """Return the size of the database."""
+        return (await self.toolbox.store.health()).size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BankSystem:
+    """The bank, asked with these settings."""
+
+    name: str
+    bank: Bank
+    retrieve_settings: RetrieveSettings
+
+    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
+        await self.bank.ingest(group, items)
+
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
+        found = await retrieve(self._toolbox(question), question.query, k=k)
+        return self.bank.items_of(question.group, [each.item.id for each in found.memories])
+
+    async def size_bytes(self) -> int | None:
+        return await self.bank.size_bytes()
+
+    def _toolbox(self, question: BenchmarkQuestion) -> Toolbox:
+        own = self.bank.within(question.group)
+        settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
+        clock: Clock = _At(question.now) if self.bank.dated and question.now is not None else own.clock
+        return replace(own, settings=settings, clock=clock)
+
+
+TEMPORAL_BOOST = 0.40
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalSystem:
+    """The bank's answer, with more for items of the time that the query speaks of; silent where it names none."""
+
+    name: str
+    bank: Bank
+    retrieve_settings: RetrieveSettings
+    boost: float = TEMPORAL_BOOST
+    times: dict[tuple[str, str], datetime] = field(default_factory=dict[tuple[str, str], datetime])
+
+    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
+        self.times.update({(group, item.id): item.time for item in items if item.time is not None})
+        await self.bank.ingest(group, items)
+
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
+        target = mentioned_time(question.query, question.now)
+        own = self.bank.within(question.group)
+        settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
+        found = await retrieve(replace(own, settings=settings), question.query, k=k if target is None else MAX_K)
+        ids = self.bank.items_of(question.group, [each.item.id for each in found.memories])
+        if target is None:
+            return ids
+        scores: dict[str, float] = {}
+        for item_id, memory in zip(ids, found.memories, strict=True):
+            moment = self.times.get((question.group, item_id))
+            near = 0.0 if moment is None else closeness(target, moment)
+            scores[item_id] = memory.score + self.boost * near
+        return sorted(scores, key=lambda item_id: -scores[item_id])[:k]
+
+    async def size_bytes(self) -> int | None:
+        return await self.bank.size_bytes()
