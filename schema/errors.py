@@ -7,7 +7,10 @@ SwarmMemoryError
 ├── StorageError            the database refused or could not be reached
 │   ├── StoreBusy           another process held the writer lock past the deadline
 │   ├── StoreReadOnly       the file or its folder cannot be written
-│   └── StoreUntrusted      the file is not (or not only) a bank of ours; it was not touched
+│   ├── StoreUntrusted      the file is not (or not only) a bank of ours; it was not touched
+│   ├── StoreDamaged        the file was a bank and can no longer be read as one; it was not touched
+│   ├── StoreFull           no room is left on the disk
+│   └── StoreReplaced       the file was moved, deleted or replaced while it was open
 └── ModelError              a chat model or embedding endpoint
     ├── ModelUnavailable    could not be reached in its time limit; trying later may help
     └── ModelAnswerInvalid  answered, but with something that must not be used
@@ -44,6 +47,18 @@ class StoreReadOnly(StorageError):
 
 class StoreUntrusted(StorageError):
     """The file is not a bank of ours, or of a newer version; it was left untouched."""
+
+
+class StoreDamaged(StorageError):
+    """What is in the file is not what was written; it was left untouched."""
+
+
+class StoreFull(StorageError):
+    """The disk or a quota is full; nothing was written."""
+
+
+class StoreReplaced(StorageError):
+    """Another file, or none, lies where the open one lay; nothing was written."""
 
 
 class ModelError(SwarmMemoryError):

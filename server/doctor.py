@@ -19,6 +19,9 @@ from swarm_memory.server.embedding.static import SHIPPED_TABLE
 from swarm_memory.server.embedding.table import Table
 from swarm_memory.server.install import plan_install
 from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.storage.backup import backup_folder, list_backups
+from swarm_memory.server.storage.inspection import Inspection
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import make_embedder, open_toolbox, place_of
 from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
@@ -144,6 +147,39 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
             "bank", "fail", f"{health.path} cannot be written", "mend the permissions of the file and its folder"
         )
     yield from (Finding("bank", "warn", notice) for notice in status.notices)
+    yield from _inside(anyio.run(_inspect, invocation.open_toolbox))
+    yield from _copies(place.database)
+
+
+async def _inspect(open_bank: Callable[[], Awaitable[Toolbox]]) -> Inspection | None:
+    toolbox = await open_bank()
+    try:
+        return await toolbox.store.inspect() if isinstance(toolbox.store, SqliteStore) else None
+    finally:
+        await toolbox.store.close()
+
+
+def _inside(found: Inspection | None) -> Iterator[Finding]:
+    if found is None:
+        return
+    if found.sound:
+        yield Finding("integrity", "ok", "pages, texts and indexes are what was written")
+        return
+    mend = "run `swarm-memory doctor --repair`"
+    for what, ids in (("memories", found.memories), ("trajectories", found.trajectories)):
+        if ids:
+            told = f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}"
+            yield Finding("integrity", "fail", told, mend)
+    yield from (Finding("integrity", "fail", fault, mend) for fault in (*found.pages, *found.indexes))
+
+
+def _copies(database: Path) -> Iterator[Finding]:
+    found = list_backups(database)
+    newest = f"newest of {found[0].made:%F %T} UTC, because {found[0].reason}" if found else "`swarm-memory backup`"
+    yield Finding("backups", "ok", f"{len(found)} in {backup_folder(database)}: {newest}")
+    for aside in sorted(database.parent.glob(f"{database.name}.corrupt-*[Z]")):
+        advice = "look what you need of it and delete it; `memories forget` does not reach into it"
+        yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
 
 
 def _claude_code(invocation: Invocation) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ APPLICATION_ID = 0x53574D4D
 VECTOR_PARTITIONS = {"vec_": "scope_id", "source_vec_": "partition_id"}
 """How the names of vector tables begin, those of memories and those of sources, and what each is divided by."""
 
-SUBJECTS = ("tools", "sources", "benchmarks")
+SUBJECTS = ("tools", "sources", "benchmarks", "repair", "codes")
 """Those that have a file of queries of their own."""
 
 _HERE = Path(__file__).parent
@@ -36,6 +36,14 @@ def vector_table(prefix: str, space_id: str, element: str, dims: str) -> str:
     return (
         f"CREATE VIRTUAL TABLE {prefix}{space_id} USING vec0 ({VECTOR_PARTITIONS[prefix]} INTEGER PARTITION KEY, "
         f"embedding {element}[{dims}] distance_metric=cosine, chunk_size=128)"
+    )
+
+
+def code_table(table: str, bits: int) -> str:
+    """Return the CREATE statement of the codes beside a vector table."""
+    return (
+        f"CREATE VIRTUAL TABLE codes_{table} USING vec0 (part INTEGER PARTITION KEY, bucket INTEGER PARTITION KEY, "
+        f"embedding bit[{bits:d}], chunk_size=512)"
     )
 
 

@@ -94,10 +94,17 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--repair", "mend", is_flag=True, help="Mend the bank first; what stood there is kept.")
 @json_option
 @click.pass_obj
-def doctor(invocation: Invocation, as_json: bool) -> None:
-    """Check the installation and the bank, and say what to do. Exits with 1 when something fails."""
+def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
+    """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
+
+    With --repair indexes are made anew from the rows, texts are brought back from backups, and what can still be read
+    of a damaged file becomes a new bank. The damaged file is kept, or a backup of it.
+    """
+    if mend:
+        _repair(invocation, quiet=as_json)
     from swarm_memory.server.doctor import examine
 
     findings = examine(invocation)
@@ -112,6 +119,22 @@ def doctor(invocation: Invocation, as_json: bool) -> None:
                 say(f"      → {finding.advice}")
     if any(finding.state == "fail" for finding in findings):
         sys.exit(1)
+
+
+def _repair(invocation: Invocation, *, quiet: bool) -> None:
+    from swarm_memory.server.storage.driver import choose
+    from swarm_memory.server.storage.repair import repair
+
+    place, storage = invocation.place, invocation.settings().settings.storage
+    if not place.database.exists():
+        raise InputError(f"there is no bank at {place.database}")
+    done = repair(place.database, choose(storage.sqlite), storage.busy_timeout_s)
+    if quiet:
+        return
+    for action in done.actions or ["nothing to repair"]:
+        say(f"repair: {action}")
+    if done.kept:
+        say(f"repair: what stood there before is {done.kept}")
 
 
 @click.command()

@@ -11,16 +11,30 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from swarm_memory.schema.errors import InputError, StorageError, StoreBusy, StoreReadOnly, StoreUntrusted
+from swarm_memory.schema.errors import (
+    InputError,
+    StorageError,
+    StoreBusy,
+    StoreDamaged,
+    StoreFull,
+    StoreReadOnly,
+    StoreUntrusted,
+)
+from swarm_memory.server.storage.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.driver import Driver, plain_module
-from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.filesystem import remote_kind
+from swarm_memory.server.storage.lock import mark_made, was_made, writer_lock
 from swarm_memory.server.storage.migrate import migrate
+from swarm_memory.server.storage.opened_file import OpenedFile
 from swarm_memory.server.storage.trust import BankState, check_content, check_path
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 LARGE_WAL_BYTES = 64 * 1024 * 1024
+_SIGNS_OF_DAMAGE = ("malformed", "vtable constructor failed", "fts5: corruption", "invalid fts5 file format")
+"""What SQLite, FTS5 and sqlite-vec say of pages and shadow tables that are not what they must be."""
+
 _SETTINGS = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
@@ -54,6 +68,8 @@ def connect(
                 raise StorageError(f"there is no bank at {database}")
             _make_file(database)
         state = _look(module, database)
+        if state == "new" and was_made(database):
+            raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
         if read_only:
             return _open_reader(module, driver, database, state, timeout_s)
         return _open_writer(module, driver, database, state, timeout_s)
@@ -72,12 +88,17 @@ def close(connection: "Connection", database: Path, wait_s: float = 1.0) -> None
 
 
 @contextmanager
-def write_transaction(connection: "Connection", database: Path, timeout_s: float) -> Generator[None]:
+def write_transaction(
+    connection: "Connection", database: Path, timeout_s: float, opened: OpenedFile | None = None
+) -> Generator[None]:
     """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, undone by an exception.
 
-    Raises `StoreBusy` when the lock is not free within `timeout_s`.
+    Raises `StoreBusy` when the lock is not free within `timeout_s`, `StoreReplaced` when `opened`, what the connection
+    opened, is no longer what lies there.
     """
     with writer_lock(database, timeout_s):
+        if opened is not None:
+            opened.check()
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -86,7 +107,7 @@ def write_transaction(connection: "Connection", database: Path, timeout_s: float
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        if _wal_bytes(database) > LARGE_WAL_BYTES:
+        if wal_bytes(database) > LARGE_WAL_BYTES:
             truncate_wal(connection)
 
 
@@ -117,11 +138,13 @@ def _translated(error: Exception, database: Path) -> StorageError:
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or "readonly" in text:
         return StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
     if name.startswith("SQLITE_NOTADB") or "not a database" in text:
+        if was_made(database):
+            return StoreDamaged(f"{database} was a bank and is damaged ({text}): {advice(database)}")
         return StoreUntrusted(f"{database} is not an SQLite database: move it away, or name another file")
-    if name.startswith("SQLITE_CORRUPT") or "malformed" in text:
-        return StorageError(f"{database} is damaged ({text}): run `swarm-memory doctor`")
-    if name.startswith("SQLITE_FULL"):
-        return StorageError(f"the disk of {database} is full; nothing was written")
+    if name.startswith("SQLITE_CORRUPT") or any(sign in text for sign in _SIGNS_OF_DAMAGE):
+        return StoreDamaged(f"{database} is damaged ({text}): {advice(database)}")
+    if name.startswith("SQLITE_FULL") or "disk is full" in text:
+        return StoreFull(f"the disk of {database} is full: nothing was written; make room and try again")
     return StorageError(f"{database}: {text}")
 
 
@@ -175,7 +198,7 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "C
         connection.execute("PRAGMA schema_version").fetchone()
     except module.Error as error:
         connection.close()
-        if mode != "ro" or not isinstance(error, module.OperationalError) or _wal_bytes(database) > 0:
+        if mode != "ro" or not isinstance(error, module.OperationalError) or wal_bytes(database) > 0:
             raise
         # A folder that cannot be written has no room for the shared index of the log; there is no log to read either.
         connection = module.connect(f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
@@ -206,9 +229,16 @@ def _open_writer(
         _set_up(connection, driver)
         if state != "bank":
             with writer_lock(database, timeout_s):
-                _use_wal(module, connection, timeout_s)
+                _use_journal(module, connection, database, timeout_s)
+                if state == "outdated" and check_content(connection, database) == "outdated":
+                    back_up(connection, module, database, MIGRATION)
                 migrate(connection)
+                mark_made(database)
             check_content(connection, database)
+        elif not was_made(database) or not _has_its_journal(connection, database):
+            with writer_lock(database, timeout_s):
+                _use_journal(module, connection, database, timeout_s)
+                mark_made(database)
     except BaseException:
         connection.close()
         raise
@@ -222,20 +252,34 @@ def _set_up(connection: "Connection", driver: Driver | None) -> None:
         driver.prepare(connection)
 
 
-def _use_wal(module: ModuleType, connection: "Connection", timeout_s: float) -> None:
-    """Switch to the write-ahead log; SQLite does not wait here by itself while another process only looks."""
-    deadline = time.monotonic() + timeout_s
+def _journal_for(database: Path) -> str:
+    """Return the journal that is safe there: the log's index is shared memory, which a network file system lacks."""
+    return "wal" if remote_kind(database) is None else "delete"
+
+
+def _has_its_journal(connection: "Connection", database: Path) -> bool:
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    return bool(mode == _journal_for(database))
+
+
+def _use_journal(module: ModuleType, connection: "Connection", database: Path, timeout_s: float) -> None:
+    """Switch the journal; SQLite does not wait here by itself while another process only looks."""
+    wanted, deadline = _journal_for(database), time.monotonic() + timeout_s
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            return
+            (mode,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+            if mode == wanted:
+                return
         except module.OperationalError:
             if time.monotonic() >= deadline:
                 raise
-            time.sleep(0.005)
+        if time.monotonic() >= deadline:
+            raise StoreBusy(f"{database} is open elsewhere: its journal could not be switched to {wanted}; try again")
+        time.sleep(0.005)
 
 
-def _wal_bytes(database: Path) -> int:
+def wal_bytes(database: Path) -> int:
+    """Return the size of the log; 0 without one."""
     try:
         return os.stat(f"{database}-wal").st_size  # noqa: PTH116 - asked after each write: no Path is built
     except OSError:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.filesystem import remote_kind
 from swarm_memory.server.storage.index import all_spaces
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ def health(connection: "Connection", database: Path, driver: Driver, read_only: 
         notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
     if read_only:
         notices.append("the bank can only be read: nothing is learned and no use is counted")
+    if kind := remote_kind(database):
+        notices.append(
+            f"the bank lies on a file system of type {kind}: it is kept with a rollback journal in the place of the "
+            "log, and locks are only as good as that file system's; put it on a local disk (storage.db)"
+        )
     if dropped:
         notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
     stale = [space.model for space in all_spaces(connection) if space.stale]

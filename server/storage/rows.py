@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
 
@@ -101,7 +102,16 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
 
 
 def item_of(row: Sequence[Any]) -> MemoryItem:
-    """Return the item of a row of `get_patterns` or `list_patterns`."""
+    """Return the item of a row of `get_patterns` or `list_patterns`. Raises `StoreDamaged` when it cannot be one."""
+    try:
+        return _item_of(row)
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreDamaged(
+            f"the memory {str(row[0])[:40]} is not what was written: run `swarm-memory doctor --repair`"
+        ) from error
+
+
+def _item_of(row: Sequence[Any]) -> MemoryItem:
     item_id, tenant_id, project, text, confidence, usage_count, created_at, last_used, status, status_reason = row
     data = json.loads(text)
     source = data.get("source", {})

@@ -36,13 +36,18 @@ from swarm_memory.server.storage import (
     spending,
     trajectories,
 )
+from swarm_memory.server.storage.backup import FORGET, back_up, drop_backups_with
+from swarm_memory.server.storage.benchmarks import BenchmarkTables
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
+from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.recorder import Record, Recorder
 from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
+from swarm_memory.server.storage.sources import SqliteSources
+from swarm_memory.server.storage.tool_memory import ToolMemoryTables
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.server.storage.worker import ConnectionThread
 from swarm_memory.tools.ports import (
@@ -95,7 +100,11 @@ async def open_store(
     writer: ConnectionThread | None = None
     try:
         writer = await ConnectionThread.open(
-            path, driver.module, lambda: connect(path, driver=driver, create=create, timeout_s=busy_timeout_s)
+            path,
+            driver.module,
+            lambda: connect(path, driver=driver, create=create, timeout_s=busy_timeout_s),
+            again=lambda: connect(path, driver=driver, create=False, timeout_s=busy_timeout_s),
+            writes=True,
         )
     except StoreReadOnly:
         if not await asyncio.to_thread(path.exists):
@@ -159,6 +168,7 @@ class SqliteStore:
         self._recorder = Recorder(self._write_records)
         self._unwritable: list[ChatRecord] = []
         self._closed = False
+        self._sources = SqliteSources(self, self._quantization)
 
     async def search(self, query: SearchQuery) -> SearchResult:
         near, keywords = await asyncio.gather(
@@ -203,7 +213,8 @@ class SqliteStore:
 
         count = await self.write(drop)
         if count:
-            await self._on_writer(self._truncate_log)
+            await self._on_writer(lambda connection: self._forget_in_backups(connection, ids))
+            await self.truncate_log()
         return count
 
     async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
@@ -400,12 +411,27 @@ class SqliteStore:
         now = datetime.now(UTC)
         return await self.write(lambda connection: matts.cancel_run(connection, scope, run_id, now))
 
+    @property
+    def sources(self) -> SqliteSources:
+        return self._sources
+
     async def refresh(self) -> int:
         """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
-        stale = await self.read(reembed.stale_spaces)
-        if not stale or self._writer is None or not self._index.searchable:
+        if self._writer is None or not self._index.searchable:
             return 0
-        return await self.write(self._index.refresh)
+        stale = await self.read(reembed.stale_spaces)
+        refilled = await self.write(self._index.refresh) if stale else 0
+        return refilled + await self._sources.refresh()
+
+    async def inspect(self) -> Inspection:
+        """Look for damage and for indexes out of step; it reads the whole bank."""
+        return await self.read(lambda connection: inspect(connection, self._index.searchable))
+
+    async def back_up(self, target: Path | None = None) -> Path:
+        """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
+        return await self.read_beside(
+            lambda connection: back_up(connection, self._driver.module, self._path, target=target)
+        )
 
     async def damaged_memories(self) -> list[str]:
         """Return the ids of memories whose text is not what was written."""
@@ -414,6 +440,7 @@ class SqliteStore:
     async def reindex(self) -> None:
         """Make the keyword index and the vector indexes anew from the plain tables."""
         await self.write(self._index.rebuild)
+        await self._sources.reindex()
 
     async def without_vector(
         self, embedder: str, dimensions: int, limit: int, after: int = 0
@@ -432,9 +459,11 @@ class SqliteStore:
 
     async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
         """Delete the vectors of every other embedder; return their names."""
-        return await self.write(
+        dropped = await self.write(
             lambda connection: reembed.drop_other_spaces(connection, self._index, embedder, dimensions)
         )
+        others = await self._sources.drop_other_spaces(embedder, dimensions)
+        return list(dict.fromkeys([*dropped, *others]))
 
     async def close(self) -> None:
         """Write what is queued (at most 2 s) and close. A second call does nothing."""
@@ -446,6 +475,16 @@ class SqliteStore:
             await reader.close(lambda connection: connection.close())
         if self._writer is not None:
             await self._writer.close(lambda connection: close(connection, self._path))
+
+    @property
+    def tool_memory(self) -> ToolMemoryTables:
+        """Tool calls and what is known from them."""
+        return ToolMemoryTables(self)
+
+    @property
+    def benchmarks(self) -> BenchmarkTables:
+        """Runs of benchmarks."""
+        return BenchmarkTables(self)
 
     @property
     def index(self) -> Index:
@@ -464,10 +503,15 @@ class SqliteStore:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
 
         def transaction(connection: "Connection") -> T:
-            with write_transaction(connection, self._path, self._busy_timeout_s):
+            opened = None if self._writer is None else self._writer.opened
+            with write_transaction(connection, self._path, self._busy_timeout_s, opened):
                 return function(connection)
 
         return await self._on_writer(transaction)
+
+    async def truncate_log(self) -> None:
+        """Write the log into the database and empty it, so that nothing of what was deleted is left in it."""
+        await self._on_writer(self._truncate_log)
 
     async def _on_writer(self, function: "Callable[[Connection], T]") -> T:
         if self._writer is None:
@@ -477,6 +521,11 @@ class SqliteStore:
     def _truncate_log(self, connection: "Connection") -> bool:
         with writer_lock(self._path, self._busy_timeout_s):
             return truncate_wal(connection)
+
+    def _forget_in_backups(self, connection: "Connection", ids: Sequence[str]) -> None:
+        """Delete the backups that hold what was forgotten, and make one without it."""
+        if drop_backups_with(self._driver.module, self._path, ids):
+            back_up(connection, self._driver.module, self._path, FORGET)
 
     async def _write_records(self, records: Sequence[Record]) -> None:
         def write(connection: "Connection") -> None:

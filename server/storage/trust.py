@@ -9,22 +9,25 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from swarm_memory.schema.errors import StorageError, StoreUntrusted
+from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import (
     APPLICATION_ID,
     VECTOR_PARTITIONS,
+    code_table,
     migrations,
     schema_objects,
     shadow_tables,
     vector_table,
 )
+from swarm_memory.server.storage.backup import advice
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 BankState = Literal["new", "bank", "outdated"]
 
-_SIDECARS = ("", "-wal", "-shm", "-journal", ".lock")
+_SIDECARS = ("-wal", "-shm", "-journal", ".lock", "")
+"""The database last: while another process makes it, it is never seen to lag behind its log."""
 _VECTOR_SHADOWS = ("info", "chunks", "rowids", "vector_chunks00")
 _SHADOW_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ,()'\"")
 _SHADOW_FORBIDDEN = frozenset({"AS", "CHECK", "DEFAULT", "GENERATED", "REFERENCES", "COLLATE", "ON"})
@@ -37,7 +40,7 @@ _OF_SQLITE = {"sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 def check_path(database: Path) -> bool:
     """Return whether the file exists. It, its folder and its companions must be no links and of this user.
 
-    Raises `StoreUntrusted`; `StorageError` when the file is empty and its log is not: what was in it would be lost.
+    Raises `StoreUntrusted`; `StoreDamaged` when the file is empty or gone and its log is not: it would be lost.
     """
     if database.parent.is_symlink():
         raise StoreUntrusted(f"{database.parent} is a symbolic link: the bank must lie in a real folder")
@@ -52,10 +55,10 @@ def check_path(database: Path) -> bool:
             raise StorageError(f"{path} cannot be reached: {error.strerror}") from error
         _check_file(path, status)
         sizes[suffix] = status.st_size
-    if sizes.get("") == 0 and sizes.get("-wal", 0) > 0:
-        raise StorageError(
-            f"{database} is empty, but its log {database.name}-wal is not: the file was cut off. "
-            "Bring back a copy of the database, or move both files away to begin anew"
+    if not sizes.get("") and sizes.get("-wal", 0) > 0:
+        raise StoreDamaged(
+            f"{database} is {'empty' if '' in sizes else 'gone'}, but its log {database.name}-wal is not: the file was "
+            f"cut off or moved. Bring it back, or {advice(database)}; move the log away to begin anew"
         )
     return "" in sizes
 
@@ -143,11 +146,12 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) ->
         return sql == expected[name]
     if kind != "table" or sql is None:
         return False
+    coded, name = name.startswith("codes_"), name.removeprefix("codes_")
     prefix = next((start for start in VECTOR_PARTITIONS if name.startswith(start)), "")
     space_id, _, shadow = name.removeprefix(prefix).partition("_")
     is_vector = bool(prefix) and space_id.isascii() and space_id.isdecimal()
     if is_vector and not shadow:
-        return _is_vector_table(sql, prefix, space_id)
+        return _is_code_table(sql, name) if coded else _is_vector_table(sql, prefix, space_id)
     return (name in shadow_tables(expected) or (is_vector and shadow in _VECTOR_SHADOWS)) and _is_plain_table(sql)
 
 
@@ -157,6 +161,12 @@ def _is_vector_table(sql: str, prefix: str, space_id: str) -> bool:
     dims = rest.partition("]")[0]
     known = element in ("int8", "float") and dims.isdecimal()
     return known and sql == vector_table(prefix, space_id, element, dims)
+
+
+def _is_code_table(sql: str, table: str) -> bool:
+    """Whether it is what `code_table` makes, of whatever length."""
+    bits = sql.partition("embedding bit[")[2].partition("]")[0]
+    return bits.isdecimal() and sql == code_table(table, int(bits))
 
 
 def _is_plain_table(sql: str) -> bool:

@@ -1,0 +1,90 @@
+-- name: has_pattern
+-- Whether a memory is in a bank.
+SELECT 1 FROM patterns WHERE id = ?;
+
+-- name: trajectory_hashes
+-- The text of every trajectory with the hash it must have.
+SELECT id, trajectory_json, content_hash FROM task_trajectories;
+
+-- name: entered_wrongly
+-- How many items the keyword index holds that it must not, and how many it lacks.
+SELECT
+  (SELECT count(*) FROM pattern_fts_docsize AS d WHERE NOT EXISTS (
+    SELECT 1 FROM patterns AS p WHERE p.seq = d.id AND p.status = 'active')),
+  (SELECT count(*) FROM patterns AS p WHERE p.status = 'active' AND NOT EXISTS (
+    SELECT 1 FROM pattern_fts_docsize AS d WHERE d.id = p.seq));
+
+-- name: without_tokens
+-- Items whose tokens are not there, with their text.
+SELECT p.seq, p.pattern_data FROM patterns AS p
+WHERE NOT EXISTS (SELECT 1 FROM pattern_tokens AS t WHERE t.seq = p.seq);
+
+-- name: active_tokens
+-- The tokens of every active item as the keyword index must hold them.
+SELECT t.title, t.description, t.content FROM scoped_tokens AS t
+WHERE t.seq IN (SELECT seq FROM patterns WHERE status = 'active');
+
+-- name: indexed_terms
+-- Every term of the keyword index: in how many items it stands, and how often.
+SELECT term, doc, cnt FROM pattern_terms;
+
+-- name: wrong_active_counts
+-- How many scopes have a wrong number of active items.
+SELECT count(*) FROM scopes AS s
+WHERE s.active <> (SELECT count(*) FROM patterns AS p WHERE p.scope_id = s.id AND p.status = 'active');
+
+-- name: wrong_member_counts
+-- How many scopes have a wrong number of items with a vector in a space.
+SELECT count(*) FROM scopes AS s
+WHERE coalesce((SELECT m.active FROM space_members AS m WHERE m.space_id = :space_id AND m.scope_id = s.id), 0) <> (
+  SELECT count(*) FROM patterns AS p JOIN pattern_embeddings AS e ON e.id = p.id
+  WHERE p.scope_id = s.id AND p.status = 'active' AND e.model = :model AND e.dims = :dims);
+
+-- name: vectors_to_index
+-- The vectors that the index of a space must hold.
+SELECT p.seq, e.vector FROM patterns AS p JOIN pattern_embeddings AS e ON e.id = p.id
+WHERE p.status = 'active' AND e.model = ? AND e.dims = ?;
+
+-- name: vectors_of_wrong_size
+-- How many vectors of a space have another number of bytes than their dimensions need.
+SELECT count(*) FROM pattern_embeddings WHERE model = ? AND dims = ? AND length(vector) <> ?;
+
+-- name: drop_vectors_of_wrong_size
+-- Delete them; `reembed` makes them anew.
+DELETE FROM pattern_embeddings WHERE model = ? AND dims = ? AND length(vector) <> ?;
+
+-- name: indexed_vectors
+-- The vectors that the index of a space holds.
+SELECT rowid, embedding FROM {vectors};
+
+-- name: pattern_text
+-- The text of a memory with its hash.
+SELECT pattern_data, content_hash FROM patterns WHERE id = ?;
+
+-- name: trajectory_text
+-- The text of a trajectory with its hash.
+SELECT trajectory_json, content_hash FROM task_trajectories WHERE id = ?;
+
+-- name: put_pattern_text
+-- Put back the text of a memory.
+UPDATE patterns SET pattern_data = ?, content_hash = ? WHERE id = ?;
+
+-- name: put_trajectory_text
+-- Put back the text of a trajectory.
+UPDATE task_trajectories SET trajectory_json = ?, content_hash = ? WHERE id = ?;
+
+-- name: place_of_pattern
+-- Where a memory stands: position, id, scope, status.
+SELECT seq, id, scope_id, status FROM patterns WHERE id = ?;
+
+-- name: delete_trajectory
+-- Delete a trajectory that cannot be read.
+DELETE FROM task_trajectories WHERE id = ?;
+
+-- name: lost_scopes
+-- Scopes that memories name and that are not there.
+SELECT DISTINCT p.scope_id FROM patterns AS p WHERE NOT EXISTS (SELECT 1 FROM scopes AS s WHERE s.id = p.scope_id);
+
+-- name: make_lost_scope
+-- Make such a scope under a name that tells of it.
+INSERT INTO scopes (id, tenant_id, project) VALUES (?, 'default', ?);

@@ -1,0 +1,159 @@
+"""Copies of a bank: made while it is in use, checked, few of them kept, put back. No row is changed here.
+
+A copy is made by SQLite itself (`VACUUM INTO`): one consistent moment, without holding up a writer.
+"""
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
+
+from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
+from swarm_memory.schema.sqlite.statements import queries
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+FOLDER = "backups"
+KEEP = 5
+"""So many copies of each reason are kept."""
+
+ASKED, MIGRATION, REPAIR, RESTORE, FORGET = "asked", "migration", "repair", "restore", "forget"
+"""Why a copy was made: somebody asked; before a migration, a repair, a restoring; in the place of those that held what
+was forgotten."""
+
+_NAME = re.compile(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+_LEFT_BEHIND_S = 3600.0
+
+
+class Backup(NamedTuple):
+    """One copy in the folder of copies."""
+
+    path: Path
+    made: datetime
+    reason: str
+    size_bytes: int
+
+
+def backup_folder(database: Path) -> Path:
+    """Return where copies of a bank are kept by themselves."""
+    return database.parent / FOLDER
+
+
+def list_backups(database: Path) -> list[Backup]:
+    """Return the copies of a bank that are kept beside it, newest first."""
+    found: list[Backup] = []
+    folder = backup_folder(database)
+    for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
+        name = _NAME.fullmatch(path.name)
+        if name and name["stem"] == database.stem and path.is_file() and not path.is_symlink():
+            made = datetime.strptime(name["stamp"], _STAMP).replace(tzinfo=UTC)
+            found.append(Backup(path, made, name["reason"], path.stat().st_size))
+    return sorted(found, key=lambda backup: (backup.made, backup.path.name), reverse=True)
+
+
+def advice(database: Path) -> str:
+    """Return what can be done for a bank that cannot be read."""
+    found = list_backups(database)
+    if not found:
+        return "run `swarm-memory doctor --repair`; there is no backup"
+    return (
+        f"run `swarm-memory doctor --repair`, or `swarm-memory restore` for the backup of {found[0].made:%F %T} UTC "
+        f"({len(found)} there)"
+    )
+
+
+def back_up(
+    connection: "Connection", module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
+) -> Path:
+    """Copy an open bank, for this user alone, and return the checked copy's path; `target` names another than our own.
+
+    The connection must be in no transaction. Of our own copies the oldest beyond `KEEP` of the same reason are
+    deleted. Raises `InputError` when the target is there already, `StoreDamaged` when the copy is not sound, and what
+    the driver raises: then nothing is left behind.
+    """
+    if target is None:
+        folder = backup_folder(database)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
+    else:
+        path = target.absolute()
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path} is there already: name a file that is not, or delete it first")
+    copy_bank(connection, module, path)
+    if target is None:
+        _drop_oldest(database, reason)
+    return path
+
+
+def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
+    """Copy an open bank into a file that is complete, checked and on the disk before it has its name."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        try:
+            connection.execute("VACUUM INTO ?", (str(part),))
+            _check_copy(module, part)
+            _flush(part)
+            part.replace(path)
+            _flush(path.parent)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"the copy {path} could not be made: {error.strerror or error}") from error
+
+
+def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) -> int:
+    """Delete the copies that hold any of these memories, or cannot be read; return how many those were."""
+    dropped = 0
+    for backup in list_backups(database):
+        if _holds(module, backup.path, ids):
+            backup.path.unlink(missing_ok=True)
+            dropped += 1
+    return dropped
+
+
+def _holds(module: ModuleType, path: Path, ids: Sequence[str]) -> bool:
+    try:
+        connection = module.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            return any(connection.execute(queries("repair")["has_pattern"], (each,)).fetchone() for each in ids)
+        finally:
+            connection.close()
+    except module.Error:
+        return True
+
+
+def _check_copy(module: ModuleType, path: Path) -> None:
+    connection = module.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()
+    finally:
+        connection.close()
+    if found != ("ok",):
+        raise StoreDamaged(f"the copy is not sound ({found[0]}): the bank is damaged; run `swarm-memory doctor`")
+
+
+def _drop_oldest(database: Path, reason: str) -> None:
+    for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
+        backup.path.unlink(missing_ok=True)
+    for part in backup_folder(database).glob("*.part"):
+        if time.time() - part.stat().st_mtime > _LEFT_BEHIND_S:
+            part.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Have a file's or a folder's content on the disk: `VACUUM INTO` does not see to it."""
+    if os.name != "posix" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

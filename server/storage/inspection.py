@@ -1,0 +1,109 @@
+"""What is wrong inside an open bank: damaged pages, texts that are not what was written, indexes out of step.
+
+SQLite has no checksums of its own: it misses a third of random damage. It only reads.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.index import all_spaces
+from swarm_memory.server.storage.memories import damaged
+from swarm_memory.server.storage.rows import content_hash
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.vectors import Space
+
+_QUERIES = queries("repair")
+_MAX_TOLD = 20
+_BYTES = {"int8": 1, "float32": 4}
+
+
+@dataclass(slots=True)
+class Inspection:
+    """What was found; all empty: the bank is sound."""
+
+    pages: list[str] = field(default_factory=list[str])
+    """What SQLite says of its pages and keys."""
+    memories: list[str] = field(default_factory=list[str])
+    """Ids of memories whose text is not what was written."""
+    trajectories: list[str] = field(default_factory=list[str])
+    indexes: list[str] = field(default_factory=list[str])
+    """What the indexes and counts hold wrongly; they can be made anew from the rows."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.pages or self.memories or self.trajectories or self.indexes)
+
+
+def inspect(connection: "Connection", searchable: bool) -> Inspection:
+    """Look at everything once, as of one moment. `searchable`: whether sqlite-vec is loaded.
+
+    Raises what the driver raises when the damage lets no statement through.
+    """
+    found = Inspection()
+    connection.execute("BEGIN")
+    try:
+        rows = connection.execute(f"PRAGMA integrity_check({_MAX_TOLD:d})").fetchall()
+        found.pages.extend(str(said) for (said,) in rows if said != "ok")
+        found.pages.extend(
+            f"a row of {table} refers to a row of {parent} that is not there"
+            for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_TOLD)
+        )
+        found.memories.extend(damaged(connection))
+        trajectories = connection.execute(_QUERIES["trajectory_hashes"])
+        found.trajectories.extend(
+            each for each, text, written in trajectories.fetchall() if content_hash(each, text) != written
+        )
+        found.indexes.extend(_keyword_faults(connection))
+        for space in all_spaces(connection):
+            found.indexes.extend(_vector_faults(connection, space, searchable))
+    finally:
+        connection.execute("ROLLBACK")
+    return found
+
+
+def _keyword_faults(connection: "Connection") -> list[str]:
+    faults: list[str] = []
+    surplus, missing = connection.execute(_QUERIES["entered_wrongly"]).fetchone()
+    if surplus or missing:
+        faults.append(f"the keyword index lacks {missing} memories and holds {surplus} that it must not")
+    if without := len(connection.execute(_QUERIES["without_tokens"]).fetchall()):
+        faults.append(f"{without} memories have no tokens")
+    items: Counter[str] = Counter()
+    places: Counter[str] = Counter()
+    for fields in connection.execute(_QUERIES["active_tokens"]).fetchall():
+        tokens = [token for text in fields for token in str(text).split()]
+        places.update(tokens)
+        items.update(set(tokens))
+    held = {term: (doc, count) for term, doc, count in connection.execute(_QUERIES["indexed_terms"]).fetchall()}
+    # FTS5 folds ASCII only, which these tokens already are; a token that it splits would be no token of ours.
+    wanted = {term: (items[term], places[term]) for term in places}
+    if wrong := sum(held.get(term) != wanted.get(term) for term in held.keys() | wanted.keys()):
+        faults.append(f"the keyword index is wrong about {wrong} words")
+    (counts,) = connection.execute(_QUERIES["wrong_active_counts"]).fetchone()
+    if counts:
+        faults.append(f"{counts} projects have a wrong count of their memories")
+    return faults
+
+
+def _vector_faults(connection: "Connection", space: "Space", searchable: bool) -> list[str]:
+    faults: list[str] = []
+    size = space.dims * _BYTES[space.quantization]
+    (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
+    if odd:
+        faults.append(f"{odd} vectors of {space.model} have a wrong size")
+    values = {"space_id": space.id, "model": space.model, "dims": space.dims}
+    (counts,) = connection.execute(_QUERIES["wrong_member_counts"], values).fetchone()
+    if counts:
+        faults.append(f"{counts} projects have a wrong count of their vectors of {space.model}")
+    if not searchable or space.stale:
+        return faults
+    wanted = dict(connection.execute(_QUERIES["vectors_to_index"], (space.model, space.dims)).fetchall())
+    held = dict(connection.execute(space.sql(_QUERIES["indexed_vectors"])).fetchall())
+    if wrong := sum(held.get(seq) != wanted.get(seq) for seq in held.keys() | wanted.keys()):
+        faults.append(f"the vector index of {space.model} is wrong about {wrong} memories")
+    return faults

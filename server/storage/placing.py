@@ -1,0 +1,116 @@
+"""Putting another file in the place of a bank, under its writer lock, so that no crash leaves an empty one there.
+
+The file that stood there is kept under another name when it could not be copied. It changes no row.
+"""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+
+from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
+from swarm_memory.server.storage.backup import RESTORE, back_up, copy_bank, list_backups
+from swarm_memory.server.storage.connection import connect, open_read_only, storage_errors, truncate_wal
+from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.lock import mark_made, writer_lock
+from swarm_memory.server.storage.memories import damaged
+from swarm_memory.server.storage.trust import check_content, check_path
+
+_BESIDE = ("-wal", "-shm", "-journal")
+
+
+def restore(database: Path, source: Path | None, driver: Driver, timeout_s: float) -> tuple[Path, Path | None]:
+    """Put a copy of a backup, or of the newest, in the bank's place.
+
+    Returns the backup, and where what stood there is now: a backup too, or `<name>.corrupt-<time>` when it is damaged;
+    None when there was nothing. Processes that have the bank open go over to the new file at their next call. Raises
+    `NotFoundError` without a backup, `StoreDamaged` for an unsound one, `StoreUntrusted`, `StoreBusy`.
+    """
+    chosen = source.absolute() if source else _newest(database)
+    fresh = database.with_name(f"{database.name}.restoring-{os.getpid()}")
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with storage_errors(driver.module, chosen):
+            _copy_sound(driver.module, chosen, fresh)
+        with storage_errors(driver.module, database), writer_lock(database, timeout_s):
+            kept = _copy_or_none(database, driver, timeout_s)
+            kept = put_in_place(database, fresh, keep=kept is None) or kept
+    finally:
+        remove(fresh)
+    return chosen, kept
+
+
+def put_in_place(database: Path, fresh: Path, *, keep: bool) -> Path | None:
+    """Replace a bank by a new file; the old one is kept as `<name>.corrupt-<time>` when `keep` says so.
+
+    The caller holds the writer lock and has no connection to either.
+    """
+    kept = _set_aside(database) if keep and database.exists() else None
+    for suffix in _BESIDE:
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+    fresh.replace(database)
+    mark_made(database)
+    return kept
+
+
+def remove(fresh: Path) -> None:
+    """Delete a file that was to be put in a bank's place, with all that lies beside it."""
+    for suffix in ("", *_BESIDE, ".lock"):
+        fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
+
+
+def _set_aside(database: Path) -> Path:
+    """Give the file a second name and its log the same: until the new one is there, the path is never empty."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    kept = database.with_name(f"{database.name}.corrupt-{stamp}")
+    try:
+        os.link(database, kept)
+    except OSError:
+        # A file system without second names. SQLite of this process has the file not open: it may be read.
+        kept.write_bytes(database.read_bytes())
+        kept.chmod(0o600)
+    for suffix in _BESIDE:
+        beside = database.with_name(database.name + suffix)
+        if beside.exists():
+            beside.replace(kept.with_name(kept.name + suffix))
+    return kept
+
+
+def _newest(database: Path) -> Path:
+    found = list_backups(database)
+    if not found:
+        raise NotFoundError(f"there is no backup of {database}: name a file")
+    return found[0].path
+
+
+def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
+    if not check_path(source):
+        raise InputError(f"there is no file {source}")
+    connection = open_read_only(module, source)
+    try:
+        state = check_content(connection, source)
+        if state == "new":
+            raise InputError(f"{source} is empty: it is no backup")
+        if wrong := damaged(connection):
+            raise StoreDamaged(f"{source} is damaged: {len(wrong)} memories are not what was written")
+        copy_bank(connection, module, fresh)
+    finally:
+        connection.close()
+
+
+def _copy_or_none(database: Path, driver: Driver, timeout_s: float) -> Path | None:
+    """Make a backup of the bank that will be replaced; None when there is none, or it cannot be read to its end."""
+    if not database.exists():
+        return None
+    try:
+        connection = connect(database, driver=driver, read_only=True, timeout_s=timeout_s)
+    except StorageError:
+        return None
+    try:
+        copy = back_up(connection, driver.module, database, RESTORE)
+        truncate_wal(connection)
+    except (StoreDamaged, driver.module.Error):
+        return None
+    finally:
+        connection.close()
+    return copy

@@ -1,0 +1,240 @@
+"""Mending a bank: indexes made anew from the rows, texts brought back from backups, a damaged file read into a new one.
+
+What stood there before is always kept: as a backup, or as `<name>.corrupt-<time>` when it cannot be copied.
+"""
+
+import json
+import os
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
+from swarm_memory.schema.sqlite.statements import SUBJECTS, queries
+from swarm_memory.server.storage.backup import REPAIR, advice, back_up, list_backups
+from swarm_memory.server.storage.connection import close, connect, open_read_only, storage_errors, write_transaction
+from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.index import Index, all_spaces
+from swarm_memory.server.storage.inspection import Inspection, inspect
+from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.memories import change_status
+from swarm_memory.server.storage.placing import put_in_place, remove
+from swarm_memory.server.storage.rows import content_hash
+from swarm_memory.server.storage.salvage import drop_orphans, salvage, with_new_header
+from swarm_memory.server.storage.tokens import joined
+from swarm_memory.server.storage.trust import check_content
+from swarm_memory.tools.text import tokenize
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+_QUERIES = queries("repair")
+_QUARANTINED = "its text is not what was written, and no backup has it"
+
+
+@dataclass(slots=True)
+class Repaired:
+    """What was done; without actions nothing was wrong."""
+
+    actions: list[str] = field(default_factory=list[str])
+    kept: Path | None = None
+    """What stood there before."""
+
+
+def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:
+    """Find what is wrong with a bank and mend it. No other process may write meanwhile: the writer lock is held.
+
+    Raises `StoreDamaged` when nothing can be read from the file any more: then it is left as it is, and a backup is the
+    way back; `StoreUntrusted`, `StoreBusy`, `StoreReadOnly`.
+    """
+    try:
+        with storage_errors(driver.module, database):
+            done = _mend(database, driver, timeout_s)
+    except (StoreBusy, StoreReadOnly):
+        raise
+    except StoreDamaged:
+        done = None
+    return done if done is not None else _salvage(database, driver, timeout_s)
+
+
+def _mend(database: Path, driver: Driver, timeout_s: float) -> Repaired | None:
+    """Mend a bank in its file; None when its pages are damaged."""
+    connection = connect(database, driver=driver, create=False, timeout_s=timeout_s)
+    try:
+        try:
+            found = inspect(connection, driver.vec_version is not None)
+            if found.sound:
+                return Repaired()
+            if found.pages:
+                return None
+            kept = back_up(connection, driver.module, database, REPAIR)
+            with write_transaction(connection, database, timeout_s):
+                return Repaired(_mend_rows(connection, database, driver, found), kept)
+        except driver.module.Error as error:
+            if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_READONLY")):
+                raise
+            return None
+    finally:
+        close(connection, database)
+
+
+def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: Inspection) -> list[str]:
+    actions = [*found.indexes]
+    for space in all_spaces(connection):
+        size = space.dims * (1 if space.quantization == "int8" else 4)
+        connection.execute(_QUERIES["drop_vectors_of_wrong_size"], (space.model, space.dims, size))
+    _make_tokens(connection)
+    index = Index(driver.vec_version is not None, driver.reason)
+    actions += _heal_memories(connection, index, database, driver.module, found.memories)
+    actions += _heal_trajectories(connection, database, driver.module, found.trajectories)
+    _rebuild(connection, index)
+    return [*actions, "indexes made anew from the rows"]
+
+
+def _rebuild(connection: "Connection", index: Index) -> None:
+    """Make every pair of indexes anew: that of the memories, and those of subjects that have one of the same shape."""
+    index.rebuild(connection)
+    for subject in SUBJECTS:
+        if "fill_keyword_index" in queries(subject):
+            Index(index.searchable, index.reason, queries(subject)).rebuild(connection)
+
+
+def _make_tokens(connection: "Connection") -> None:
+    for seq, data in connection.execute(_QUERIES["without_tokens"]).fetchall():
+        item = _parsed(data)
+        fields = (joined(tokenize(item.get(name) or "")) for name in ("title", "description", "content"))
+        connection.execute(queries()["put_tokens"], (seq, *fields))
+
+
+def _heal_memories(
+    connection: "Connection", index: Index, database: Path, module: ModuleType, ids: list[str]
+) -> list[str]:
+    actions: list[str] = []
+    for memory_id in ids:
+        place = connection.execute(_QUERIES["place_of_pattern"], (memory_id,)).fetchone()
+        text = _from_backups(database, module, "pattern_text", memory_id)
+        if text is not None:
+            connection.execute(_QUERIES["put_pattern_text"], (text, content_hash(memory_id, text), memory_id))
+            actions.append(f"memory {memory_id}: its text was brought back from a backup")
+            continue
+        (data, _) = connection.execute(_QUERIES["pattern_text"], (memory_id,)).fetchone()
+        if _parsed(data):
+            if place[3] == "active":
+                change_status(connection, index, place, "quarantined", _QUARANTINED)
+            connection.execute(_QUERIES["put_pattern_text"], (data, content_hash(memory_id, data), memory_id))
+            actions.append(f"memory {memory_id}: quarantined, {_QUARANTINED}")
+        else:
+            connection.execute(queries()["delete_pattern"], (place[0],))
+            actions.append(f"memory {memory_id}: deleted, it cannot be read and no backup has it")
+    return actions
+
+
+def _heal_trajectories(connection: "Connection", database: Path, module: ModuleType, ids: list[str]) -> list[str]:
+    actions: list[str] = []
+    for trajectory_id in ids:
+        text = _from_backups(database, module, "trajectory_text", trajectory_id)
+        if text is None:
+            connection.execute(_QUERIES["delete_trajectory"], (trajectory_id,))
+            actions.append(f"trajectory {trajectory_id}: deleted, it is not what was written and no backup has it")
+        else:
+            values = (text, content_hash(trajectory_id, text), trajectory_id)
+            connection.execute(_QUERIES["put_trajectory_text"], values)
+            actions.append(f"trajectory {trajectory_id}: brought back from a backup")
+    return actions
+
+
+def _from_backups(database: Path, module: ModuleType, query: str, row_id: str) -> str | None:
+    """Return a row's text from the newest backup in which it is what its hash says."""
+    for backup in list_backups(database):
+        try:
+            with closing(open_read_only(module, backup.path)) as connection:
+                row = connection.execute(_QUERIES[query], (row_id,)).fetchone()
+        except module.Error:
+            continue
+        if row is not None and content_hash(row_id, row[0]) == row[1]:
+            return str(row[0])
+    return None
+
+
+def _parsed(data: object) -> dict[str, str]:
+    """Return a memory's JSON when it is one that can be shown, else nothing."""
+    try:
+        item: object = json.loads(data) if isinstance(data, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(item, dict):
+        return {}
+    known = cast("dict[str, str]", item)
+    return known if all(name in known for name in ("title", "description", "content", "tags", "domain")) else {}
+
+
+def _salvage(database: Path, driver: Driver, timeout_s: float) -> Repaired:
+    """Read what can be read into a new bank and put that in the damaged one's place."""
+    fresh = database.with_name(f"{database.name}.repairing-{os.getpid()}")
+    grafted = database.with_name(f"{database.name}.header-{os.getpid()}")
+    try:
+        with storage_errors(driver.module, database), writer_lock(database, timeout_s):
+            target = connect(fresh, driver=driver)
+            try:
+                actions = _carry_over(database, grafted, fresh, target, driver)
+            finally:
+                close(target, fresh)
+            kept = put_in_place(database, fresh, keep=True)
+    finally:
+        remove(fresh)
+        remove(grafted)
+    return Repaired(actions, kept)
+
+
+def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection", driver: Driver) -> list[str]:
+    with closing(_open_damaged(database, grafted, fresh, driver.module)) as damaged:
+        target.execute("PRAGMA foreign_keys = OFF")
+        with write_transaction(target, fresh, 10.0):
+            result = salvage(damaged, target, driver.module)
+            for (scope_id,) in target.execute(_QUERIES["lost_scopes"]).fetchall():
+                target.execute(_QUERIES["make_lost_scope"], (scope_id, f"recovered-{scope_id}"))
+            orphans = drop_orphans(target)
+        target.execute("PRAGMA foreign_keys = ON")
+    if not any(result.rows.get(table) for table in ("patterns", "task_trajectories", "events")):
+        raise StoreDamaged(f"nothing can be read from {database}: {_only_backups(database)}")
+    with write_transaction(target, fresh, 10.0):
+        _make_tokens(target)
+        _rebuild(target, Index(driver.vec_version is not None, driver.reason))
+    found = inspect(target, driver.vec_version is not None)
+    with write_transaction(target, fresh, 10.0):
+        healed = _mend_rows(target, database, driver, found) if not found.sound else []
+    rows = f"{result.rows.get('patterns', 0)} memories, {result.rows.get('task_trajectories', 0)} trajectories"
+    lost = [f"not read to its end: {', '.join(result.broken)}"] if result.broken else []
+    gone = [f"{orphans} rows left out whose memory or scope is lost"] if orphans else []
+    return [f"a new bank was made of what could be read: {rows}", *lost, *gone, *healed]
+
+
+def _open_damaged(database: Path, grafted: Path, fresh: Path, module: ModuleType) -> "Connection":
+    """Open a damaged bank for reading; where its header is lost, a copy with a new one.
+
+    Raises `StoreDamaged` when it cannot be read as a bank, whatever stands in its header.
+    """
+    for path in (database, grafted):
+        if path == grafted and not with_new_header(database, grafted, fresh):
+            break
+        try:
+            connection = open_read_only(module, path)
+        except module.Error:
+            continue
+        try:
+            check_content(connection, path)
+        except (StorageError, module.Error):
+            connection.close()
+            continue
+        return connection
+    raise StoreDamaged(f"{database} cannot be read as a bank: {_only_backups(database)}")
+
+
+def _only_backups(database: Path) -> str:
+    return (
+        advice(database)
+        .replace("run `swarm-memory doctor --repair`, or `", "run `")
+        .replace("run `swarm-memory doctor --repair`; there", "there")
+    )
