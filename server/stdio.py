@@ -10,6 +10,8 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 
+from swarm_memory.server.stdio_input import take_stdin
+
 CLOSE_TIMEOUT_S = 2.0
 """How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""
 
@@ -17,12 +19,17 @@ PARENT_CHECK_S = 1.0
 """How often the parent is looked for: when it is killed while a sibling holds the pipe, no end of input ever comes."""
 
 
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that end the server, where the platform has them; one that the starter ignores stays ignored."""
+
+
 def run_stdio(build: Callable[[Callable[[], None]], MCPServer[Any]]) -> None:
-    """Serve until the input ends, SIGINT or SIGTERM comes, or the parent dies; then end the process with code 0.
+    """Serve until the input ends, a signal of `ENDING` comes, or the parent dies; then end the process with code 0.
 
     `build` is given a function to call when the server's lifespan has closed. The process ends by `os._exit`, because
     the thread that reads stdin cannot be interrupted and would keep it alive.
     """
+    take_stdin()
     anyio.run(_run, build)
 
 
@@ -54,7 +61,8 @@ def _watch(group: TaskGroup, stop: anyio.Event) -> None:
 
 
 async def _watch_signals(stop: anyio.Event) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    heeded = [getattr(signal, name) for name in ENDING]
+    with anyio.open_signal_receiver(*(each for each in heeded if signal.getsignal(each) != signal.SIG_IGN)) as signals:
         async for _ in signals:
             stop.set()
 

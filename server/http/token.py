@@ -64,10 +64,11 @@ def _read(path: Path) -> str:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise ConfigError(f"the token file {path} cannot be read: {error.strerror}") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise ConfigError(f"the token file {path} is not a file")
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigError(f"the token file {path} is not a file")
         if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
             raise ConfigError(
                 f"the token file {path} is not private to you: others may know the token. Remove it, "

@@ -1,0 +1,26 @@
+"""Servers over HTTP for tests, and the modules beside them."""
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from http_server import HttpServer, serving_http
+
+
+@pytest.fixture
+def serve(tmp_path: Path, home: Path) -> Generator[Callable[..., HttpServer]]:
+    """Return what starts a server for a project of the test's own with further options of the command line."""
+    with ExitStack() as running:
+        yield lambda *options, **settings: running.enter_context(serving_http(tmp_path, home, list(options), settings))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[HttpServer]:
+    """A server with the limits it has by default, shared by the tests of a module."""
+    with serving_http(tmp_path_factory.mktemp("shared"), tmp_path_factory.mktemp("shared-home"), [], {}) as running:
+        yield running

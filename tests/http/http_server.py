@@ -1,0 +1,125 @@
+"""The real command line serving over HTTP as a process of its own, and raw requests to it."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+class Answer(NamedTuple):
+    """What came back for one request."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class HttpServer:
+    """A server process and how it is called."""
+
+    process: "subprocess.Popen[bytes]"
+    url: str
+    token_file: Path
+    told: str
+
+    @property
+    def token(self) -> str:
+        return self.token_file.read_text(encoding="ascii").strip()
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.url).port or 0
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"}
+
+    def request(
+        self, method: str = "POST", path: str = "/mcp", body: Any = None, *, token: bool = True, **headers: str
+    ) -> Answer:
+        """Send one request with JSON; underscores in the names of headers become hyphens."""
+        sent = JSON | (self.authorization if token else {})
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        try:
+            connection.request(method, path, data, sent)
+            answer = connection.getresponse()
+            named = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, named, b"" if answer.status == 200 else answer.read())
+        finally:
+            connection.close()
+
+    def connect(self) -> socket.socket:
+        """Open a connection and send nothing."""
+        return socket.create_connection((self.host, self.port), timeout=10)
+
+    @asynccontextmanager
+    async def client(self) -> AsyncGenerator[Client]:
+        """Connect the SDK's client, in a session of its own."""
+        async with httpx2.AsyncClient(headers=self.authorization, timeout=30) as called:
+            transport = streamable_http_client(self.url, http_client=called)
+            async with Client(transport, mode="legacy") as client:
+                yield client
+
+    def end(self, by: signal.Signals) -> float:
+        """Send a signal; return the seconds until the process has ended."""
+        began = time.monotonic()
+        self.process.send_signal(by)
+        self.process.wait(10)
+        return time.monotonic() - began
+
+    def resident_bytes(self) -> int:
+        """Return the memory the process holds now (Linux)."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def serving_http(folder: Path, home: Path, options: list[str], settings: Mapping[str, object]) -> Generator[HttpServer]:
+    """Serve a project over HTTP on a free port; `settings` are of the group `http`."""
+    given = [part for name, value in settings.items() for part in ("--set", f"http.{name}={value}")]
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *given, "serve", "--http", "--port", "0"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    with subprocess.Popen(
+        [*command, *options], cwd=folder, env=environment, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    ) as process:
+        try:
+            assert process.stderr is not None
+            told = process.stderr.readline().decode()
+            assert "serving " in told, told + process.stderr.read().decode()
+            url, token_file = told.split("serving ", 1)[1].strip().split("; the bearer token is in ")
+            yield HttpServer(process, url, Path(token_file), told)
+        finally:
+            process.kill()

@@ -1,0 +1,75 @@
+"""Several clients of one server over HTTP: each gets its own answers, and the bank is opened once for all."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from http_server import INITIALIZE, HttpServer
+from mcp.client import Client
+from mcp.types import CallToolResult
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
+
+CALLS = 60
+
+
+async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(serve: Callable[..., HttpServer]) -> None:
+    server = serve(requests_per_s=100_000, burst=100_000)
+    crossed = asked = 0
+
+    async def ask(client: Client, name: str) -> None:
+        nonlocal crossed, asked
+        result = await client.call_tool("manage_memories", {"action": "get", "ids": [name]})
+        assert isinstance(result, CallToolResult)
+        text = getattr(result.content[0], "text", "")
+        asked += 1
+        crossed += name not in text
+
+    async def session(number: int) -> None:
+        async with server.client() as client:
+            for first in range(0, CALLS, 6):
+                async with anyio.create_task_group() as group:
+                    for call in range(first, first + 6):
+                        group.start_soon(ask, client, f"rm_{number}_{call}_x")
+
+    async with anyio.create_task_group() as group:
+        for number in range(8):
+            group.start_soon(session, number)
+    print(f"answers that crossed: {crossed} of {asked}")
+    assert crossed == 0
+    assert asked == 8 * CALLS
+
+
+async def test_the_session_of_another_is_of_no_use_without_the_token_and_none_can_be_guessed(
+    server: HttpServer,
+) -> None:
+    session = server.request(body=INITIALIZE).headers["mcp-session-id"]
+    ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+    assert server.request(body=ping, mcp_session_id=session).status == 200
+    assert server.request(body=ping, mcp_session_id=session, token=False).status in (401, 429)
+    for guessed in ("0" * 32, session[:-1] + ("0" if session[-1] != "0" else "1"), "", "../x", session.upper() + "A"):
+        assert server.request(body=ping, mcp_session_id=guessed).status in (400, 404)
+    server.request("DELETE", mcp_session_id=session)
+    assert server.request(body=ping, mcp_session_id=session).status == 404
+
+
+async def test_the_bank_is_opened_once_for_all_clients_and_stays_when_one_leaves(
+    serve: Callable[..., HttpServer], tmp_path: Path
+) -> None:
+    server = serve()
+    async with server.client() as first:
+        await first.call_tool("memory_status", {})
+        opened = _handles(server, tmp_path)
+        async with server.client() as second:
+            await second.call_tool("memory_status", {})
+            assert _handles(server, tmp_path) == opened
+        assert not (await first.call_tool("memory_status", {})).is_error
+        assert _handles(server, tmp_path) == opened
+    assert opened
+
+
+def _handles(server: HttpServer, folder: Path) -> list[str]:
+    """Return the files of the project that the process holds open (Linux)."""
+    links = [str(link.readlink()) for link in Path(f"/proc/{server.process.pid}/fd").iterdir()]
+    return sorted(link for link in links if link.startswith(str(folder)))

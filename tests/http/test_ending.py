@@ -1,0 +1,69 @@
+"""A server over HTTP ends soon and cleanly, whoever still listens or writes."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from http_server import INITIALIZE, HttpServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(40), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
+
+END_LIMIT_S = 2.3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_ends_it_within_two_seconds_while_clients_are_connected(
+    serve: Callable[..., HttpServer], end: signal.Signals
+) -> None:
+    server = serve()
+    async with server.client() as client:
+        result = await client.call_tool("memory_status", {})
+        assert not result.is_error
+        with listening(server), server.connect():
+            took = server.end(end)
+    assert server.process.returncode == 0
+    assert took < END_LIMIT_S
+    assert server.process.stderr is not None
+    assert server.process.stderr.read() == b""
+    print(f"{end.name} with a stream and a silent connection open: ended after {took:.2f} s")
+
+
+@contextlib.contextmanager
+def listening(server: HttpServer) -> Generator[None]:
+    """Hold a stream open that only listens."""
+    session = server.request(body=INITIALIZE).headers["mcp-session-id"]
+    with server.connect() as connection:
+        head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
+        head += f"Accept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+        yield
+
+
+async def test_what_was_queued_is_written_before_it_ends(serve: Callable[..., HttpServer]) -> None:
+    first = serve()
+    async with first.client() as client:
+        before = (await client.call_tool("memory_status", {})).structured_content
+        await client.call_tool("retrieve_memories", {"query": "fix the flaky date test"})
+        first.end(signal.SIGTERM)
+    async with serve().client() as client:
+        after = (await client.call_tool("memory_status", {})).structured_content
+    assert before is not None
+    assert after is not None
+    assert after["retrievals"] == before["retrievals"] + 1
+
+
+def test_an_address_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", port]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr

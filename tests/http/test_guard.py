@@ -1,0 +1,254 @@
+"""Who may come in over HTTP: names, origins and the token, on every route, with the real server."""
+
+import http.client
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from http_server import INITIALIZE, HttpServer, serving_http
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.http.origins import allowed_names, host_allowed, is_loopback, origin_allowed
+from swarm_memory.server.http.token import load_token
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(40),
+    pytest.mark.allow_hosts(["127.0.0.1", "::1"]),
+    pytest.mark.attack,
+]
+
+ROUTES = ("/mcp", "/", "/health", "/healthz", "/metrics", "/sse", "/messages/", "/.well-known/oauth-protected-resource")
+METHODS = ("GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH")
+
+
+def test_without_the_token_every_route_and_method_gives_401_and_tells_nothing(server: HttpServer) -> None:
+    refused = 0
+    for path in ROUTES[:4]:
+        for method in METHODS[:5]:
+            answer = server.request(method, path, b"{}", token=False)
+            assert answer.status in (401, 429)
+            assert b"swarm" not in answer.body.lower()
+            assert "server" not in answer.headers
+            assert not any(name.startswith("access-control") for name in answer.headers)
+            refused += 1
+    print(f"without a token: passed through 0 of {refused}")
+
+
+def test_a_wrong_token_is_refused(server: HttpServer) -> None:
+    forms = (
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic {token}",
+        "{token}",
+        "Bearer {token}x",
+        "Bearer {short}",
+        "bearer\t{token}",
+    )
+    for form in forms:
+        sent = form.format(token=server.token, short=server.token[:-1])
+        assert server.request(body=INITIALIZE, token=False, authorization=sent).status in (401, 429)
+    print(f"wrong tokens: passed through 0 of {len(forms)}")
+
+
+def test_a_token_in_the_address_or_given_twice_is_none(server: HttpServer) -> None:
+    assert (
+        server.request("POST", f"/mcp?token={server.token}&access_token={server.token}", INITIALIZE, token=False).status
+        == 401
+    )
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
+    connection.putrequest("POST", "/mcp")
+    for value in (f"Bearer {server.token}", "Bearer other"):
+        connection.putheader("Authorization", value)
+    connection.endheaders()
+    assert connection.getresponse().status in (401, 429)
+    connection.close()
+
+
+def test_guessing_the_token_is_slowed_down_and_costs_its_owner_nothing(server: HttpServer) -> None:
+    answers = [server.request(body=INITIALIZE, token=False, authorization=f"Bearer guess-{n}") for n in range(30)]
+    assert {answer.status for answer in answers} <= {401, 429}
+    assert answers[-1].status == 429
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert server.request(body=INITIALIZE).status == 200
+
+
+EVIL_HOSTS = (
+    "evil.example",
+    "evil.example:{port}",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example:{port}",
+    "127.0.0.1@evil.example",
+    "[::1].evil.example",
+    "0.0.0.0:{port}",
+    "127.1",
+    "2130706433",
+    "localhost:{port}, evil.example",
+    "",
+)
+EVIL_ORIGINS = (
+    "http://evil.example",
+    "https://evil.example:{port}",
+    "http://127.0.0.1.evil.example:{port}",
+    "http://127.0.0.1:{other}",
+    "http://localhost:{port}",
+    "file://",
+    "null",
+    "http://127.0.0.1:{port}@evil.example",
+    "http://127.0.0.1:{port}/path",
+    "chrome-extension://abcdef",
+    "http://[::1",
+)
+
+
+def test_a_foreign_host_or_origin_is_refused_on_every_route_even_with_the_token(server: HttpServer) -> None:
+    for path in ROUTES:
+        for host in EVIL_HOSTS:
+            assert server.request("GET", path, host=host.format(port=server.port)).status == 421
+        for origin in EVIL_ORIGINS:
+            sent = origin.format(port=server.port, other=server.port + 1)
+            assert server.request("POST", path, INITIALIZE, origin=sent).status == 403
+    print(f"rebinding: passed through 0 of {len(ROUTES) * (len(EVIL_HOSTS) + len(EVIL_ORIGINS))}")
+
+
+def test_the_names_of_this_machine_and_its_own_origin_are_taken(server: HttpServer) -> None:
+    for host in (f"localhost:{server.port}", "localhost", "127.0.0.1", f"[::1]:{server.port}"):
+        assert server.request(body=INITIALIZE, host=host).status == 200
+    assert server.request(body=INITIALIZE, origin=f"http://127.0.0.1:{server.port}").status == 200
+
+
+def test_it_listens_on_the_loopback_of_ipv6_with_the_same_checks(serve: Callable[..., HttpServer]) -> None:
+    server = serve("--host", "::1")
+    assert server.url.startswith("http://[::1]:")
+    assert server.request(body=INITIALIZE).status == 200
+    assert server.request(body=INITIALIZE, token=False).status == 401
+    assert server.request(body=INITIALIZE, host="evil.example").status == 421
+
+
+def test_on_every_address_of_the_machine_only_the_given_name_is_answered(serve: Callable[..., HttpServer]) -> None:
+    server = serve("--host", "0.0.0.0", "--allow-host", "memory.example.org")
+    server.url = server.url.replace("0.0.0.0", "127.0.0.1")
+    assert server.request(body=INITIALIZE, host="memory.example.org").status == 200
+    assert (
+        server.request(body=INITIALIZE, host="memory.example.org:443", origin="https://memory.example.org:443").status
+        == 200
+    )
+    assert server.request(body=INITIALIZE, host=f"127.0.0.1:{server.port}").status == 421
+    assert server.request(body=INITIALIZE, host="memory.example.org", token=False).status == 401
+    assert server.request(body=INITIALIZE, host="memory.example.org", origin="http://evil.example").status == 403
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "memory.example.org"])
+def test_it_does_not_start_on_another_address_without_the_names_it_is_called_by(tmp_path: Path, host: str) -> None:
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", "0", "--host", host]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 3
+    assert "--allow-host" in done.stderr
+    assert not list(tmp_path.rglob("*.token"))
+
+
+def test_a_page_cannot_make_a_browser_call_it(server: HttpServer) -> None:
+    """Simple requests, which need no preflight, carry neither JSON nor a token; a preflight gets no permission."""
+    for kind in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "",
+        "application/json-patch",
+    ):
+        assert server.request(body=INITIALIZE, token=False, content_type=kind).status in (401, 429)
+        assert server.request(body=INITIALIZE, content_type=kind).status == 415
+    asked = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
+    preflight = server.request("OPTIONS", token=False, origin="http://evil.example", **asked)
+    assert preflight.status == 403
+    assert not any(name.startswith("access-control") for name in preflight.headers)
+    assert server.request("GET", "/mcp?method=tools/call").status in (400, 405, 406)
+
+
+def test_an_address_forwarded_by_a_client_changes_nothing(serve: Callable[..., HttpServer]) -> None:
+    server = serve(requests_per_s=0.01, burst=3)
+    statuses = [server.request("GET", "/none", x_forwarded_for=f"10.0.0.{n}").status for n in range(6)]
+    assert statuses == [404, 404, 404, 429, 429, 429]
+
+
+def test_the_token_is_made_once_private_and_never_shown(tmp_path: Path, home: Path) -> None:
+    with serving_http(tmp_path, home, [], {}) as first:
+        assert stat.S_IMODE(first.token_file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(first.token_file.parent.stat().st_mode) == 0o700
+        token = first.token
+        assert len(token) >= 43
+        assert token not in first.told
+        assert token not in Path(f"/proc/{first.process.pid}/cmdline").read_text(encoding="utf-8")
+        first.request(body=INITIALIZE, token=False)
+    with serving_http(tmp_path, home, [], {}) as second:
+        assert second.token == token
+    other = tmp_path / "other"
+    other.mkdir()
+    with serving_http(other, home, [], {}) as third:
+        assert third.token != token
+    assert token not in "".join(
+        path.read_text(encoding="utf-8", errors="replace") for path in tmp_path.rglob("*") if path.is_file()
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "mode"), [("", 0o600), ("short", 0o600), ("x" * 43, 0o644), ("a b" * 20, 0o600), ("é" * 40, 0o600)]
+)
+def test_a_token_file_that_is_weak_or_known_to_others_is_refused(tmp_path: Path, content: str, mode: int) -> None:
+    path = tmp_path / "token"
+    path.write_text(content, encoding="utf-8")
+    path.chmod(mode)
+    with pytest.raises(ConfigError, match=str(path)):
+        load_token(path)
+
+
+def test_a_token_file_that_is_a_link_a_pipe_or_a_folder_is_refused(tmp_path: Path) -> None:
+    import os
+
+    (tmp_path / "real").write_text("x" * 43, encoding="ascii")
+    (tmp_path / "real").chmod(0o600)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "dangling").symlink_to(tmp_path / "none")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for name in ("link", "dangling", "folder", "pipe"):
+        with pytest.raises(ConfigError):
+            load_token(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("example.org", False),
+        ("localhost.example.org", False),
+    ],
+)
+def test_loopback_is_what_only_this_machine_reaches(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+def test_a_name_that_was_given_with_a_port_stands_for_that_port_alone() -> None:
+    names = allowed_names("0.0.0.0", ["a.example:8443", "b.example"])
+    assert host_allowed("a.example:8443", names)
+    assert not host_allowed("a.example", names)
+    assert not host_allowed("a.example:80", names)
+    assert host_allowed("b.example:80", names)
+    assert origin_allowed("https://b.example:80", "b.example:80")
+    assert not origin_allowed("https://b.example", "b.example:80")
+
+
+@pytest.mark.parametrize("name", ["", "*", "*.example.org", "http://a.example", "a b", "a.example:port", "a.example/"])
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="--allow-host"):
+        allowed_names("127.0.0.1", [name])

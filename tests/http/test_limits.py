@@ -1,0 +1,163 @@
+"""How much a client may take of a server over HTTP: size, rate, number, time; and what the others notice of it."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from http_server import INITIALIZE, HttpServer
+
+from swarm_memory.server.http.limits import MAX_CLIENTS, RateLimit
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(40), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
+
+MIB = 1024 * 1024
+
+
+def test_a_body_of_5_mb_is_refused_with_413_and_not_held_in_memory(server: HttpServer) -> None:
+    server.request(body=INITIALIZE)
+    before = server.resident_bytes()
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * 5 * MIB + b'"}}'
+    assert server.request(body=body).status == 413
+    assert server.request(body=body, token=False).status in (401, 429)
+    rise = server.resident_bytes() - before
+    assert rise < 8 * MIB
+    print(f"5 MB body: 413, memory +{rise / MIB:.1f} MiB")
+    assert server.request(body=INITIALIZE).status == 200
+
+
+def test_a_body_without_a_length_is_refused_where_it_becomes_too_large(server: HttpServer) -> None:
+    with server.connect() as connection:
+        head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
+        head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode())
+        chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+        with contextlib.suppress(OSError):
+            for _ in range(80):
+                connection.sendall(chunk)
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_client_that_asks_too_often_is_told_when_to_come_back(serve: Callable[..., HttpServer]) -> None:
+    server = serve(requests_per_s=2, burst=5)
+    answers = [server.request("GET", "/none") for _ in range(12)]
+    assert [answer.status for answer in answers[:5]] == [404] * 5
+    assert answers[-1].status == 429
+    assert answers[-1].headers["retry-after"] == "1"
+
+
+def test_each_client_has_a_rate_of_its_own_that_fills_up_with_time() -> None:
+    now = 0.0
+    limit = RateLimit(2.0, 3, lambda: now)
+    assert [limit.seconds_to_wait("a") for _ in range(5)] == [0, 0, 0, 0.5, 0.5]
+    assert limit.seconds_to_wait("b") == 0
+    now = 0.5
+    assert [limit.seconds_to_wait("a") for _ in range(2)] == [0, 0.5]
+    now = 1000.0
+    assert [limit.seconds_to_wait("a") for _ in range(4)] == [0, 0, 0, 0.5]
+
+
+def test_no_number_of_client_addresses_fills_the_memory() -> None:
+    limit = RateLimit(1.0, 1)
+    for number in range(MAX_CLIENTS * 3):
+        limit.seconds_to_wait(str(number))
+    assert len(limit._clients) == MAX_CLIENTS  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_connection_without_a_request_and_one_that_drips_are_closed_and_the_server_goes_on(
+    serve: Callable[..., HttpServer],
+) -> None:
+    server = serve(header_timeout_s=0.6, body_timeout_s=0.6, max_connections=60)
+    with contextlib.ExitStack() as held:
+        silent = [held.enter_context(server.connect()) for _ in range(20)]
+        dripping = [held.enter_context(server.connect()) for _ in range(20)]
+        for connection in dripping:
+            connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+        assert server.request(body=INITIALIZE).status == 200
+        began = time.monotonic()
+        with ThreadPoolExecutor(40) as pool:
+            ended = list(pool.map(_seconds_held, [*silent, *dripping]))
+        assert max(ended) < 5
+        print(f"slow headers: {len(ended)} of 40 closed, the last after {time.monotonic() - began:.1f} s")
+        assert server.request(body=INITIALIZE).status == 200
+
+
+def _seconds_held(connection: socket.socket) -> float:
+    """Drip a byte now and then until the server closes the connection."""
+    began = time.monotonic()
+    connection.settimeout(0.1)
+    while time.monotonic() - began < 10:
+        try:
+            if not connection.recv(1):
+                break
+        except TimeoutError:
+            with contextlib.suppress(OSError):
+                connection.send(b"a")
+        except OSError:
+            break
+    return time.monotonic() - began
+
+
+def test_a_body_that_does_not_come_in_is_given_up(serve: Callable[..., HttpServer]) -> None:
+    server = serve(header_timeout_s=5, body_timeout_s=0.5)
+    with server.connect() as connection:
+        head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
+        connection.sendall((head + "Content-Type: application/json\r\nContent-Length: 900\r\n\r\n{").encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+def test_more_requests_at_once_than_allowed_are_refused_and_not_queued(serve: Callable[..., HttpServer]) -> None:
+    server = serve(max_concurrent=2, body_timeout_s=20)
+    with contextlib.ExitStack() as held:
+        for _ in range(2):
+            connection = held.enter_context(server.connect())
+            head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
+            connection.sendall((head + "Content-Type: application/json\r\nContent-Length: 900\r\n\r\n{").encode())
+        answer = _first(server, 503)
+        assert answer is not None
+        assert answer["retry-after"] == "1"
+    assert _first(server, 200) is not None
+
+
+def _first(server: HttpServer, status: int) -> dict[str, str] | None:
+    """Return the headers of the first answer with a status: the server sees others come and go a little later."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        answer = server.request(body=INITIALIZE)
+        if answer.status == status:
+            return dict(answer.headers)
+    return None
+
+
+def test_more_sessions_than_allowed_are_refused_and_a_closed_one_makes_room(serve: Callable[..., HttpServer]) -> None:
+    server = serve(max_sessions=3)
+    sessions = [server.request(body=INITIALIZE).headers["mcp-session-id"] for _ in range(3)]
+    assert server.request(body=INITIALIZE).status == 503
+    assert server.request("DELETE", mcp_session_id=sessions[0]).status in (200, 204)
+    assert server.request(body=INITIALIZE).status == 200
+
+
+@pytest.mark.parametrize(
+    "header", [b"X: " + b"y" * 200_000, b"bad header line", b"Content-Length: 1\r\nContent-Length: 2"]
+)
+def test_a_request_that_is_no_http_ends_its_connection_and_nothing_else(server: HttpServer, header: bytes) -> None:
+    with server.connect() as connection:
+        connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + header + b"\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+    assert server.request(body=INITIALIZE).status == 200
+
+
+def malformed() -> Iterator[bytes]:
+    yield from (b"", b"{", b"[]", b"null", b'"x"', b"NaN", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 100_000)
+    yield b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001
+    yield b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"job","arguments":{"a":"\\ud800"}}}'
+    yield b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}'
+
+
+def test_a_body_that_is_no_message_is_answered_with_an_error(server: HttpServer) -> None:
+    session = server.request(body=INITIALIZE).headers["mcp-session-id"]
+    statuses = [server.request(body=body, mcp_session_id=session).status for body in malformed()]
+    assert all(400 <= status < 500 for status in statuses), statuses
+    assert server.request(body=INITIALIZE).status == 200
