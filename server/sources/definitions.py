@@ -1,0 +1,273 @@
+"""The functions, classes and methods in a source text, by tree-sitter; it knows no file and no passage."""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from swarm_memory.server.sources.languages import Language, grammar
+from swarm_memory.server.sources.languages import definitions as definitions_query
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
+
+Kind: TypeAlias = Literal["function", "class", "scope"]
+
+TIMEOUT_S = 10.0
+_READ_BYTES = 1 << 16
+_MAX_DEPTH = 64
+
+_WRAPPERS = frozenset({"decorated_definition", "export_statement", "template_declaration"})
+"""Nodes around a definition that belong to it: decorators, `export`, template parameters."""
+_CARRIERS = _WRAPPERS | {
+    "lexical_declaration", "variable_declaration", "expression_statement", "type_declaration", "ambient_declaration",
+}  # fmt: skip
+"""Nodes around a definition that a comment may stand before."""
+_BETWEEN = frozenset(
+    {"attribute_item", "attribute", "attribute_list", "annotation", "decorator", "inner_attribute_item"}
+)
+"""What may stand between a comment and its definition."""
+_COMMENT_MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|///?!?|//+|\*(?!/)|#+!?|--+)[ \t]?|[ \t]*\*+/[ \t]*$", re.MULTILINE)
+_COMMENT_LINE = re.compile(r"^[ \t]*(?://|#(?![a-z\[]))[^\n]*", re.MULTILINE)
+_STRING = re.compile(r"\A[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')(.*)\1\Z", re.DOTALL)
+
+
+class Timeout(Exception):
+    """A file took longer to parse than it may."""
+
+
+@dataclass(slots=True)
+class Definition:
+    """Something with a name: its range in bytes (decorators included), what it says of itself, and its signature."""
+
+    kind: Kind
+    name: str
+    start: int
+    end: int
+    line: int
+    end_line: int
+    signature: str
+    doc: str
+    qualified: str = ""
+    parent: "Definition | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The definitions of a source in order of their beginning, an outer one first, and what the file says of itself."""
+
+    definitions: tuple[Definition, ...]
+    doc: str
+
+
+def outline(language: Language, source: bytes, timeout_s: float = TIMEOUT_S) -> Outline:
+    """Parse UTF-8 `source` and return its outline: of text with syntax errors what could be parsed.
+
+    Raises `Timeout` after `timeout_s`, `ConfigError` without the grammar.
+    """
+    deadline = time.monotonic() + timeout_s
+    tree = _parse(language, source, deadline)
+    found = [_definition(kind, node, source) for kind, node in _captured(language, tree, deadline)]
+    ordered = list(_qualified(sorted(_with_names(found), key=lambda each: (each.start, -each.end))))
+    kept = tuple(each for each in ordered if not _is_small_closure(each))
+    return Outline(kept, _module_doc(tree.root_node, source, language, {each.line for each in kept}))
+
+
+def _parse(language: Language, source: bytes, deadline: float) -> "Tree":
+    from tree_sitter import Parser
+
+    parser = Parser(grammar(language))
+    try:
+        return parser.parse(
+            lambda offset, _: source[offset : offset + _READ_BYTES],
+            progress_callback=lambda _, __: time.monotonic() > deadline,
+        )
+    except ValueError as error:
+        raise Timeout from error
+
+
+def _captured(language: Language, tree: "Tree", deadline: float) -> "Iterator[tuple[Kind, Node]]":
+    from tree_sitter import QueryCursor
+
+    # No progress callback here: tree-sitter 0.26.1 crashes on it. A query over a finished tree is linear.
+    found = QueryCursor(definitions_query(language)).captures(tree.root_node)
+    kinds: tuple[Kind, ...] = ("function", "class", "scope")
+    for kind in kinds:
+        for node in found.get(kind, ()):
+            if time.monotonic() > deadline:
+                raise Timeout
+            yield kind, node
+
+
+def _definition(kind: Kind, node: "Node", source: bytes) -> Definition:
+    outer = node
+    while (parent := outer.parent) is not None and parent.type in _WRAPPERS:
+        outer = parent
+    body = node.child_by_field_name("body") or _value_body(node)
+    head_end = node.end_byte if body is None else body.start_byte
+    head = _text(source, outer.start_byte, min(head_end, outer.start_byte + 4000))
+    signature = _COMMENT_LINE.sub("", head)
+    return Definition(
+        kind=kind,
+        name=_name(node, source),
+        start=outer.start_byte,
+        end=outer.end_byte,
+        line=outer.start_point[0] + 1,
+        end_line=_last_row(outer) + 1,
+        signature=" ".join(signature.split()).rstrip(" {:=").removesuffix("=>").rstrip()[:500],
+        doc=_docstring(body, source) or _leading_comment(outer, source),
+    )
+
+
+def _last_row(node: "Node") -> int:
+    row, column = node.end_point
+    return row - 1 if column == 0 and row > node.start_point[0] else row
+
+
+def _value_body(node: "Node") -> "Node | None":
+    """Return the body of the function that a variable, a field or a property holds, or that a wrapper is around."""
+    for field in ("value", "right", "type"):
+        value = node.child_by_field_name(field)
+        if value is not None and (body := value.child_by_field_name("body")) is not None:
+            return body
+    return next((child for child in node.named_children if child.type.endswith(("_body", "field_list"))), None)
+
+
+def _name(node: "Node", source: bytes) -> str:
+    if node.type == "impl_item":
+        named = node.child_by_field_name("type")
+    elif node.type in ("init_declaration", "deinit_declaration"):
+        return node.type.removesuffix("_declaration")
+    else:
+        named = next(filter(None, map(node.child_by_field_name, ("name", "left", "key", "property"))), None)
+    if named is None:
+        named = _declarator(node)
+    if named is None:
+        named = next((child for child in node.named_children if child.type.endswith("identifier")), None)
+    if named is None:
+        return ""
+    name = _plain_name(_text(source, named.start_byte, min(named.end_byte, named.start_byte + 300)))
+    receiver = node.child_by_field_name("receiver")
+    if receiver is None:
+        return name
+    owner = re.findall(r"[A-Za-z_]\w*", re.sub(r"\[.*", "", _text(source, receiver.start_byte, receiver.end_byte)))
+    return f"{owner[-1]}.{name}" if owner else name
+
+
+def _declarator(node: "Node") -> "Node | None":
+    """Follow the declarators of C and C++ to the name in them."""
+    current = node.child_by_field_name("declarator")
+    for _ in range(_MAX_DEPTH):
+        if current is None:
+            return None
+        inner = current.child_by_field_name("declarator")
+        if inner is None and current.type in ("reference_declarator", "parenthesized_declarator"):
+            inner = current.named_child(0) if current.named_child_count else None
+        if inner is None:
+            return current
+        current = inner
+    return None
+
+
+def _plain_name(text: str) -> str:
+    """Return a name without type parameters and quotes, its parts joined by dots."""
+    plain = re.sub(r"<[^<>]*>", "", text).replace("::", ".").replace("->", ".").strip("\"'`$ ")
+    return (
+        re.sub(r"\s+", " ", plain).removeprefix("module.exports.").removeprefix("exports.").removeprefix("this.")[:200]
+    )
+
+
+def _docstring(body: "Node | None", source: bytes) -> str:
+    """Return the string that a Python body begins with."""
+    if body is None or body.type != "block" or body.named_child_count == 0:
+        return ""
+    return _string(next((child for child in body.named_children if child.type != "comment"), None), source)
+
+
+def _string(node: "Node | None", source: bytes) -> str:
+    if node is not None and node.type == "expression_statement" and node.named_child_count == 1:
+        node = node.named_child(0)
+    if node is None or node.type not in ("string", "concatenated_string"):
+        return ""
+    found = _STRING.match(_text(source, node.start_byte, node.end_byte))
+    return _dedented(found[2]) if found else ""
+
+
+def _leading_comment(node: "Node", source: bytes) -> str:
+    """Return the comments that stand right above a definition, without their marks."""
+    while (parent := node.parent) is not None and parent.type in _CARRIERS:
+        if parent.named_child(0) != node:
+            return ""
+        node = parent
+    lines: list[str] = []
+    row, before = node.start_point[0], node.prev_sibling
+    while before is not None and _last_row(before) >= row - 1:
+        if "comment" in before.type:
+            if (above := before.prev_sibling) is not None and above.end_point[0] == before.start_point[0]:
+                break  # it stands behind the code of its own line and belongs to that
+            lines.append(_text(source, before.start_byte, before.end_byte))
+        elif before.type not in _BETWEEN:
+            break
+        row, before = before.start_point[0], before.prev_sibling
+    return _uncommented("\n".join(reversed(lines)))
+
+
+def _is_small_closure(each: Definition) -> bool:
+    """Tell whether something is a function of one line in another function, which says it all."""
+    return each.parent is not None and each.parent.kind == "function" and each.line == each.end_line
+
+
+def _module_doc(root: "Node", source: bytes, language: Language, taken: set[int]) -> str:
+    """Return the docstring or first comments of a file, but for `#!` and what stands right above a line of `taken`."""
+    children = [child for child in root.named_children[:50] if child.type not in ("hash_bang_line", "php_tag")]
+    if language.name == "python":
+        first = next((child for child in children if child.type != "comment"), None)
+        if doc := _string(first, source):
+            return doc
+    lines: list[str] = []
+    row = None
+    for child in children:
+        if "comment" not in child.type or (row is not None and child.start_point[0] > row + 1):
+            break
+        row = _last_row(child)
+        text = _text(source, child.start_byte, child.end_byte)
+        lines += [] if text.startswith("#!") else [text]
+    return "" if row is not None and row + 2 in taken else _uncommented("\n".join(lines))
+
+
+def _uncommented(text: str) -> str:
+    return _dedented(_COMMENT_MARKS.sub("", text))
+
+
+def _dedented(text: str) -> str:
+    return "\n".join(line.strip() for line in text.strip().split("\n"))
+
+
+def _with_names(found: list[Definition]) -> Iterator[Definition]:
+    """Leave out what has no name, and what was captured twice."""
+    seen: set[tuple[int, int, str]] = set()
+    for each in found:
+        key = (each.start, each.end, each.name)
+        if each.name and key not in seen:
+            seen.add(key)
+            yield each
+
+
+def _qualified(ordered: list[Definition]) -> Iterator[Definition]:
+    """Give each definition the names of those around it."""
+    around: list[Definition] = []
+    for each in ordered:
+        while around and around[-1].end < each.end:
+            around.pop()
+        while around and around[-1].end <= each.start:
+            around.pop()
+        each.parent = around[-1] if around else None
+        above = each.parent.qualified if each.parent is not None else ""
+        each.qualified = (f"{above}.{each.name}" if above else each.name)[-500:]
+        yield each
+        around.append(each)
+
+
+def _text(source: bytes, start: int, end: int) -> str:
+    return source[start:end].decode("utf-8", "replace")

@@ -1,0 +1,191 @@
+"""Text, Markdown, HTML and PDF files as passages, cut by their structure; what is done with them is not known here."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.source import Passage
+from swarm_memory.server.sources import pdf
+from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks
+from swarm_memory.server.sources.decoding import Decoded, declared_charset, decode, is_binary
+from swarm_memory.server.sources.files import (
+    Group,
+    content_hash,
+    faulty,
+    read_bytes,
+    storable,
+    walk,
+)
+from swarm_memory.server.sources.html import page
+
+READER = "documents-1"
+"""Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""
+
+MAX_TEXT_BYTES = 20_000_000
+MAX_PDF_BYTES = 200_000_000
+
+TEXT_SUFFIXES = frozenset(
+    {".txt", ".text", ".md", ".markdown", ".mdx", ".mkd", ".rst", ".adoc", ".asciidoc", ".org", ".tex", ".srt", ".vtt"}
+)
+HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+PDF_SUFFIX = ".pdf"
+BARE_NAMES = frozenset(
+    {"readme", "changelog", "changes", "contributing", "license", "notice", "authors", "news", "todo"}
+)
+"""Names of documents that come without a suffix."""
+
+_MAX_TITLE = 300
+_FRONT_TITLE = re.compile(r"\A---[ \t]*\n(?:.*\n){0,100}?title:[ \t]*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)[ \t]*\n")
+
+
+class _Document(NamedTuple):
+    """A document's title and text, the encoding it was read in, and where its pages begin (of a PDF)."""
+
+    title: str
+    text: str
+    encoding: str
+    page_starts: Sequence[int] = ()
+    has_lines: bool = True
+    """Whether a line of the text is a line of the file."""
+
+
+def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
+    """Yield (group, content hash, parse) of each document in `root`, a folder or one file; the group is its path there.
+
+    A file named itself is read as text whatever it is called; in a folder those with a known suffix, and README and the
+    like, count, .gitignore is respected, and `allows` (given the path) may leave out more. `parse` gives the passages
+    in order: about 500 words each, 50 repeated where a section goes on; the title is the document's and the headings
+    above; `line` and `end_line` where the file has lines, `data.page` in a PDF, `data.encoding` where it is not UTF-8
+    (Latin-1 takes what nothing else does). What is binary, too large, encrypted or broken is a group whose `parse`
+    raises `InputError` and says why; so is a PDF in a folder without the extra `pdf`. `ConfigError` when `root` itself
+    is a PDF and the extra is not installed, `InputError` when there is no such file or folder.
+    """
+    named = root.is_file()
+    unlisted: list[Group] = []
+    for path, file in walk(root, unlisted):
+        name = storable(path)
+        suffix = PurePosixPath(path).suffix.lower()
+        if not (named or _is_document(path, suffix)) or (allows is not None and not allows(name)):
+            continue
+        yield _pdf_group(name, file, named) if suffix == PDF_SUFFIX else _text_group(name, file, suffix)
+    yield from unlisted
+
+
+def _is_document(path: str, suffix: str) -> bool:
+    if suffix in TEXT_SUFFIXES or suffix in HTML_SUFFIXES or suffix == PDF_SUFFIX:
+        return True
+    return not suffix and PurePosixPath(path).name.lower() in BARE_NAMES
+
+
+def _text_group(name: str, file: Path, suffix: str) -> Group:
+    data = read_bytes(file, MAX_TEXT_BYTES)
+    if isinstance(data, str):
+        return faulty(name, data)
+    if is_binary(data):
+        return faulty(name, "is binary: it is no text")
+    return Group(name, content_hash(READER, name, data), partial(_text_passages, name, data, suffix))
+
+
+def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:
+    is_html = suffix in HTML_SUFFIXES
+    decoded = decode(data, declared_charset(data) if is_html else None)
+    return document_passages(name, _html(decoded) if is_html else _plain(decoded))
+
+
+def _plain(decoded: Decoded) -> _Document:
+    front = _FRONT_TITLE.match(decoded.text) if decoded.text.startswith("---") else None
+    return _Document(front["title"].strip() if front else "", decoded.text, decoded.encoding)
+
+
+def _html(decoded: Decoded) -> _Document:
+    title, text = page(decoded.text)
+    return _Document(title, text, decoded.encoding, has_lines=False)
+
+
+def _pdf_group(name: str, file: Path, named: bool) -> Group:
+    if not pdf.is_available():
+        if named:
+            raise ConfigError(pdf.MISSING)
+        return faulty(name, f"was left out: {pdf.MISSING}")
+    data = read_bytes(file, MAX_PDF_BYTES)
+    if isinstance(data, str):
+        return faulty(name, data)
+    return Group(name, content_hash(READER, name, data), partial(_pdf_passages, name, file))
+
+
+def _pdf_passages(name: str, file: Path) -> list[Passage]:
+    found = pdf.read_pdf(file)
+    if isinstance(found, str):
+        raise InputError(f"{name} {found}")
+    starts: list[int] = []
+    parts: list[str] = []
+    length = 0
+    for raw in found.pages:
+        text = decode(raw.encode("utf-8", "replace")).text.strip() + "\n\n"
+        starts.append(length)
+        parts.append(text)
+        length += len(text)
+    joined = "".join(parts)
+    if not joined.strip():
+        raise InputError(f"{name} holds no text: its pages are pictures")
+    title = decode(found.title.encode("utf-8", "replace")).text
+    return document_passages(name, _Document(title, joined, "pdf", starts, has_lines=False))
+
+
+def document_passages(name: str, document: _Document) -> list[Passage]:
+    """Return the passages of a document's text; `name` is its path within the source. None of blank text."""
+    text, blocks = document.text, markdown_blocks(document.text)
+    first = next((block for block in blocks if block.kind == "heading" and block.heading), None)
+    named = document.title or (first.heading if first is not None and first.level == 1 else "")
+    title = _shortened(named) or PurePosixPath(name).stem or name
+    lines = _line_starts(text)
+    passages: list[Passage] = []
+    for chunk in chunks(text, blocks):
+        content = text[chunk.start : chunk.end].strip("\n").rstrip()
+        if not content.strip():
+            continue
+        begin = text.index(content, chunk.start)
+        passages.append(
+            Passage(
+                kind="document",
+                group=name[:2000],
+                position=len(passages),
+                title=_chunk_title(title, chunk),
+                content=content,
+                path=name,
+                line=bisect_right(lines, begin) if document.has_lines else None,
+                end_line=bisect_right(lines, begin + len(content) - 1) if document.has_lines else None,
+                data=_data(title, document, begin),
+            )
+        )
+    return passages
+
+
+def _chunk_title(title: str, chunk: Chunk) -> str:
+    """Return the document's title, the headings above and, after `/`, those of sections taken in."""
+    above = [_shortened(heading) for heading in chunk.headings if heading != title]
+    path = " > ".join([title, *above])
+    return "  /  ".join([path, *map(_shortened, chunk.also)])[:1000].strip()
+
+
+def _shortened(text: str) -> str:
+    return " ".join(text[: 4 * _MAX_TITLE].split())[:_MAX_TITLE].strip()
+
+
+def _data(title: str, document: _Document, begin: int) -> dict[str, JsonValue]:
+    data: dict[str, JsonValue] = {"document": title}
+    if document.page_starts:
+        data["page"] = bisect_right(document.page_starts, begin)
+    if document.encoding not in ("utf-8", "pdf"):
+        data["encoding"] = document.encoding
+    return data
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(match.end() for match in re.finditer("\n", text))]

@@ -1,0 +1,68 @@
+"""A PDF's pages as text, read by a process of its own: a broken or hostile file costs that process and nothing else.
+
+python -I -m swarm_memory.server.sources.pdf FILE   prints {"title": …, "pages": [text, …]}
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple, cast
+
+TIMEOUT_S = 120.0
+MAX_PAGES = 5_000
+MAX_TEXT_CHARS = 20_000_000
+
+MISSING = "reading PDF needs pypdf: pip install 'swarm-memory[pdf]'"
+
+
+class Pages(NamedTuple):
+    """The title that the file gives itself (empty without one) and the text of each page."""
+
+    title: str
+    pages: tuple[str, ...]
+
+
+def is_available() -> bool:
+    """Tell whether the extra `pdf` is installed."""
+    return importlib.util.find_spec("pypdf") is not None
+
+
+def read_pdf(path: Path, timeout_s: float = TIMEOUT_S) -> Pages | str:
+    """Return the pages of a PDF, or why there are none: encrypted, broken, too slow."""
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.sources.pdf", str(path.resolve())]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)  # noqa: S603 - our own module
+    except subprocess.TimeoutExpired:
+        return f"took longer than {timeout_s:.0f} s to read"
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return f"is no PDF that can be read ({said[-1][:200] if said else f'exit code {done.returncode}'})"
+    answer = cast("dict[str, object]", json.loads(done.stdout))
+    if "fault" in answer:
+        return str(answer["fault"])
+    return Pages(str(answer["title"]), tuple(cast("list[str]", answer["pages"])))
+
+
+def _read(path: Path) -> dict[str, object]:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, FileNotDecryptedError
+
+    try:
+        reader = PdfReader(path)
+        if reader.is_encrypted and not reader.decrypt(""):
+            return {"fault": "is encrypted: remove its password first"}
+        pages: list[str] = []
+        left = MAX_TEXT_CHARS
+        for page in reader.pages[:MAX_PAGES]:
+            pages.append(page.extract_text()[:left])
+            left -= len(pages[-1])
+        metadata = reader.metadata
+    except (DependencyError, FileNotDecryptedError):
+        return {"fault": "is encrypted: remove its password first"}
+    return {"title": (metadata.title if metadata is not None else None) or "", "pages": pages}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_read(Path(sys.argv[1]))))
