@@ -31,6 +31,7 @@ _REFUSED = re.compile(
     r"(?i)user doesn't want to (?:proceed|take this action)|tool use was rejected|request interrupted by user"
     r"|user chose to stay in plan mode|user (?:rejected|declined|denied)"
 )
+_WAITING_TOOL = re.compile(r"(?i)^(?:wait|sleep|pause|delay|back_?off)(?:_\w+)?$")
 _EXIT_CODE = re.compile(
     r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|returncode|return code)\W{1,3}(\d{1,3})\b"
 )
@@ -52,6 +53,9 @@ _EMPTY = re.compile(
     r"|^\s*(?:\[\]|\{\}|null|none|)\s*$"
 )
 _QUIET_EXIT = frozenset({"search", "print"})
+_SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
+"""Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
+
 _MAX_SIGNATURE, _MAX_ERROR_LINE, _MAX_ERROR_CHARS = 200, 400, 8000
 
 
@@ -158,11 +162,26 @@ class Call:
         if self.check is not None and self.check.passed is not None:
             return not self.check.passed
         purpose = self.command.purpose if self.command else None
+        if self._reported is False and self._hides_exit_code and purpose not in _SHOWS_TEXT:
+            return bool(_ERROR_START.match(self.output))
         if self._reported is not None:
             return self._reported and not (
                 purpose in _QUIET_EXIT and (self.exit_code or 1) == 1 and not self._complains
             )
-        return purpose not in ("print", "search", "read") and self._complains
+        return purpose not in _SHOWS_TEXT and self._complains
+
+    @property
+    def _hides_exit_code(self) -> bool:
+        """Whether what the host reports is not of the part that matters: of `deploy | tail`, the code is `tail`'s."""
+        main = self.command.main if self.command else None
+        return bool(self.command and main and not self.command.exit_code_is_of(main))
+
+    @property
+    def went_through(self) -> bool:
+        """Whether the host or an exit code of its own says that it succeeded; what it wrote is no proof of that."""
+        if self.observation is None or self.failed or self.refused or self.is_background or self._hides_exit_code:
+            return False
+        return self.exit_code == 0 if self.exit_code is not None else self.observation.is_error is False
 
     @property
     def _complains(self) -> bool:
@@ -186,6 +205,11 @@ class Call:
         if self.command is not None:
             return self.command.purpose == "edit"
         return bool(_WRITING_TOOL.search(self.step.tool_name or ""))
+
+    @property
+    def waits(self) -> bool:
+        """Whether it lets time pass."""
+        return self.command.waits if self.command is not None else bool(_WAITING_TOOL.match(self.tool))
 
     @property
     def ends_task(self) -> bool:

@@ -105,6 +105,12 @@ _TELLING = re.compile(
     r"(?i)passed|fail|passing|error|\bok\b|\btests? ran|tests? (?:run|in)|^ran \d|examples|build|success|problems"
     r"|compiled|built|no issues|\*\*\*|checks|[#\u2139] pass"
 )
+_LOOKS_ONLY = frozenset(
+    {"--help", "--version", "--collect-only", "--co", "--dry-run", "--just-print", "--list", "--listTests",
+     "--fixtures", "--markers", "--showConfig"}
+)  # fmt: skip
+"""Options with which a check says something of itself and checks nothing."""
+
 _NO_RUN = re.compile(
     r"command not found|No module named|not recognized as an internal|missing script|No such file or directory", re.I
 )
@@ -120,8 +126,12 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
     check = command.check
     if check is None:
         return None
+    if _LOOKS_ONLY.intersection(check.words):
+        return CheckResult(command.name, check.purpose, None)
     text = _ANSI.sub("", output[-_TAIL_CHARS:])
     passed, summary = _read_summary(text)
+    if passed and any(summary in word for part in command.parts for word in part.words):
+        passed, summary = None, ""  # it was printed by the command line itself
     own = command.exit_code_is_of_check
     if passed is None and failed:
         passed = None if not own and not _NO_RUN.search(text) else False

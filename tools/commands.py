@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 
-Purpose = Literal["test", "build", "lint", "install", "run", "search", "read", "print", "edit", "vcs", "other"]
+Purpose = Literal["test", "build", "lint", "install", "run", "search", "read", "print", "edit", "vcs", "wait", "other"]
 
 CHECKS: frozenset[Purpose] = frozenset({"test", "build", "lint"})
 """Purposes whose result says whether the work is right."""
@@ -52,9 +52,10 @@ _BY_PROGRAM: dict[str, Purpose] = {
         ("cat", "head", "tail", "less", "more", "ls", "tree", "wc", "file", "stat", "du", "df", "bat", "nl", "ps",
          "pwd", "open", "goto", "scroll_down", "scroll_up",
          "date", "whoami", "uname", "hostname", "jq", "yq", "sort", "uniq", "cut", "awk", "column", "xxd", "id", "top",
-         "history", "man", "strings", "journalctl", "env", "printenv", "sleep", "true", "false", "wait"),
+         "history", "man", "strings", "journalctl", "env", "printenv", "true", "false"),
         "read",
     ),
+    **dict.fromkeys(("sleep", "usleep", "wait", "timeout.exe", "Start-Sleep"), "wait"),
     **dict.fromkeys(("echo", "printf", "yes", "seq", "banner", "figlet"), "print"),
     **dict.fromkeys(
         ("sed", "mkdir", "touch", "cp", "mv", "rm", "rmdir", "ln", "chmod", "chown", "tee", "patch", "truncate", "dd",
@@ -140,7 +141,7 @@ class Command:
     @property
     def main(self) -> Part | None:
         """The part that a reader would name it by: a check first, then whatever is not mere looking or printing."""
-        for wanted in (CHECKS, {"run", "install", "vcs", "other"}, {"edit"}, {"search", "read", "print"}):
+        for wanted in (CHECKS, {"run", "install", "vcs", "other"}, {"edit"}, {"search", "read", "print"}, {"wait"}):
             found = [part for part in self.parts if part.purpose in wanted]
             if found:
                 return found[-1] if wanted is CHECKS else found[0]
@@ -158,11 +159,18 @@ class Command:
 
     @property
     def exit_code_is_of_check(self) -> bool:
-        """Whether the exit code of the line is that of its check: not when `|`, `||` or `;` follows it."""
-        if self.check is None:
-            return False
-        after = self.parts[self.parts.index(self.check) :]
-        return all(part.joined_by in ("&&", "") for part in after)
+        """Whether the exit code of the line is that of its check."""
+        return self.check is not None and self.exit_code_is_of(self.check)
+
+    def exit_code_is_of(self, part: Part) -> bool:
+        """Whether an exit code of 0 of the line is one of `part` too: not when `|`, `||`, `;` or `&` follows it."""
+        after = self.parts[self.parts.index(part) :]
+        return all(each.joined_by in ("&&", "") for each in after)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a part of it does nothing but let time pass."""
+        return any(part.purpose == "wait" for part in self.parts)
 
     @property
     def name(self) -> str:

@@ -11,8 +11,9 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.calls import calls_of
 from swarm_memory.tools.habits import corrections, fruitless_lookups, loops, procedures, unsupported_answer
 from swarm_memory.tools.lessons import Lesson, Material
+from swarm_memory.tools.open_errors import open_errors
 from swarm_memory.tools.redact import generalize, redact
-from swarm_memory.tools.repairs import open_errors, repairs
+from swarm_memory.tools.repair_lessons import repairs
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.wording import particulars_of
 

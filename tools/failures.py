@@ -95,6 +95,10 @@ _KINDS: tuple[_Kind, ...] = (
 )  # fmt: skip
 
 
+_BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "bad-arguments"})
+"""Kinds that hold many different errors."""
+
+
 @lru_cache(maxsize=1024)
 def classify(error: str) -> Failure:
     """Return the kind of an error from its telling line."""
@@ -105,3 +109,15 @@ def classify(error: str) -> Failure:
             first = kind.first.replace("{x}", f"`{subject}`" if subject else "what it needs")
             return Failure(kind.kind, subject, first, kind.value)
     return Failure("error", "", "", 0.45)
+
+
+def error_key(error: str) -> tuple[str, str]:
+    """Return what makes two errors the same: their kind and subject; of an error of no known kind its words.
+
+    Quoted names, numbers and paths are left out of the words: they are of one call.
+    """
+    failure = classify(error)
+    if failure.kind not in _BY_WORDS:
+        return failure.kind, failure.subject
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\S*[/\d]\S*", " ", error.lower())
+    return failure.kind, " ".join(re.findall(r"[^\W\d_]{2,}", bare))

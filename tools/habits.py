@@ -8,6 +8,7 @@ from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.answer_support import asks_for_answer
 from swarm_memory.tools.calls import Call
 from swarm_memory.tools.evidence import HOUSEKEEPING
+from swarm_memory.tools.intent import varied_words
 from swarm_memory.tools.lessons import Lesson, Material, lesson
 from swarm_memory.tools.tasks import feedback, is_task_prompt, task_text
 from swarm_memory.tools.wording import general, one_line, show_call, show_file, show_symptom
@@ -85,15 +86,22 @@ def _correction_lesson(material: Material, step: Step, index: int, rule: str) ->
 
 
 def loops(material: Material) -> Iterator[Lesson]:
-    """The same call with the same result three times and more."""
-    names = material.particulars
+    """The same call with the same result: three times where it failed, four where it told nothing new.
+
+    One that went through in the end was no loop, whatever made it do so.
+    """
+    names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
     groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in material.calls:
         if call.observation is not None and call.output:
             groups[(call.key, call.output[:1000])].append(call)
     for calls in groups.values():
         looking = calls[0].command is not None and calls[0].command.purpose in ("read", "search", "vcs", "print")
-        if len(calls) < 3 or calls[0].tool in HOUSEKEEPING or (looking and not calls[0].failed):
+        few = len(calls) < (3 if calls[0].failed else 4)
+        if few or calls[0].tool in HOUSEKEEPING or (looking and not calls[0].failed):
+            continue
+        later = [call for call in material.calls if call.key == calls[0].key and call.position > calls[-1].end]
+        if calls[0].failed and any(not call.failed for call in later):
             continue
         if any(calls[0].end < c.position < calls[-1].position and c.writes and not c.failed for c in material.calls):
             continue
@@ -112,7 +120,7 @@ def loops(material: Material) -> Iterator[Lesson]:
             lines=lines,
             calls=[calls[0], calls[-1]],
             value=0.45 + 0.05 * min(len(calls), 5),
-            topic=f"open:{calls[0].command.name if calls[0].command else calls[0].tool}",
+            topic=f"open:{calls[0].command.name if calls[0].command else calls[0].tool}:{symptom}",
             tags=("loop", "guardrail"),
         )
 

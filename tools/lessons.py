@@ -11,6 +11,12 @@ from swarm_memory.tools.wording import one_line, show_task
 
 MAX_TITLE, MAX_LINE, MAX_LINES = 80, 240, 8
 
+HOST_TOOLS = frozenset(
+    {"Read", "Edit", "MultiEdit", "Write", "Glob", "Grep", "LS", "TodoWrite", "KillShell", "BashOutput", "Task",
+     "Skill", "WebFetch", "WebSearch", "ExitPlanMode", "NotebookEdit", "AskUserQuestion", "TaskOutput"}
+)  # fmt: skip
+"""What a coding agent's host brings along: a slip with them teaches little."""
+
 _LANGUAGE = {
     "pytest": "python", "unittest": "python", "python": "python", "python3": "python", "pip": "python", "uv": "python",
     "ruff": "python", "mypy": "python", "pyright": "python", "poetry": "python", "tox": "python", "nox": "python",

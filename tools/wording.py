@@ -110,6 +110,11 @@ def show_symptom(error: str, particulars: Sequence[str] = (), limit: int = MAX_S
     return one_line(text.lstrip(" =>-:").rstrip(" =-:"), limit)
 
 
+def bare(symptom: str) -> str:
+    """Return a symptom without the word that only says that it is one."""
+    return re.sub(r"(?i)^(?:npm )?(?:error|fatal|err)\b(?:\[\w*\])?[:!]*\s*", "", symptom)
+
+
 def show_task(task: str, particulars: Sequence[str] = (), limit: int = MAX_TASK) -> str:
     """Return the task's words, generalised, on one line: what a later, similar task will have in common with it."""
     text = re.sub(r"(?s)```.*?```|<[^>]{1,80}>", " ", clean(task[:4000]))
