@@ -7,6 +7,8 @@ from pydantic import ConfigDict, Field, SecretStr
 from swarm_memory.schema.base import Model, Unit
 from swarm_memory.schema.chat_settings import ChatSettings
 from swarm_memory.schema.http_settings import HttpSettings
+from swarm_memory.schema.source_settings import OutputSettings, SourceSettings
+from swarm_memory.schema.tool_memory_settings import ToolMemorySettings
 
 
 class RetrieveSettings(Model):
@@ -22,7 +24,8 @@ class RetrieveSettings(Model):
     delta: Unit = 0.10
     """Weight of the diversity penalty (MMR): subtracted, times the greatest cosine to a chosen item."""
     recency_half_life_days: float = Field(default=45.0, gt=0)
-    duplicate_threshold: Unit = 0.87
+    duplicate_threshold: Unit | None = None
+    """The cosine from which two memories may say the same; the embedder's calibrated value when not set."""
     fusion: Literal["convex", "rrf"] = "convex"
     vector_weight: Unit | None = None
     """Share of the vector leg in the convex fusion; the embedder's calibrated value when not set."""
@@ -133,6 +136,10 @@ class HookSettings(Model):
     """A shorter prompt injects nothing."""
     settle_s: float = Field(default=20.0, ge=0, le=3600)
     """How long after a turn's end its task may still be continued before it is learned from."""
+    warn_before_tools: bool = False
+    """Whether a call that looks like one that failed before gets one line of warning; `install` anew after a change."""
+    warn_every_minutes: float = Field(default=10.0, ge=0, le=10_080)
+    """A tool is warned of at most once in so many minutes."""
 
 
 class JobSettings(Model):
@@ -195,4 +202,7 @@ class Settings(Model):
     learn: LearnSettings = LearnSettings()
     credit: CreditSettings = CreditSettings()
     chat: ChatSettings = ChatSettings()
+    sources: SourceSettings = SourceSettings()
+    output: OutputSettings = OutputSettings()
+    tool_memory: ToolMemorySettings = ToolMemorySettings()
     http: HttpSettings = HttpSettings()

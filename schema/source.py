@@ -1,12 +1,14 @@
-"""What is indexed beside memories: the passages of tools, documents, code and API descriptions."""
+"""What is indexed beside memories: passages of tools, documents, code and API descriptions; what a search finds."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from pydantic import Field, JsonValue
 
-from swarm_memory.schema.base import Model
+from swarm_memory.schema.base import Model, Timestamp
+from swarm_memory.schema.memory import Leg
 
 SourceKind: TypeAlias = Literal["tool", "document", "code", "api"]
+SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
 
 class Passage(Model):
@@ -29,3 +31,84 @@ class Passage(Model):
     end_line: int | None = Field(default=None, ge=1)
     data: dict[str, JsonValue] = Field(default_factory=dict)
     """What a caller needs to use it, such as a tool's input schema."""
+
+    @property
+    def embedding_text(self) -> str:
+        """The text that is embedded: title, description, content."""
+        return "\n".join(part for part in (self.title, self.description, self.content) if part)
+
+
+class Fault(Model):
+    """A part of a source that gave no passages, or not all: what was indexed of it before is kept."""
+
+    group: str
+    reason: str
+
+
+class IndexedSource(Model):
+    """What indexing a source did. The numbers count groups, but for `passages`."""
+
+    kind: SourceKind
+    location: str
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    passages: int = 0
+    """Written just now."""
+    faults: tuple[Fault, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class SourceInfo(Model):
+    """One source of a scope."""
+
+    id: int
+    kind: SourceKind
+    location: str
+    groups: int
+    passages: int
+    indexed_at: Timestamp
+
+
+class SourceHit(Model):
+    """One passage that was found, with what stands beside it."""
+
+    passage: Passage
+    location: str
+    """The source that it is of."""
+    project: str
+    score: float
+    """Relevance 0…1 by the index, among what it found."""
+    rerank_score: float | None = None
+    """What the reranker says, where one was asked."""
+    cosine: float | None = None
+    keyword: float | None = None
+    """BM25 of the passage and, with less weight, of its context."""
+    group_title: str | None = None
+    """The title of the document's or file's first passage."""
+    before: str | None = None
+    """The text of the passage before it."""
+    after: str | None = None
+    justification: str | None = None
+    """Why the reranker took it."""
+
+
+class SourceSearch(Model):
+    """The answer of a search of sources."""
+
+    hits: tuple[SourceHit, ...]
+    offset: int
+    """How many better ones were left out before these."""
+    more: bool
+    """Whether there are others behind these."""
+    passages: int
+    """How many were searched."""
+    reason: str | None = None
+    """Why the answer is empty or weak."""
+    legs: tuple[Leg, ...]
+    embedder: str
+    reranker: str | None = None
+    """Who put the best into their final order; None: the index alone."""
+    notices: tuple[str, ...] = ()
+    latency_ms: float

@@ -12,6 +12,7 @@ from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.jobs import Worker
 from swarm_memory.server.storage.location import Location, locate
 from swarm_memory.tools.ports import ChatModel, Clock, Embedder, Journal
+from swarm_memory.tools.source_ports import Reranker
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -45,7 +46,25 @@ async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
     )
     clock, scope = SystemClock(), scope_of(place, settings)
     chat = make_chat_model(settings, store, scope, clock)
-    return Toolbox(store=store, embedder=embedder, clock=clock, settings=settings, scope=scope, chat=chat)
+    reranker = make_reranker(settings)
+    return Toolbox(
+        store=store, embedder=embedder, clock=clock, settings=settings, scope=scope, chat=chat, reranker=reranker
+    )
+
+
+def make_reranker(settings: Settings) -> Reranker | None:
+    """Return the cross-encoder that the settings name; None without one."""
+    if settings.sources.rerank_url is None:
+        return None
+    from swarm_memory.server.rerank.endpoint import EndpointReranker
+
+    key = settings.sources.rerank_api_key
+    return EndpointReranker(
+        settings.sources.rerank_url,
+        settings.sources.rerank_model,
+        None if key is None else key.get_secret_value(),
+        settings.sources.rerank_timeout_s,
+    )
 
 
 def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clock) -> ChatModel | None:

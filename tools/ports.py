@@ -19,7 +19,10 @@ from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.tools.benchmark_ports import BenchmarkStore
 from swarm_memory.tools.rollout_ports import RolloutStore
+from swarm_memory.tools.source_ports import SourceStore
+from swarm_memory.tools.tool_memory_ports import ToolMemoryStore
 
 if TYPE_CHECKING:
     Vector: TypeAlias = array[float]
@@ -60,6 +63,11 @@ class Embedder(Protocol):
     @property
     def min_cosine(self) -> float:
         """Calibrated relevance floor: below it the vector leg alone does not make an item fit."""
+        ...
+
+    @property
+    def duplicate_cosine(self) -> float:
+        """Calibrated cosine from which two memories may say the same, if their words do not speak against it."""
         ...
 
     async def embed_query(self, text: str) -> Vector:
@@ -582,6 +590,15 @@ class Credits(Protocol):
 
 class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, RolloutStore, Upkeep, Protocol):
     """All of it, in one database."""
+
+    @property
+    def tool_memory(self) -> ToolMemoryStore: ...
+
+    @property
+    def sources(self) -> SourceStore: ...
+
+    @property
+    def benchmarks(self) -> BenchmarkStore: ...
 
     async def close(self) -> None:
         """Write what is queued (at most 2 s) and close."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.ports import ChatModel, Clock, Embedder, Store
+from swarm_memory.tools.source_ports import Reranker
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class Toolbox:
     scope: Scope
     chat: ChatModel | None = None
     """None: evidence judges and extraction distills, a normal state."""
+    reranker: Reranker | None = None
+    """A cross-encoder for sources; None, a normal state, without one."""
 
     def scopes(self, project: str | None = None) -> tuple[Scope, ...]:
         """Return the scope of the project (default: the toolbox's own) and the tenant's global scope, in that order."""

@@ -30,3 +30,7 @@ class Access(Protocol):
     async def write(self, function: "Callable[[Connection], T]") -> T:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
         ...
+
+    async def truncate_log(self) -> None:
+        """Write the log into the database and empty it, so that nothing of what was deleted is left in it."""
+        ...

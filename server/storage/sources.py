@@ -1,0 +1,267 @@
+"""The store of sources on SQLite: passages written by group with their indexes, read and removed; never among memories.
+
+Searching them is next door.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import NotFoundError
+from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.index import Index, all_spaces
+from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.source_search import join, keyword_leg, near_leg
+from swarm_memory.server.storage.tokens import joined
+from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.tools.source_ports import (
+    FoundPassage,
+    SourceKey,
+    SourceQuery,
+    SourceResult,
+    StoredGroup,
+    StoredPassage,
+)
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.tools.ports import Vector
+
+_QUERIES = queries("sources")
+_GROUPS_AT_ONCE = 200
+"""So many groups are removed in one transaction: other writers wait for it."""
+
+
+def source_index(index: Index) -> Index:
+    """Return the indexes of passages, for a process whose indexes of memories are given."""
+    return Index(index.searchable, index.reason, _QUERIES)
+
+
+class SqliteSources:
+    """The passages of one bank."""
+
+    def __init__(self, access: Access, quantization_of: Callable[[str], Quantization]) -> None:
+        self._access = access
+        self._quantization_of = quantization_of
+        self._index = source_index(access.index)
+
+    async def groups(self, source: SourceKey) -> dict[str, str]:
+        return await self._access.read(lambda connection: _groups(connection, source))
+
+    async def write_groups(self, source: SourceKey, groups: Sequence[StoredGroup], embedder: str) -> None:
+        quantization = self._quantization_of(embedder)
+
+        def write(connection: "Connection") -> None:
+            writer = _GroupWriter(connection, self._index, source, embedder, quantization)
+            for group in groups:
+                writer.put(group)
+            self._index.tidy(connection)
+
+        await self._access.write(write)
+
+    async def remove_groups(self, source: SourceKey, names: Sequence[str]) -> int:
+        def remove(connection: "Connection") -> int:
+            found = _find_source(connection, source)
+            if found is None:
+                return 0
+            partition, source_id = found
+            removed = sum(
+                _remove_group(connection, self._index, partition, source_id, name) is not None for name in names
+            )
+            connection.execute(_QUERIES["optimize_keyword_index"])
+            self._index.tidy(connection)
+            return removed
+
+        return await self._access.write(remove) if names else 0
+
+    async def search(self, query: SourceQuery) -> SourceResult:
+        near, keywords = await asyncio.gather(
+            self._access.read(lambda connection: near_leg(connection, self._index, query)),
+            self._access.read_beside(lambda connection: keyword_leg(connection, self._index, query)),
+        )
+        return await self._access.read(lambda connection: join(connection, self._index, query, near, keywords))
+
+    async def get_passages(self, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
+        return await self._access.read(lambda connection: _passages(connection, scopes, seqs))
+
+    async def list_sources(self, scope: Scope) -> list[SourceInfo]:
+        return await self._access.read(lambda connection: _sources(connection, scope))
+
+    async def remove(self, source: SourceKey) -> int:
+        listed = {(each.kind, each.location): each for each in await self.list_sources(source.scope)}
+        known = listed.get((source.kind, source.location))
+        if known is None:
+            raise NotFoundError(f"no {source.kind} source {source.location!r} is indexed in this project")
+        names = list(await self.groups(source))
+        for start in range(0, len(names), _GROUPS_AT_ONCE):
+            await self.remove_groups(source, names[start : start + _GROUPS_AT_ONCE])
+        await self._access.write(lambda connection: connection.execute(_QUERIES["delete_source"], (known.id,)).rowcount)
+        await self._access.truncate_log()
+        return known.passages
+
+    async def without_vector(self, embedder: str, dimensions: int, limit: int, after: int) -> list[tuple[int, str]]:
+        values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
+
+        def read(connection: "Connection") -> list[tuple[int, str]]:
+            rows = connection.execute(_QUERIES["without_vector"], values).fetchall()
+            return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
+
+        return await self._access.read(read)
+
+    async def put_vectors(self, embedder: str, vectors: "Mapping[int, Vector]") -> int:
+        quantization = self._quantization_of(embedder)
+        return await self._access.write(
+            lambda connection: _put_vectors(connection, self._index, embedder, vectors, quantization)
+        )
+
+    async def refresh(self) -> int:
+        """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
+        stale = await self._access.read(lambda connection: sum(each.stale for each in all_spaces(connection, _QUERIES)))
+        return await self._access.write(self._index.refresh) if stale and self._index.searchable else 0
+
+    async def reindex(self) -> None:
+        """Make both indexes anew from the plain tables."""
+        await self._access.write(self._index.rebuild)
+
+    async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
+        """Delete the vectors of every other embedder; return their names."""
+
+        def drop(connection: "Connection") -> list[str]:
+            spaces = all_spaces(connection, _QUERIES)
+            others = [space for space in spaces if (space.model, space.dims) != (embedder, dimensions)]
+            for space in others:
+                self._index.drop_space(connection, space)
+            return [space.model for space in others]
+
+        return await self._access.write(drop)
+
+
+class _GroupWriter:
+    """Writes groups of one source, which is registered when it is new."""
+
+    def __init__(
+        self,
+        connection: "Connection",
+        index: Index,
+        source: SourceKey,
+        embedder: str,
+        quantization: Quantization,
+    ) -> None:
+        self._connection = connection
+        self._index = index
+        self._embedder = embedder
+        self._quantization: Quantization = quantization
+        self._now = to_text(datetime.now(UTC))
+        self._partition = _make_partition(connection, make_scope(connection, source.scope), source.kind)
+        values = {"partition_id": self._partition, "location": source.location, "now": self._now}
+        connection.execute(_QUERIES["put_source"], values)
+        found = _find_source(connection, source)
+        assert found is not None
+        self._source_id = found[1]
+
+    def put(self, group: StoredGroup) -> None:
+        """Write a group in place of the one of its name."""
+        _remove_group(self._connection, self._index, self._partition, self._source_id, group.name)
+        row = (self._source_id, group.name, group.content_hash, joined(group.name_tokens), self._now)
+        group_id = self._connection.execute(_QUERIES["add_group"], row).lastrowid
+        assert group_id is not None
+        for stored in group.passages:
+            self._add(group_id, stored)
+
+    def _add(self, group_id: int, stored: StoredPassage) -> None:
+        row = stored.passage.model_dump(include=_COLUMNS)
+        row |= {"group_id": group_id, "partition_id": self._partition, "data": to_json(stored.passage.data)}
+        seq = self._connection.execute(_QUERIES["add_passage"], row).lastrowid
+        assert seq is not None
+        fields = (stored.title_tokens, stored.description_tokens, stored.content_tokens)
+        self._connection.execute(_QUERIES["put_tokens"], (seq, *map(joined, fields)))
+        if stored.vector is not None:
+            space = self._index.make_space(self._connection, self._embedder, len(stored.vector), self._quantization)
+            self._index.put_vector(self._connection, seq, stored.vector, space, self._now)
+        self._index.enter(self._connection, seq, self._partition)
+
+
+_COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
+
+
+def _find_partition(connection: "Connection", scope_id: int | None, kind: SourceKind) -> int | None:
+    row = connection.execute(_QUERIES["find_partition"], (scope_id, kind)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _make_partition(connection: "Connection", scope_id: int, kind: SourceKind) -> int:
+    found = _find_partition(connection, scope_id, kind)
+    if found is None:
+        found = connection.execute(_QUERIES["add_partition"], (scope_id, kind)).lastrowid
+    assert found is not None
+    return found
+
+
+def _find_source(connection: "Connection", source: SourceKey) -> tuple[int, int] | None:
+    """Return (partition, id) of a source."""
+    partition = _find_partition(connection, find_scope(connection, source.scope), source.kind)
+    row = connection.execute(_QUERIES["find_source"], (partition, source.location)).fetchone()
+    return None if row is None or partition is None else (partition, int(row[0]))
+
+
+def _groups(connection: "Connection", source: SourceKey) -> dict[str, str]:
+    found = _find_source(connection, source)
+    return {} if found is None else dict(connection.execute(_QUERIES["groups_of_source"], (found[1],)).fetchall())
+
+
+def _remove_group(connection: "Connection", index: Index, partition: int, source_id: int, name: str) -> int | None:
+    """Take a group's passages out of the indexes and delete it; return its id, None when it was not there."""
+    row = connection.execute(_QUERIES["find_group"], (source_id, name)).fetchone()
+    if row is None:
+        return None
+    for (seq,) in connection.execute(_QUERIES["passages_of_group"], row).fetchall():
+        index.leave(connection, seq, partition)
+    connection.execute(_QUERIES["delete_group"], row)
+    return int(row[0])
+
+
+def _put_vectors(
+    connection: "Connection", index: Index, embedder: str, vectors: "Mapping[int, Vector]", quantization: Quantization
+) -> int:
+    now = to_text(datetime.now(UTC))
+    rows = connection.execute(_QUERIES["partitions_of_passages"], (to_json(list(vectors)),)).fetchall()
+    for seq, partition in rows:
+        vector = vectors[seq]
+        space = index.make_space(connection, embedder, len(vector), quantization)
+        index.replace_vector(connection, (seq, seq, partition, "active"), vector, space, now)
+    return len(rows)
+
+
+def _sources(connection: "Connection", scope: Scope) -> list[SourceInfo]:
+    rows = connection.execute(_QUERIES["list_sources"], (find_scope(connection, scope),)).fetchall()
+    return [
+        SourceInfo(id=id_, kind=kind, location=location, groups=groups, passages=passages, indexed_at=to_moment(at))
+        for id_, kind, location, at, groups, passages in rows
+    ]
+
+
+def _passages(connection: "Connection", scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
+    values = {"seqs": to_json(list(seqs)), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
+    found: list[FoundPassage] = []
+    for row in connection.execute(_QUERIES["passages"], values).fetchall():
+        seq, kind, group, position, title, description, content, path, line, end_line, data, *around = row
+        location, project, before, after, group_title = around
+        passage = Passage(
+            kind=kind,
+            group=group,
+            position=position,
+            title=title,
+            description=description,
+            content=content,
+            path=path,
+            line=line,
+            end_line=end_line,
+            data=json.loads(data),
+        )
+        found.append(FoundPassage(seq, passage, location, project, group_title, before, after))
+    return found

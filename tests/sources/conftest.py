@@ -1,0 +1,68 @@
+"""A bank in a real file, and sources made by hand: groups of passages as a reader gives them."""
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.source_ports import ReadGroup
+from swarm_memory.tools.toolbox import Toolbox
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class StoppedClock:
+    """Always the same moment."""
+
+    def now(self) -> datetime:
+        return NOW
+
+
+@pytest.fixture
+async def toolbox(tmp_path: Path) -> AsyncIterator[Toolbox]:
+    """A toolbox over an empty bank, in the project `shop`."""
+    embedder = StaticEmbedder()
+    store = await open_store(tmp_path / ".swarm" / "memory.db", embedder=embedder)
+    yield Toolbox(store, embedder, StoppedClock(), Settings(), Scope(project="shop"))
+    await store.close()
+
+
+Texts = Sequence[tuple[str, str, str]]
+"""Title, description, content of each passage."""
+
+
+class MadeSource:
+    """Groups that are read, and how often each was parsed."""
+
+    def __init__(self, kind: SourceKind) -> None:
+        self.kind: SourceKind = kind
+        self.groups: dict[str, Texts] = {}
+        self.parsed: list[str] = []
+
+    async def read(self) -> AsyncIterator[ReadGroup]:
+        for name, texts in self.groups.items():
+            content_hash = hashlib.sha256(repr(texts).encode()).hexdigest()
+            yield name, content_hash, self._parser(name, texts)
+
+    def _parser(self, name: str, texts: Texts) -> Callable[[], list[Passage]]:
+        def parse() -> list[Passage]:
+            self.parsed.append(name)
+            return [
+                Passage(kind=self.kind, group=name, position=position, title=title, description=about, content=text)
+                for position, (title, about, text) in enumerate(texts)
+            ]
+
+        return parse
+
+
+@pytest.fixture
+def made() -> Callable[[SourceKind], MadeSource]:
+    """Return an empty source of a kind."""
+    return MadeSource

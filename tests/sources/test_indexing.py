@@ -1,0 +1,147 @@
+"""Sources in a real bank: indexed by hash, changed, removed, apart from memories and from other scopes."""
+
+import dataclasses
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.source_ports import ReadGroup, SourceKey
+from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.toolbox import Toolbox
+
+Made = Callable[[SourceKind], Any]
+
+WEATHER = ("get_weather", "Tells the weather forecast of a city.", "city: name of the city")
+MAIL = ("send_mail", "Sends an e-mail message to a recipient.", "to, subject, body")
+
+
+async def titles(toolbox: Toolbox, query: str, **asked: Any) -> list[str]:
+    found = await search_sources(toolbox, query, **asked)
+    return [hit.passage.title for hit in found.hits]
+
+
+async def test_indexing_twice_parses_and_writes_nothing_the_second_time(toolbox: Toolbox, made: Made) -> None:
+    source = made("tool")
+    source.groups |= {"first": [WEATHER], "second": [MAIL]}
+    once = await index_source(toolbox, "tool", "list.json", source.read())
+    twice = await index_source(toolbox, "tool", "list.json", source.read())
+    assert (once.added, once.passages) == (2, 2)
+    assert (twice.added, twice.changed, twice.unchanged, twice.passages, twice.removed) == (0, 0, 2, 0, 0)
+    assert source.parsed == ["first", "second"]
+
+
+async def test_changing_one_group_rewrites_only_that_one(toolbox: Toolbox, made: Made) -> None:
+    source = made("tool")
+    source.groups |= {"first": [WEATHER], "second": [MAIL]}
+    await index_source(toolbox, "tool", "list.json", source.read())
+    kept = (await search_sources(toolbox, "weather of a city")).hits
+    source.groups["second"] = [("post_letter", "Posts a letter by ship.", "address")]
+    done = await index_source(toolbox, "tool", "list.json", source.read())
+    assert (done.added, done.changed, done.unchanged) == (0, 1, 1)
+    assert source.parsed == ["first", "second", "second"]
+    assert (await titles(toolbox, "letter"))[0] == "post_letter"
+    assert "send_mail" not in await titles(toolbox, "send an e-mail message")
+    assert kept[0].passage == (await search_sources(toolbox, "weather of a city")).hits[0].passage
+
+
+async def test_what_is_gone_is_removed_with_every_trace(toolbox: Toolbox, made: Made, tmp_path: Path) -> None:
+    source = made("tool")
+    secret = ("zebrafish", "Counts zebrafish.", "aquarium")
+    source.groups |= {"first": [WEATHER], "second": [secret]}
+    await index_source(toolbox, "tool", "list.json", source.read())
+    del source.groups["second"]
+    done = await index_source(toolbox, "tool", "list.json", source.read())
+    assert done.removed == 1
+    assert await titles(toolbox, "zebrafish") == ["get_weather"]
+    removed = await toolbox.store.sources.remove(SourceKey(toolbox.scope, "tool", "list.json"))
+    assert removed == 1
+    assert await toolbox.store.sources.list_sources(toolbox.scope) == []
+    with pytest.raises(NotFoundError, match=r"list\.json"):
+        await toolbox.store.sources.remove(SourceKey(toolbox.scope, "tool", "list.json"))
+    await toolbox.store.close()
+    folder = tmp_path / ".swarm"
+    left = b"".join(file.read_bytes() for file in folder.iterdir() if file.is_file())
+    assert b"zebrafish" not in left.lower()
+    assert b"forecast" not in left.lower()
+
+
+async def test_a_group_that_cannot_be_read_keeps_what_was_indexed_before(toolbox: Toolbox, made: Made) -> None:
+    source = made("document")
+    source.groups |= {"a.md": [("Guide", "", "How to brew coffee.")]}
+    await index_source(toolbox, "document", ".", source.read())
+
+    async def broken() -> AsyncIterator[ReadGroup]:
+        def parse() -> list[Passage]:
+            raise InputError("a.md is cut off")
+
+        yield "a.md", "other", parse
+
+    done = await index_source(toolbox, "document", ".", broken())
+    assert [(fault.group, fault.reason) for fault in done.faults] == [("a.md", "a.md is cut off")]
+    assert await titles(toolbox, "brew coffee") == ["Guide"]
+
+
+async def test_scopes_and_kinds_never_see_each_other(toolbox: Toolbox, made: Made) -> None:
+    source = made("tool")
+    source.groups |= {"first": [WEATHER]}
+    await index_source(toolbox, "tool", "list.json", source.read())
+    for scope in (Scope(project="other"), Scope(tenant_id="another", project="shop")):
+        elsewhere = dataclasses.replace(toolbox, scope=scope)
+        found = await search_sources(elsewhere, "weather")
+        assert found.hits == ()
+        assert "no source is indexed" in (found.reason or "")
+    shared = dataclasses.replace(toolbox, scope=Scope(project="*"))
+    source.groups.clear()
+    source.groups |= {"global": [MAIL]}
+    await index_source(shared, "tool", "all.json", source.read())
+    assert set(await titles(toolbox, "mail weather")) == {"send_mail", "get_weather"}
+    assert await titles(toolbox, "weather", kind="document") == []
+
+
+async def test_memories_and_sources_are_apart(toolbox: Toolbox, made: Made) -> None:
+    source = made("document")
+    source.groups |= {"a.md": [("Flaky tests", "", "Freeze the clock when a date test is flaky.")]}
+    await index_source(toolbox, "document", ".", source.read())
+    found = await retrieve(toolbox, "the date test is flaky")
+    assert found.memories == ()
+    assert "no memories yet" in (found.reason or "")
+
+
+async def test_secrets_and_invisible_characters_are_not_stored(toolbox: Toolbox, made: Made) -> None:
+    source = made("document")
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    source.groups |= {"a.md": [("Deploy", "", f"Use {key} to deploy.\u202e")]}
+    await index_source(toolbox, "document", ".", source.read())
+    (hit,) = (await search_sources(toolbox, "deploy")).hits
+    assert key not in hit.passage.content
+    assert "\u202e" not in hit.passage.content
+
+
+async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(toolbox: Toolbox, made: Made) -> None:
+    from swarm_memory.schema.errors import ModelUnavailable
+
+    class Down:
+        name, dimensions, quantization, fusion_weight, min_cosine = "down", 8, "float32", 0.5, 0.2
+
+        async def embed_query(self, text: str) -> Any:
+            raise ModelUnavailable("it is down")
+
+        async def embed_documents(self, texts: Any) -> Any:
+            raise ModelUnavailable("it is down")
+
+    without = dataclasses.replace(toolbox, embedder=Down())  # type: ignore[arg-type]
+    source = made("tool")
+    source.groups |= {"first": [WEATHER]}
+    done = await index_source(without, "tool", "list.json", source.read())
+    assert "run `swarm-memory reembed`" in done.notices[0]
+    found = await search_sources(without, "weather")
+    assert found.legs == ("keyword",)
+    assert [hit.passage.title for hit in found.hits] == ["get_weather"]
+    again = await search_sources(toolbox, "weather")
+    assert any("1 passages have no vector" in notice for notice in again.notices)

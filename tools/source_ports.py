@@ -1,0 +1,176 @@
+"""What the operations on sources need from outside: a store of passages, a reranker, experience with tools."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.memory import Leg
+from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.ports import Vector
+
+ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
+"""What a reader gives of a source: a group's name, the hash of what it is made from, and how to make its passages.
+
+Making may raise `InputError`, and is not asked for when the hash is known. It runs in a thread.
+"""
+
+Experience: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, float]]]
+"""Gives the smoothed share 0…1 of calls that succeeded, of those tools that were ever called."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage with what its indexes hold."""
+
+    passage: Passage
+    vector: "Vector | None"
+    title_tokens: tuple[str, ...]
+    description_tokens: tuple[str, ...]
+    content_tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """A group of passages that is written, and replaced, as a whole."""
+
+    name: str
+    content_hash: str
+    name_tokens: tuple[str, ...]
+    passages: tuple[StoredPassage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKey:
+    """Which source of a scope."""
+
+    scope: Scope
+    kind: SourceKind
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceQuery:
+    """One search of passages."""
+
+    scopes: tuple[Scope, ...]
+    kinds: tuple[SourceKind, ...]
+    embedder: str
+    """Name of the space of `vector`."""
+    vector: "Vector | None"
+    """None: keywords only."""
+    tokens: tuple[str, ...]
+    pool: int
+    """Candidates of each leg, in each scope and kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageCandidate:
+    """What a search gives of one passage: enough to score it. All tokens are joined by spaces."""
+
+    seq: int
+    """Its position in the index, by which it is fetched."""
+    kind: SourceKind
+    group: int
+    position: int
+    title: str
+    description: str
+    content: str
+    group_name: str
+    cosine: float | None
+    """None without a query vector, or when the passage has no vector in its space."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceResult:
+    """What one search of passages gave: both pools, and the neighbours of all that are in them."""
+
+    candidates: tuple[PassageCandidate, ...]
+    passages: int
+    """How many the searched scopes and kinds hold."""
+    document_frequency: Mapping[str, int]
+    legs: tuple[Leg, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage as it is kept, with its surroundings."""
+
+    seq: int
+    passage: Passage
+    location: str
+    project: str
+    group_title: str | None
+    before: str | None
+    after: str | None
+
+
+class SourceStore(Protocol):
+    """The passages of sources. They are apart from memories: no search of the one gives any of the other."""
+
+    async def groups(self, source: SourceKey) -> dict[str, str]:
+        """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
+        ...
+
+    async def write_groups(self, source: SourceKey, groups: Sequence[StoredGroup], embedder: str) -> None:
+        """Write groups, each in place of the one of its name, with all indexes, in one transaction."""
+        ...
+
+    async def remove_groups(self, source: SourceKey, names: Sequence[str]) -> int:
+        """Delete groups with their passages and indexes in one transaction; return how many were there."""
+        ...
+
+    async def search(self, query: SourceQuery) -> SourceResult:
+        """Search both indexes. Raises `StorageError` for an unsound query vector."""
+        ...
+
+    async def get_passages(self, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
+        """Return those that are there, in the order of `seqs`."""
+        ...
+
+    async def list_sources(self, scope: Scope) -> list[SourceInfo]: ...
+
+    async def remove(self, source: SourceKey) -> int:
+        """Delete a source with every trace of it; return how many passages it had. Raises `NotFoundError`."""
+        ...
+
+    async def without_vector(self, embedder: str, dimensions: int, limit: int, after: int) -> list[tuple[int, str]]:
+        """Return (position, text to embed) of passages of every scope without a vector, after a position."""
+        ...
+
+    async def put_vectors(self, embedder: str, vectors: "Mapping[int, Vector]") -> int:
+        """Write vectors by position, with their index; return how many passages were there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RerankCandidate:
+    """What a reranker is shown of one hit."""
+
+    name: str
+    """Unique among those of one question."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate, by its place in the question, in the reranker's order."""
+
+    place: int
+    score: float
+    """0…1 of a chat model; of a cross-encoder whatever it gives, higher is better."""
+    justification: str | None = None
+
+
+class Reranker(Protocol):
+    """Puts candidates in order by reading them together with the query."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
+        """Return those it judged, best first, and notices. Raises `ModelError` when nothing usable came."""
+        ...

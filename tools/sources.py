@@ -1,0 +1,316 @@
+"""Index sources and search them: what a reader gives becomes passages with their indexes, and passages become hits.
+
+Files, servers and formats are the readers' business; where passages are kept is the store's.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import InputError, ModelError
+from swarm_memory.schema.source import (
+    SOURCE_KINDS,
+    Fault,
+    IndexedSource,
+    Passage,
+    SourceHit,
+    SourceKind,
+    SourceSearch,
+)
+from swarm_memory.tools.ports import Vector
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.reranking import rerank
+from swarm_memory.tools.sanitize import clean, shorten
+from swarm_memory.tools.source_ports import (
+    FoundPassage,
+    ReadGroup,
+    SourceKey,
+    SourceQuery,
+    SourceResult,
+    StoredGroup,
+    StoredPassage,
+)
+from swarm_memory.tools.source_ranking import ScoredPassage, score_passages
+from swarm_memory.tools.text import query_tokens, tokenize
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_K, MAX_OFFSET = 50, 1000
+MAX_QUERY_CHARS = 20_000
+MAX_QUERY_TOKENS = 512
+MAX_TITLE_CHARS, MAX_DESCRIPTION_CHARS, MAX_CONTENT_CHARS = 1_000, 20_000, 60_000
+BATCH_PASSAGES = 256
+"""So many passages are embedded and written at once."""
+
+_POOL_FACTOR, _POOL_FLOOR = 5, 100
+_REMOVED_AT_ONCE = 200
+
+OnIndexed = Callable[[int, str], None]
+"""Told how many groups were looked at, and the name of the last."""
+
+
+@dataclass(slots=True)
+class _Indexing:
+    """One run over a source: what it found known, and what it did."""
+
+    toolbox: Toolbox
+    key: SourceKey
+    known: dict[str, str]
+    batch: list[tuple[str, str, Sequence[Passage]]] = field(default_factory=list[tuple[str, str, Sequence[Passage]]])
+    seen: set[str] = field(default_factory=set[str])
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    passages: int = 0
+    faults: list[Fault] = field(default_factory=list[Fault])
+    notices: dict[str, None] = field(default_factory=dict[str, None])
+
+    async def take(self, group: ReadGroup) -> None:
+        """Take in one group; what is known by its hash is not parsed."""
+        name, content_hash, parse = group
+        if name in self.seen:
+            self.faults.append(Fault(group=name, reason="a second group of this name was left out"))
+            return
+        self.seen.add(name)
+        if self.known.get(name) == content_hash:
+            self.unchanged += 1
+            return
+        try:
+            passages = await asyncio.to_thread(parse)
+        except InputError as error:
+            self.faults.append(Fault(group=name, reason=str(error)))
+            return
+        self.batch.append((name, content_hash, passages))
+        if sum(len(each[2]) for each in self.batch) >= BATCH_PASSAGES or len(self.batch) >= BATCH_PASSAGES:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Embed and write what is waiting."""
+        if not self.batch:
+            return
+        pii = self.toolbox.settings.distill.redact_pii
+        groups = await asyncio.to_thread(lambda: [_prepared(*each, pii=pii) for each in self.batch])
+        texts = [stored.passage.embedding_text for group in groups for stored in group.passages]
+        vectors = iter(await self._embedded(texts))
+        filled = [_with_vectors(group, [next(vectors) for _ in group.passages]) for group in groups]
+        await self.toolbox.store.sources.write_groups(self.key, filled, self.toolbox.embedder.name)
+        for group in filled:
+            self.added += group.name not in self.known
+            self.changed += group.name in self.known
+        self.passages += len(texts)
+        self.batch.clear()
+
+    async def _embedded(self, texts: Sequence[str]) -> list[Vector | None]:
+        embedder = self.toolbox.embedder
+        try:
+            return [*await embedder.embed_documents(texts)] if texts else []
+        except InputError:
+            return [await self._embedded_alone(text) for text in texts]
+        except ModelError as error:
+            self._tell_failed(error)
+            return [None] * len(texts)
+
+    async def _embedded_alone(self, text: str) -> Vector | None:
+        try:
+            (vector,) = await self.toolbox.embedder.embed_documents([text])
+        except InputError:
+            return None
+        except ModelError as error:
+            self._tell_failed(error)
+            return None
+        return vector
+
+    def _tell_failed(self, error: ModelError) -> None:
+        name = self.toolbox.embedder.name
+        reason = redact(str(error)).text
+        self.notices[f"keywords only, because the embedder {name} failed: {reason}; run `swarm-memory reembed`"] = None
+
+    async def remove_gone(self) -> int:
+        """Remove the groups that the source no longer has."""
+        gone = [name for name in self.known if name not in self.seen]
+        removed = 0
+        for start in range(0, len(gone), _REMOVED_AT_ONCE):
+            batch = gone[start : start + _REMOVED_AT_ONCE]
+            removed += await self.toolbox.store.sources.remove_groups(self.key, batch)
+        return removed
+
+
+async def index_source(
+    toolbox: Toolbox,
+    kind: SourceKind,
+    location: str,
+    groups: AsyncIterable[ReadGroup],
+    *,
+    on_progress: OnIndexed | None = None,
+) -> IndexedSource:
+    """Bring the index of one source up to date with all the groups that it now has.
+
+    What is unchanged by its hash is left alone, what is gone is removed; of a group that cannot be parsed what was
+    indexed before stays, and it is told as a fault. Stopped half way, what was written is whole and the next run goes
+    on. Texts are redacted and cleaned before they are stored or embedded. Raises what iterating `groups` raises.
+    """
+    key = SourceKey(toolbox.scope, kind, location)
+    run = _Indexing(toolbox, key, await toolbox.store.sources.groups(key))
+    async for group in groups:
+        await run.take(group)
+        if on_progress is not None:
+            on_progress(len(run.seen), group[0])
+    await run.flush()
+    await toolbox.store.sources.write_groups(key, [], toolbox.embedder.name)
+    removed = await run.remove_gone()
+    return IndexedSource(
+        kind=kind,
+        location=location,
+        added=run.added,
+        changed=run.changed,
+        unchanged=run.unchanged,
+        removed=removed,
+        passages=run.passages,
+        faults=tuple(run.faults),
+        notices=tuple(run.notices),
+    )
+
+
+async def search_sources(
+    toolbox: Toolbox,
+    query: str,
+    *,
+    kind: SourceKind | None = None,
+    k: int | None = None,
+    offset: int = 0,
+    project: str | None = None,
+) -> SourceSearch:
+    """Find the passages that fit a query, best first: both legs fused, their context counted, the best reranked.
+
+    `kind` None searches all. Raises `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
+    """
+    started = time.perf_counter()
+    settings = toolbox.settings.sources
+    wanted = settings.k if k is None else k
+    text = _checked(query, wanted, offset)
+    notices: list[str] = []
+    search = SourceQuery(
+        scopes=toolbox.scopes(project),
+        kinds=SOURCE_KINDS if kind is None else (kind,),
+        embedder=toolbox.embedder.name,
+        vector=await _query_vector(toolbox, text, notices),
+        tokens=query_tokens(text)[:MAX_QUERY_TOKENS],
+        pool=max(_POOL_FACTOR * (offset + wanted), _POOL_FLOOR),
+    )
+    result = await toolbox.store.sources.search(search)
+    weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
+    scored = score_passages(result, settings, weight)
+    top = scored[: max(settings.rerank_top, offset + wanted)]
+    hits = await _hits(toolbox, search, top)
+    ranked = await rerank(toolbox, text, hits, kind)
+    return SourceSearch(
+        hits=tuple(ranked.hits[offset : offset + wanted]),
+        offset=offset,
+        more=len(scored) > offset + wanted,
+        passages=result.passages,
+        reason=_reason(result, top[offset : offset + wanted], toolbox.embedder.min_cosine, kind),
+        legs=result.legs,
+        embedder=toolbox.embedder.name,
+        reranker=ranked.reranker,
+        notices=(*notices, *result.notices, *ranked.notices),
+        latency_ms=(time.perf_counter() - started) * 1000,
+    )
+
+
+def _prepared(name: str, content_hash: str, passages: Sequence[Passage], *, pii: bool) -> StoredGroup:
+    """Redact, clean and tokenize a group's passages; vectors come later."""
+    return StoredGroup(name, content_hash, tokenize(name), tuple(_stored(each, pii=pii) for each in passages))
+
+
+def _stored(passage: Passage, *, pii: bool) -> StoredPassage:
+    def safe(text: str, max_chars: int) -> str:
+        return shorten(clean(redact(text, pii=pii).text), max_chars)
+
+    data = _safe_json(passage.data, pii=pii)
+    assert isinstance(data, dict)
+    kept = passage.model_copy(
+        update={
+            "title": safe(passage.title, MAX_TITLE_CHARS).strip() or passage.group,
+            "description": safe(passage.description, MAX_DESCRIPTION_CHARS),
+            "content": safe(passage.content, MAX_CONTENT_CHARS),
+            "data": data,
+        }
+    )
+    fields = (kept.title, kept.description, kept.content)
+    title, description, content = (tokenize(text) for text in fields)
+    return StoredPassage(kept, None, title, description, content)
+
+
+def _safe_json(value: JsonValue, *, pii: bool) -> JsonValue:
+    if isinstance(value, str):
+        return clean(redact(value, pii=pii).text)
+    if isinstance(value, list):
+        return [_safe_json(part, pii=pii) for part in value]
+    if isinstance(value, dict):
+        return {clean(name): _safe_json(part, pii=pii) for name, part in value.items()}
+    return value
+
+
+def _with_vectors(group: StoredGroup, vectors: Sequence[Vector | None]) -> StoredGroup:
+    filled = tuple(
+        StoredPassage(each.passage, vector, each.title_tokens, each.description_tokens, each.content_tokens)
+        for each, vector in zip(group.passages, vectors, strict=True)
+    )
+    return StoredGroup(group.name, group.content_hash, group.name_tokens, filled)
+
+
+def _checked(query: str, k: int, offset: int) -> str:
+    text = clean(query[:MAX_QUERY_CHARS]).strip()
+    if not text:
+        raise InputError("query is empty: say in a few words what is wanted")
+    if not 1 <= k <= MAX_K:
+        raise InputError(f"k is {k}: it must be from 1 to {MAX_K}")
+    if not 0 <= offset <= MAX_OFFSET:
+        raise InputError(f"offset is {offset}: it must be from 0 to {MAX_OFFSET}")
+    return text
+
+
+async def _query_vector(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
+    try:
+        return await toolbox.embedder.embed_query(text)
+    except ModelError as error:
+        name, reason = toolbox.embedder.name, redact(str(error)).text
+        notices.append(f"keywords only, because the embedder {name} failed: {reason}")
+        return None
+
+
+async def _hits(toolbox: Toolbox, search: SourceQuery, top: Sequence[ScoredPassage]) -> list[SourceHit]:
+    """Fetch the best; what was removed since the search is left out."""
+    by_seq = {each.candidate.seq: each for each in top}
+    found = await toolbox.store.sources.get_passages(search.scopes, list(by_seq))
+    return [_hit(each, by_seq[each.seq]) for each in found]
+
+
+def _hit(found: FoundPassage, scored: ScoredPassage) -> SourceHit:
+    return SourceHit(
+        passage=found.passage,
+        location=found.location,
+        project=found.project,
+        score=scored.score,
+        cosine=scored.candidate.cosine,
+        keyword=scored.keyword,
+        group_title=found.group_title,
+        before=found.before,
+        after=found.after,
+    )
+
+
+def _reason(
+    result: SourceResult, shown: Sequence[ScoredPassage], min_cosine: float, kind: SourceKind | None
+) -> str | None:
+    """Say why nothing, or nothing good, was found."""
+    what = "source" if kind is None else f"{kind} source"
+    if result.passages == 0:
+        return f"no {what} is indexed yet: index_sources, or `swarm-memory sources index`"
+    if not shown:
+        return f"no other of the {result.passages} passages was found"
+    if all(each.keyword is None and (each.candidate.cosine or 0.0) < min_cosine for each in shown):
+        return f"none of the {result.passages} passages shares a word with the query or is near it: these are guesses"
+    return None
