@@ -169,6 +169,10 @@ ON CONFLICT DO UPDATE SET active = active + :change;
 -- How many active items of a scope have a vector in a space.
 SELECT active FROM space_members WHERE space_id = ? AND scope_id = ?;
 
+-- name: all_members
+-- How many active items of every scope have a vector in a space.
+SELECT scope_id, active FROM space_members WHERE space_id = ?;
+
 -- name: forget_members
 -- Drop the counts of a space before they are made anew.
 DELETE FROM space_members WHERE space_id = ?;
@@ -229,6 +233,17 @@ SELECT (SELECT sum(size) FROM {vectors}_chunks), (SELECT count(*) FROM {vectors}
 -- name: nearest_vectors
 -- The k nearest items of one scope.
 SELECT rowid, distance FROM {vectors} WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :partition;
+
+-- name: nearest_by_codes
+-- The nearest vectors among those with the nearest codes of one scope.
+SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
+FROM (
+  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
+    AND bucket IN ({buckets})
+) AS near
+JOIN patterns AS p ON p.seq = near.rowid
+JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims
+ORDER BY distance, near.rowid LIMIT :k;
 
 -- name: nearest_vectors_among
 -- The k nearest items of one scope among those that a filter lets through.

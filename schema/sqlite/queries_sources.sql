@@ -129,6 +129,10 @@ ON CONFLICT DO UPDATE SET passages = passages + :change;
 -- How many passages of a partition have a vector in a space.
 SELECT passages FROM source_space_members WHERE space_id = ? AND partition_id = ?;
 
+-- name: all_members
+-- How many passages of every partition have a vector in a space.
+SELECT partition_id, passages FROM source_space_members WHERE space_id = ?;
+
 -- name: forget_members
 -- Drop the counts of a space before they are made anew.
 DELETE FROM source_space_members WHERE space_id = ?;
@@ -163,6 +167,16 @@ SELECT p.seq, p.partition_id FROM json_each(?) AS wanted JOIN passages AS p ON p
 -- name: has_vector_table
 -- Whether the vector index of a space is there.
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?;
+
+-- name: nearest_by_codes
+-- The nearest vectors among those with the nearest codes of one partition.
+SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
+FROM (
+  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
+    AND bucket IN ({buckets})
+) AS near
+JOIN passage_embeddings AS e ON e.seq = near.rowid AND e.model = :model AND e.dims = :dims
+ORDER BY distance, near.rowid LIMIT :k;
 
 -- name: index_vector
 -- Enter a vector into the index of its space.

@@ -366,3 +366,9 @@ CREATE TABLE benchmark_runs (
   created_at TEXT NOT NULL,
   ended_at TEXT
 ) WITHOUT ROWID;
+
+CREATE TABLE coded_partitions (
+  space TEXT NOT NULL,
+  partition INTEGER NOT NULL,
+  PRIMARY KEY (space, partition)
+) WITHOUT ROWID;

@@ -11,6 +11,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
+from swarm_memory.server.storage.coded import (
+    LARGE,
+    code_slots,
+    drop_codes,
+    enter_code,
+    give_codes,
+    is_coded,
+    leave_code,
+)
 from swarm_memory.server.storage.vectors import Quantization, Space, check_vector, encode
 
 if TYPE_CHECKING:
@@ -110,6 +119,7 @@ class Index:
         _make_table(connection, space)
         connection.execute(space.sql(self.statements["fill_vector_index"]), (space.model, space.dims))
         connection.execute(self.statements["mark_space"], (0, space.id))
+        self._rebuild_codes(connection, space)
 
     def rebuild(self, connection: "Connection") -> None:
         """Make both indexes and all counts anew from the plain tables."""
@@ -126,6 +136,7 @@ class Index:
             self.rebuild_space(connection, space)
             return
         connection.execute(space.sql(self.statements["drop_vector_index"]))
+        drop_codes(connection, space)
         connection.execute(self.statements["delete_space"], (space.id,))
 
     def tidy(self, connection: "Connection") -> None:
@@ -136,16 +147,36 @@ class Index:
             slots, live = connection.execute(space.sql(self.statements["vector_slots"])).fetchone()
             if (slots or 0) > max(_SMALL_INDEX_SLOTS, 2 * live):
                 self.rebuild_space(connection, space)
+                continue
+            slots, live = code_slots(connection, space)
+            if slots > max(LARGE, 2 * live):
+                self._rebuild_codes(connection, space)
 
     def _enter_vector(self, connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
         self._count(connection, space, partition, 1)
         if self._writable(connection, space):
             connection.execute(space.sql(self.statements["index_vector"]), (seq, partition, blob))
+            self._enter_code(connection, space, seq, partition, blob)
 
     def _leave_vector(self, connection: "Connection", space: Space, seq: int, partition: int) -> None:
         self._count(connection, space, partition, -1)
         if self._writable(connection, space):
             connection.execute(space.sql(self.statements["unindex_vector"]), (seq,))
+            if is_coded(connection, space, partition):
+                leave_code(connection, space, seq)
+
+    def _enter_code(self, connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
+        """Enter the code of a vector of a large partition; one that has just become large gets those of all."""
+        if is_coded(connection, space, partition):
+            enter_code(connection, space, seq, partition, blob)
+        elif connection.execute(self.statements["members"], (space.id, partition)).fetchone()[0] >= LARGE:
+            give_codes(connection, space, partition, self.statements["scan_vectors"])
+
+    def _rebuild_codes(self, connection: "Connection", space: Space) -> None:
+        drop_codes(connection, space)
+        for partition, count in connection.execute(self.statements["all_members"], (space.id,)).fetchall():
+            if count >= LARGE:
+                give_codes(connection, space, partition, self.statements["scan_vectors"])
 
     def _count(self, connection: "Connection", space: Space, partition: int, change: int) -> None:
         values = {"space_id": space.id, "partition": partition, "change": change}

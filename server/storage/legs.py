@@ -9,6 +9,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from swarm_memory.server.storage.coded import is_coded, nearest_by_codes
 from swarm_memory.server.storage.index import Index, find_space
 from swarm_memory.server.storage.rows import to_json
 from swarm_memory.server.storage.tokens import in_scope, match_any
@@ -87,8 +88,12 @@ def nearest_in(
     """Return the cosines of the nearest items of one partition by their positions."""
     if not vector.by_index:
         return _scanned(connection, index, vector, partition, narrowed, pool)
-    name = "nearest_vectors_among" if narrowed.narrows else "nearest_vectors"
     wanted = min(pool + len(narrowed.left_out), MAX_NEAREST)
+    if not narrowed.narrows and is_coded(connection, vector.space, partition):
+        statement = index.statements["nearest_by_codes"]
+        near = nearest_by_codes(connection, vector.space, vector.encoded, partition, statement, wanted)
+        return dict([(seq, 1.0 - distance) for seq, distance in near if seq not in narrowed.left_out][:pool])
+    name = "nearest_vectors_among" if narrowed.narrows else "nearest_vectors"
     values = {**narrowed.values, "partition": partition, "vector": vector.encoded, "k": wanted}
     rows = connection.execute(vector.space.sql(index.statements[name]), values).fetchall()
     kept = [(seq, 1.0 - distance) for seq, distance in rows if seq not in narrowed.left_out]

@@ -152,7 +152,8 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) ->
     is_vector = bool(prefix) and space_id.isascii() and space_id.isdecimal()
     if is_vector and not shadow:
         return _is_code_table(sql, name) if coded else _is_vector_table(sql, prefix, space_id)
-    return (name in shadow_tables(expected) or (is_vector and shadow in _VECTOR_SHADOWS)) and _is_plain_table(sql)
+    is_shadow = shadow in _VECTOR_SHADOWS if is_vector else not coded and name in shadow_tables(expected)
+    return is_shadow and _is_plain_table(sql)
 
 
 def _is_vector_table(sql: str, prefix: str, space_id: str) -> bool:

@@ -1,0 +1,98 @@
+"""Codes of the vectors of large partitions, in a vec0 table beside the exact one of their space: derived, like that.
+
+Comparing 100,000 vectors takes longer than an answer may. From `LARGE` vectors on a partition has codes too: a search
+takes the nearest codes, several hundred, and compares only their vectors. Rows are spread over buckets, because vec0
+finds few of many faster than many of many: of each bucket it gives its nearest few.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from swarm_memory.schema.sqlite.statements import code_table, queries
+from swarm_memory.server.storage.codes import code, code_bits, codes
+from swarm_memory.server.storage.vectors import Space
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from swarm_memory.server.storage.driver import Connection
+
+LARGE = 20_000
+"""A partition with so many vectors gets codes; it keeps them when it shrinks, until the index is rebuilt."""
+
+BUCKETS = 32
+MIN_RESCORED = 800
+RESCORED_FOR_ONE = 16
+"""Vectors that are compared for each that is wanted, and at least so many in all.
+
+With 800 the exact ten nearest of 100,000 are all among them for 99.9 % of queries, the fifty nearest for 99 %.
+"""
+
+_BATCH = 10_000
+_QUERIES = queries("codes")
+_ALL_BUCKETS = ", ".join(map(str, range(BUCKETS)))
+
+
+def is_coded(connection: "Connection", space: Space, partition: int) -> bool:
+    """Return whether the vectors of a partition have codes."""
+    return connection.execute(_QUERIES["is_coded"], (space.table, partition)).fetchone() is not None
+
+
+def enter_code(connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
+    """Enter the code of one vector of a partition that has codes."""
+    made = code(blob, space.quantization, space.dims)
+    connection.execute(_sql(space, "index_code"), (seq, partition, seq % BUCKETS, made))
+
+
+def leave_code(connection: "Connection", space: Space, seq: int) -> None:
+    """Take the code of one vector out."""
+    connection.execute(_sql(space, "unindex_code"), (seq,))
+
+
+def give_codes(connection: "Connection", space: Space, partition: int, scan: str) -> None:
+    """Enter the codes of all vectors of a partition, which `scan` selects as (seq, vector)."""
+    if not connection.execute(_QUERIES["coded_of_space"], (space.table,)).fetchone():
+        connection.execute(code_table(space.table, code_bits(space.dims)))
+    connection.execute(_QUERIES["add_coded"], (space.table, partition))
+    values = {"partition": partition, "model": space.model, "dims": space.dims}
+    rows = connection.execute(scan, {**values, "domain": None, "tags": "[]", "exclude_task": None})
+    while batch := rows.fetchmany(_BATCH):
+        made = codes([blob for _, blob in batch], space.quantization, space.dims)
+        entered = [(seq, partition, seq % BUCKETS, each) for (seq, _), each in zip(batch, made, strict=True)]
+        connection.executemany(_sql(space, "index_code"), entered)
+
+
+def drop_codes(connection: "Connection", space: Space) -> None:
+    """Drop every code of a space."""
+    if connection.execute(_QUERIES["coded_of_space"], (space.table,)).fetchone():
+        connection.execute(_sql(space, "drop_codes"))
+        connection.execute(_QUERIES["forget_coded"], (space.table,))
+
+
+def code_slots(connection: "Connection", space: Space) -> tuple[int, int]:
+    """Return the slots of a space's codes and how many are live; (0, 0) without codes."""
+    if not connection.execute(_QUERIES["coded_of_space"], (space.table,)).fetchone():
+        return 0, 0
+    slots, live = connection.execute(_sql(space, "code_slots")).fetchone()
+    return slots or 0, live
+
+
+def nearest_by_codes(
+    connection: "Connection", space: Space, encoded: bytes, partition: int, statement: str, wanted: int
+) -> list[tuple[int, float]]:
+    """Return (position, cosine distance) of about the nearest vectors of a partition that has codes, nearest first."""
+    rescored = max(MIN_RESCORED, RESCORED_FOR_ONE * wanted)
+    values: Mapping[str, Any] = {
+        "code": code(encoded, space.quantization, space.dims),
+        "vector": encoded,
+        "each": -(-rescored // BUCKETS),
+        "partition": partition,
+        "model": space.model,
+        "dims": space.dims,
+        "k": wanted,
+    }
+    sql = space.sql(statement).replace("{codes}", f"codes_{space.table}").replace("{buckets}", _ALL_BUCKETS)
+    return connection.execute(sql, values).fetchall()
+
+
+def _sql(space: Space, name: str) -> str:
+    return _QUERIES[name].replace("{codes}", f"codes_{space.table}")

@@ -1,0 +1,98 @@
+"""Large partitions on every rung: codes find what comparing all finds, and stay in step with the items."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.server.storage import coded, index
+from swarm_memory.server.storage.connection import connect
+from swarm_memory.server.storage.driver import choose
+
+MANY = 120
+
+
+@pytest.fixture(autouse=True)
+def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "LARGE", 60)
+    monkeypatch.setattr(coded, "MIN_RESCORED", 8)
+    monkeypatch.setattr(coded, "RESCORED_FOR_ONE", 8)
+
+
+def look(database: Path, rung: str, sql: str) -> Any:
+    connection = connect(database, driver=choose(rung), read_only=True)
+    try:
+        return connection.execute(sql).fetchone()
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def searchable(rung: str) -> str:
+    if choose(rung).vec_version is None:
+        pytest.skip("without sqlite-vec every vector is compared")
+    return rung
+
+
+async def test_a_bank_that_grows_large_is_searched_by_codes_and_finds_the_same(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str, database: Path
+) -> None:
+    memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
+    async with open_bank() as store:
+        for start in range(0, MANY, 30):
+            await store.add_memories(memories[start : start + 30], embedder.name)
+        for number in range(20):
+            query = embedder.vector(f"query {number}")
+            cosines = {each.item.id: sum(a * b for a, b in zip(query, each.vector, strict=True)) for each in memories}
+            exact = sorted(cosines, key=lambda memory_id: -cosines[memory_id])[:3]
+            found = [memory_id for memory_id, _ in await store.nearest([here], embedder.name, query, 10)]
+            assert found[0] == exact[0]
+            assert set(exact) <= set(found)
+    assert look(database, searchable, "SELECT count(*) FROM codes_vec_1_rowids") == (MANY,)
+
+
+async def test_what_leaves_the_bank_leaves_its_codes_and_comes_back_with_them(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str, database: Path
+) -> None:
+    memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
+    ids = [each.item.id for each in memories]
+    own = memories[5].vector
+    async with open_bank() as store:
+        await store.add_memories(memories, embedder.name)
+        assert await store.set_status([here], ids[:40], "archived", "a test") == 40
+        assert ids[5] not in [found for found, _ in await store.nearest([here], embedder.name, own, 20)]
+        assert await store.forget([here], ids[100:]) == 20
+        assert look(database, searchable, "SELECT count(*) FROM codes_vec_1_rowids") == (60,)
+        assert await store.set_status([here], ids[:40], "active", "a test") == 40
+        assert (await store.nearest([here], embedder.name, own, 1))[0][0] == ids[5]
+        await store.reindex()
+        assert (await store.nearest([here], embedder.name, own, 1))[0][0] == ids[5]
+    assert look(database, searchable, "SELECT count(*) FROM codes_vec_1_rowids") == (100,)
+
+
+async def test_what_a_process_without_sqlite_vec_wrote_gets_its_codes_later(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str
+) -> None:
+    memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
+    async with open_bank() as store:
+        await store.add_memories(memories[:80], embedder.name)
+    async with open_bank(sqlite="scan") as store:
+        await store.add_memories(memories[80:], embedder.name)
+    async with open_bank() as store:
+        last = memories[-1]
+        assert (await store.nearest([here], embedder.name, last.vector, 1))[0][0] == last.item.id
+
+
+async def test_a_table_that_only_looks_like_codes_is_refused(
+    open_bank: Any, embedder: Any, item: Any, with_indexes: Any, searchable: str, database: Path
+) -> None:
+    async with open_bank() as store:
+        await store.add_memories([with_indexes(item("One"), embedder)], embedder.name)
+    driver = choose(searchable)
+    connection = connect(database, driver=driver)
+    connection.execute("CREATE TABLE codes_vec_1 (part INTEGER, trap TEXT DEFAULT (zeroblob(9)))")
+    connection.close()
+    with pytest.raises(StoreUntrusted, match="codes_vec_1"):
+        async with open_bank():
+            pass
