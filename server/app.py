@@ -5,6 +5,7 @@ Operations are imported by the handler that calls them: a client waits for the l
 
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 from mcp.server import MCPServer
 from mcp.types import Tool
@@ -44,11 +45,13 @@ def build_server(
     open_toolbox: OpenToolbox,
     make_worker: "MakeWorker | None" = None,
     on_closed: Callable[[], None] | None = None,
+    root: Path | None = None,
 ) -> MCPServer[Bank]:
     """Make the server. Nothing is opened before a handler, or the worker, needs it.
 
     `open_toolbox` may raise a `SwarmMemoryError`: the server runs all the same, and every tool answers with it.
-    `on_closed` is called when the lifespan has written and closed everything.
+    `on_closed` is called when the lifespan has written and closed everything. `root` is the project's, below which a
+    caller may name transcripts; that of the process when it is not given.
     """
     server = BankServer(
         NAME,
@@ -56,7 +59,7 @@ def build_server(
         version=version("swarm-memory"),
         instructions=INSTRUCTIONS,
         log_level="WARNING",
-        lifespan=lambda _: running(Bank(open_toolbox, make_worker), on_closed),
+        lifespan=lambda _: running(Bank(open_toolbox, make_worker, root), on_closed),
         tools=[*_LISTED, *hook.TOOLS],
     )
     add_resources(server)

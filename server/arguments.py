@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
@@ -31,13 +32,15 @@ class Given(NamedTuple):
     task: str | None = None
     steps: list[dict[str, JsonValue]] | None = None
     task_id: str | None = None
+    folders: tuple[Path, ...] | None = None
+    """Below one of these a transcript must lie; None, for what a person names on the command line: anywhere."""
 
     def source(self) -> Source:
         """Return what is to be read. Raises `InputError` that names the argument to change."""
         if (self.transcript_path is None) == (self.steps is None):
             raise InputError("give either transcript_path, or task together with steps")
         if self.transcript_path is not None:
-            return checked_path(self.transcript_path)
+            return checked_path(self.transcript_path, self.folders)
         if not self.task or not self.task.strip():
             raise InputError("task is missing: what was asked, in the words of who asked it")
         if not self.steps:
@@ -56,15 +59,25 @@ class GivenAttempt(BaseModel):
     confidence: float = Field(default=0.8, ge=0, le=1)
 
 
-def checked_path(text: str) -> Path:
-    """Return the path of a transcript or trajectory file. Raises `InputError` for anything that is no such file."""
+def checked_path(text: str, folders: tuple[Path, ...] | None = None) -> Path:
+    """Return the real path of a transcript or trajectory file, below one of `folders` where they are given.
+
+    A caller's path is untrusted, and so is where a link leads. Raises `InputError` for anything that is no such file.
+    """
     if "\0" in text:
         raise InputError("transcript_path must not hold NUL characters")
-    path = Path(text).expanduser()
+    try:
+        path = Path(os.path.realpath(Path(text).expanduser()))
+        is_file = path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        raise InputError(f"transcript_path is no path: {text[:200]!r}") from None
     if not path.name.endswith(SUFFIXES):
-        raise InputError(f"transcript_path must end in one of {', '.join(SUFFIXES)}: {path}")
-    if not path.is_file():
-        raise InputError(f"transcript_path is not a file: {path}")
+        raise InputError(f"transcript_path must end in one of {', '.join(SUFFIXES)}: {str(path)[:500]}")
+    if folders is not None and not any(path.is_relative_to(os.path.realpath(folder)) for folder in folders):
+        allowed = " or ".join(map(str, folders))
+        raise InputError(f"transcript_path must lie in {allowed}: {str(path)[:500]}")
+    if not is_file:
+        raise InputError(f"transcript_path is not a file: {str(path)[:500]}")
     return path
 
 

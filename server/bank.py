@@ -3,11 +3,14 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 
 from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.server.hook_files import host_folder
+from swarm_memory.server.storage.location import locate
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs import Worker
@@ -31,8 +34,11 @@ log = logging.getLogger(__name__)
 class Bank:
     """A toolbox that is opened at first use. Where that fails, each use tells why, and the next one tries again."""
 
-    def __init__(self, open_toolbox: OpenToolbox, make_worker: "MakeWorker | None" = None) -> None:
+    def __init__(
+        self, open_toolbox: OpenToolbox, make_worker: "MakeWorker | None" = None, root: Path | None = None
+    ) -> None:
         self._open = open_toolbox
+        self._root = root
         self._make_worker = make_worker
         self._toolbox: Toolbox | None = None
         self._worker: Worker | None = None
@@ -52,6 +58,11 @@ class Bank:
         """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed."""
         with anyio.CancelScope(shield=True):
             self._toolbox = await self._open()
+
+    @property
+    def transcript_folders(self) -> tuple[Path, ...]:
+        """The folders below which a caller may name a transcript: the host's own, and the project."""
+        return (Path(host_folder()), self._root or locate().root)
 
     def note_session(self, client: str | None, session_id: str) -> None:
         """Remember the session of the host that a client's hooks speak of; a client of None cannot be told apart."""

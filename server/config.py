@@ -78,6 +78,11 @@ def project_file(root: Path) -> Path:
     return root / ".swarm" / "config.yaml"
 
 
+def _leads_out(path: Path) -> bool:
+    """Tell whether a project's file or its folder is a symbolic link, which may lead to any file of the user's."""
+    return path.is_symlink() or path.parent.is_symlink()
+
+
 def resolve_settings(
     root: Path, overrides: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
 ) -> ResolvedSettings:
@@ -91,6 +96,8 @@ def resolve_settings(
     files = [path for path in (project_file(root), user_file(environ)) if path.is_file()]
     merged: Values = {}
     for path in files:
+        if path == project_file(root) and _leads_out(path):
+            raise ConfigError(f"{path} is reached by a symbolic link: a project's settings must be a real file there")
         values = _from_file(path)
         if path == project_file(root):
             _refuse_dangerous(values)

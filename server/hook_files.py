@@ -4,7 +4,7 @@ Hook commands import this while a person waits: it needs `os` and little else; `
 as all their work.
 """
 
-# ruff: noqa: PTH103, PTH105, PTH111, PTH116, PTH117, PTH118, PTH123
+# ruff: noqa: PTH103, PTH105, PTH111, PTH114, PTH116, PTH117, PTH118, PTH123
 import json
 import os
 import re
@@ -92,6 +92,7 @@ def _setting(section: str, name: str, number: str, folders: tuple[str, ...]) -> 
 def spool_event(folder: str, event: Mapping[str, str]) -> None:
     """Write an event into the spool of `folder`: a reader sees all of it or nothing, and only the user can read it."""
     spool = os.path.join(folder, SPOOL)
+    _refuse_links(folder, spool)
     os.makedirs(spool, mode=0o700, exist_ok=True)
     path = os.path.join(spool, f"{time.time_ns()}-{os.getpid()}")
     descriptor = os.open(f"{path}.part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -103,9 +104,17 @@ def spool_event(folder: str, event: Mapping[str, str]) -> None:
 def log_line(folder: str, text: str) -> None:
     """Add one line to the log in `folder`; a log that has grown large is put aside once."""
     path = os.path.join(folder, LOG)
+    _refuse_links(folder)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
         file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} hooks {' '.join(text.split())[:1000]}\n")
         size = file.tell()
     if size > MAX_LOG_BYTES:
         os.replace(path, f"{path}.1")
+
+
+def _refuse_links(*folders: str) -> None:
+    """Raise `OSError` for a folder that is a symbolic link: one that comes with a cloned repository leads anywhere."""
+    for folder in folders:
+        if os.path.islink(folder):
+            raise OSError(f"{folder} is a symbolic link: nothing is written there")

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import stat
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
@@ -39,6 +40,8 @@ async def drain_spool(toolbox: Toolbox, folder: Path) -> int:
 
 
 def _waiting(folder: Path) -> list[Path]:
+    if folder.is_symlink():
+        return []  # what it leads to is not ours to read, nor to remove
     return sorted(folder.glob("*.json"))[:MAX_FILES]
 
 
@@ -47,9 +50,11 @@ def _read_event(path: Path) -> HookEvent:
 
     The folder may have come with a cloned repository, whose files are not private and whose transcripts prove nothing.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError("it is not a file")
         if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
             raise InputError("it is not a private file of this user")
         event = HookEvent.model_validate_json(file.read(MAX_EVENT_BYTES))

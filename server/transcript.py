@@ -77,8 +77,15 @@ def read_task(
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript."""
-    return sorted((transcript.parent / transcript.stem / "subagents").glob(f"{_AGENT_FILE}*.jsonl"))
+    """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript.
+
+    A symbolic link is not followed, on the way there or at its end: it may lead anywhere.
+    """
+    session = transcript.parent / transcript.stem
+    folder = session / "subagents"
+    if session.is_symlink() or folder.is_symlink():
+        return []
+    return sorted(path for path in folder.glob(f"{_AGENT_FILE}*.jsonl") if path.is_file() and not path.is_symlink())
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
 
         return make_worker(toolbox, invocation.place)
 
-    return build_server(invocation.open_toolbox, worker, on_closed)
+    return build_server(invocation.open_toolbox, worker, on_closed, invocation.root)
 
 
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:

@@ -43,7 +43,9 @@ async def judge_trajectory(
     from swarm_memory.tools.judged import judged
 
     toolbox = await bank_of(ctx).toolbox()
-    given = await read_one(Given(transcript_path, task, steps, task_id), toolbox.settings.learn)
+    given = await read_one(
+        Given(transcript_path, task, steps, task_id, bank_of(ctx).transcript_folders), toolbox.settings.learn
+    )
     kept, result = await judged(toolbox, given, _own_verdict(verdict, confidence, reasons))
     return answered(VerdictAnswer.of(kept.task_id, result))
 
@@ -67,7 +69,9 @@ async def distill_memories(
     cleaned of paths, secrets and personal data, and stored. Good items are general steps.
     """
     toolbox = await bank_of(ctx).toolbox()
-    trajectory = await read_one(Given(transcript_path, task, steps, task_id), toolbox.settings.learn)
+    trajectory = await read_one(
+        Given(transcript_path, task, steps, task_id, bank_of(ctx).transcript_folders), toolbox.settings.learn
+    )
     own = _own_verdict(verdict, confidence, reasons)
     if items:
         from swarm_memory.tools.learn import learn
@@ -104,7 +108,9 @@ async def learn_from_trajectory(
         raise InputError("your verdict is of one task: say which by task_id")
     learned: list[Learned] = []
     due = False
-    async for trajectory in read_all(Given(transcript_path, task, steps, task_id), toolbox.settings.learn):
+    async for trajectory in read_all(
+        Given(transcript_path, task, steps, task_id, bank_of(ctx).transcript_folders), toolbox.settings.learn
+    ):
         result = await learn(toolbox, trajectory, agent_verdict=own)
         learned.append(Learned.of(result))
         due = result.consolidation_due

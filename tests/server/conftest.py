@@ -68,7 +68,9 @@ def connected(place: Location, settings: Settings) -> Callable[[], Any]:
 
     @asynccontextmanager
     async def connect() -> AsyncGenerator[Caller]:
-        server = build_server(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place))
+        server = build_server(
+            lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
+        )
         async with Client(server) as client:
             yield Caller(client)
 

@@ -239,7 +239,7 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),
         ("judge_trajectory", {"task": "x", "steps": []}, "steps is empty"),
         ("judge_trajectory", {"transcript_path": "/etc/passwd"}, "must end in"),
-        ("judge_trajectory", {"transcript_path": "/no/such.jsonl"}, "is not a file"),
+        ("judge_trajectory", {"transcript_path": "/no/such.jsonl"}, "must lie in"),
         ("manage_memories", {"action": "delete"}, "action: Input should be 'list'"),
         ("manage_memories", {"action": "get"}, "ids is empty"),
         ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
