@@ -1,15 +1,50 @@
-"""One use of a tool, as it was logged."""
+"""Tool memory: calls as they were logged, how each was evaluated, and what is known of a tool from them."""
 
-from pydantic import Field
+from typing import Annotated, Literal
 
-from swarm_memory.schema.base import Model, Scope, Timestamp
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
+
+from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
+
+ToolName = Annotated[str, Field(min_length=1, max_length=300)]
+EvaluationMethod = Literal["model", "evidence"]
+SummaryMethod = Literal["model", "extractive"]
+
+
+class LoggedCall(BaseModel):
+    """One use of a tool as a caller reports it. Inputs of any form are taken; keys that are not known are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    tool_name: ToolName
+    input: JsonValue = None
+    """The arguments: an object, or any JSON, or text."""
+    output: JsonValue = None
+    """What came back; empty is valid."""
+    success: bool
+    time_cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Seconds."""
+    token_cost: int | None = Field(default=None, ge=0, lt=2**53)
+    """Tokens; counted from input and output when not given."""
+    create_time: Timestamp | None = None
+    """ISO 8601 with its zone; now when not given."""
+    task_id: str | None = Field(default=None, max_length=500)
+    session_id: str | None = Field(default=None, max_length=200)
+    call_id: str | None = Field(
+        default=None, max_length=200, validation_alias=AliasChoices("call_id", "tool_call_id", "tool_use_id")
+    )
+    """The host's id of the call: the same call logged twice is one row."""
+    task: str | None = None
+    """What the call was for, in words; makes it easier to find for a similar task."""
+    tool_schema: JsonValue = None
+    """Description and parameters of the tool; kept once for each tool, for the model that evaluates."""
 
 
 class ToolCall(Model):
     """One call of a tool; input and output are redacted and capped before they get here."""
 
     scope: Scope
-    tool_name: str = Field(min_length=1, max_length=300)
+    tool_name: ToolName
     input: str = ""
     """The arguments as JSON text."""
     output: str = ""
@@ -21,3 +56,179 @@ class ToolCall(Model):
     task_id: str | None = None
     call_id: str | None = None
     """The host's id of the call: the same call logged twice is one row."""
+    task: str | None = None
+    """What it was for, where the caller said so."""
+
+
+class Evaluation(Model):
+    """What one call was worth, and how that was found out."""
+
+    score: Unit
+    """0.0: failed, or of no use; 1.0: did what it was to do."""
+    summary: str
+    evaluation: str
+    method: EvaluationMethod
+    model: str | None = None
+
+
+class KeptCall(Model):
+    """A call that the window still holds, with its evaluation; None: not evaluated, and never counted as one."""
+
+    seq: int
+    call: ToolCall
+    evaluation: Evaluation | None = None
+    summarized: bool = False
+
+
+class ToolTotals(Model):
+    """What is counted of a tool over all time, whatever the window still holds."""
+
+    tool_name: str
+    calls: int = 0
+    succeeded: int = 0
+    timed: int = 0
+    """Calls whose time is known."""
+    time_cost_us: int = 0
+    """Their microseconds, whole numbers: sums stay exact."""
+    counted: int = 0
+    """Calls whose tokens are known."""
+    token_cost: int = 0
+    kept: int = 0
+    """Calls in the window."""
+    evaluated: int = 0
+    """Calls that were evaluated, over all time; each counts once."""
+    good: int = 0
+    """Of those, with score 1."""
+    first_at: Timestamp | None = None
+    last_at: Timestamp | None = None
+
+
+class Measure(Model):
+    """A figure with its 95 % interval and the number of calls that it rests on."""
+
+    n: int
+    value: float
+    low: float | None = None
+    high: float | None = None
+    """None: one value has no interval."""
+
+
+class Guidelines(Model):
+    """What to know of a tool, one short sentence each."""
+
+    best_for: tuple[str, ...] = ()
+    worst_for: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    """Parameters that work, and that do not."""
+    errors: tuple[str, ...] = ()
+    """Common errors and what resolved them."""
+    recommendations: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the calls taught nothing that can be said."""
+        return not any(self.model_dump().values())
+
+
+class ToolSummary(Model):
+    """What the newest calls of a tool say."""
+
+    recent: int
+    """Calls that it was made of."""
+    evaluated: int
+    """Of those; only they have a score."""
+    success_rate: Measure
+    score: Measure | None = None
+    time_cost_s: Measure | None = None
+    token_cost: Measure | None = None
+    guidelines: Guidelines
+    method: SummaryMethod
+    model: str | None = None
+    note: str | None = None
+    """Why it was made otherwise than asked for."""
+
+
+class ToolMemory(Model):
+    """All that is known of one tool."""
+
+    totals: ToolTotals
+    summary: ToolSummary | None = None
+    summarized_at: Timestamp | None = None
+    new_calls: int = 0
+    """Calls in the window that no summary has seen."""
+    tool_schema: str | None = None
+
+
+class LogResult(Model):
+    """What became of logged calls."""
+
+    logged: int
+    known: int
+    """Calls that were there already, by their id."""
+    tools: tuple[str, ...]
+
+
+class EvaluateResult(Model):
+    """What became of calls that were waiting for an evaluation."""
+
+    evaluated: int = 0
+    failed: int = 0
+    """Not evaluated, and to be tried again."""
+    waiting: int = 0
+    """Left for a later time."""
+    methods: dict[str, int] = Field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    """Why evaluations failed."""
+
+
+class ToolOutcome(Model):
+    """What became of one tool in a summarization."""
+
+    tool_name: str
+    status: Literal["summarized", "skipped", "failed", "unknown"]
+    summary: ToolSummary | None = None
+    reason: str | None = None
+
+
+class SummarizeResult(Model):
+    """What a summarization did, tool by tool."""
+
+    message: str
+    processed: int
+    summarized: int
+    skipped: int
+    failed: int
+    tools: tuple[ToolOutcome, ...]
+    evaluation: EvaluateResult
+
+
+class Experience(Model):
+    """What happened when a tool was called for something similar."""
+
+    tool_name: str
+    rank: float
+    """Reach times expected success."""
+    expected_success: Unit
+    """Posterior mean for the task."""
+    low: Unit
+    """The posterior's 5 % quantile, about."""
+    reach: Unit
+    """How near its nearest calls are: 1 for near enough, 0 for nothing alike."""
+    similar: int
+    """Calls that fit the task."""
+    similar_good: int
+    overall_n: int
+    overall_good: int
+
+
+class ToolGuidance(Model):
+    """Guidance as Markdown, and what stands behind it."""
+
+    markdown: str
+    tools: tuple[ToolMemory, ...] = ()
+    experience: tuple[Experience, ...] = ()
+    """For a task: the tools, best first; empty where no call was similar."""
+    unknown: tuple[str, ...] = ()
+    """Tools that were named and never called here."""
+    reason: str | None = None
+    """Why there is no guidance."""

@@ -1,0 +1,380 @@
+"""The tool memory in SQLite: calls with their totals and window, evaluations, summaries, the index of past calls.
+
+The window, the totals and the ids of calls that left the window are kept in the transaction that logs a call; the index
+of words follows when calls are evaluated.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
+from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
+from swarm_memory.server.storage.tokens import in_scope, match_any, usable
+from swarm_memory.tools.tool_memory_ports import (
+    CORRECTED,
+    EvaluatedCall,
+    FailedEvaluation,
+    Neighbour,
+    PastCall,
+    PastCalls,
+    PendingCalls,
+    ToolMemoryCounts,
+)
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+AROUND = 500
+"""So many calls after those that are evaluated are looked at for what followed."""
+
+SMALL_SCOPE = 600
+"""In a scope with so few calls all of them are compared with a task."""
+
+POOL = 150
+"""Calls that a search by words gives."""
+
+MAX_POSTINGS, SURE_TOKENS = 4000, 4
+"""The rarest tokens of a query are searched: the first four, then as many as stand in 4,000 calls together."""
+
+_QUERIES = queries("tools")
+
+
+class ToolMemoryTables:
+    """The tool memory of one bank."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def add_calls(self, calls: Sequence[ToolCall], window: int) -> int:
+        return await self._access.write(lambda connection: add_calls(connection, calls, window))
+
+    async def put_schema(self, scope: Scope, tool_name: str, schema: str) -> None:
+        def put(connection: "Connection") -> None:
+            connection.execute(_QUERIES["put_tool_schema"], (schema, find_scope(connection, scope), tool_name))
+
+        await self._access.write(put)
+
+    async def recent_calls(self, scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
+        def read(connection: "Connection") -> list[KeptCall]:
+            values = (find_scope(connection, scope), tool_name, limit)
+            return [_kept(scope, row) for row in connection.execute(_QUERIES["recent_calls"], values).fetchall()]
+
+        return await self._access.read(read)
+
+    async def pending_calls(
+        self, scope: Scope, *, now: datetime, until: datetime, tools: Sequence[str] | None, after: int, limit: int
+    ) -> PendingCalls:
+        values = {"now": to_text(now), "until": to_text(until), "tools": _names(tools), "after": after, "limit": limit}
+        return await self._access.read(lambda connection: _pending(connection, scope, values))
+
+    async def save_evaluations(
+        self,
+        scope: Scope,
+        evaluated: Sequence[EvaluatedCall],
+        failed: Sequence[FailedEvaluation],
+        *,
+        now: datetime,
+        retry_after_s: float,
+    ) -> int:
+        def save(connection: "Connection") -> int:
+            scope_id = make_scope(connection, scope)
+            _unindex_trimmed(connection)
+            written = sum(_save_evaluation(connection, scope_id, each, to_text(now)) for each in evaluated)
+            for each in failed:
+                _save_failure(connection, scope_id, each, now, retry_after_s)
+            return written
+
+        return await self._access.write(save)
+
+    async def memories(self, scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
+        def read(connection: "Connection") -> list[ToolMemory]:
+            values = {"scope_id": find_scope(connection, scope), "tools": _names(tools)}
+            return [_memory(row) for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
+
+        return await self._access.read_beside(read)
+
+    async def new_calls(self, scope: Scope, tool_name: str, recent: int) -> int:
+        def count(connection: "Connection") -> int:
+            values = (find_scope(connection, scope), tool_name, recent)
+            return int(connection.execute(_QUERIES["count_new_calls"], values).fetchone()[0])
+
+        return await self._access.read(count)
+
+    async def save_summary(
+        self, scope: Scope, tool_name: str, summary: ToolSummary, seqs: Sequence[int], at: datetime
+    ) -> None:
+        def save(connection: "Connection") -> None:
+            values = (summary.model_dump_json(), to_text(at), find_scope(connection, scope), tool_name)
+            connection.execute(_QUERIES["put_summary"], values)
+            connection.execute(_QUERIES["mark_summarized"], (to_json(list(seqs)),))
+
+        await self._access.write(save)
+
+    async def past_calls(self, scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None) -> PastCalls:
+        return await self._access.read(lambda connection: _past_calls(connection, scope, usable(tokens), tools))
+
+    async def last_warning(self, scope: Scope, tool_name: str) -> datetime | None:
+        def read(connection: "Connection") -> datetime | None:
+            row = connection.execute(_QUERIES["last_warning"], (find_scope(connection, scope), tool_name)).fetchone()
+            return optional_moment(row[0]) if row else None
+
+        return await self._access.read(read)
+
+    async def claim_warning(self, scope: Scope, tool_name: str, now: datetime, since: datetime) -> bool:
+        def claim(connection: "Connection") -> bool:
+            values = {
+                "scope_id": find_scope(connection, scope),
+                "tool_name": tool_name,
+                "now": to_text(now),
+                "since": to_text(since),
+            }
+            return connection.execute(_QUERIES["claim_warning"], values).rowcount == 1
+
+        return await self._access.write(claim)
+
+    async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:
+        return await self._access.write(lambda connection: _forget(connection, scope, tools))
+
+    async def put_totals(self, scope: Scope, totals: ToolTotals) -> None:
+        def put(connection: "Connection") -> None:
+            values = totals.model_dump(exclude={"kept", "first_at", "last_at"})
+            values |= {"scope_id": find_scope(connection, scope)}
+            for name in ("first_at", "last_at"):
+                moment: datetime | None = getattr(totals, name)
+                values[name] = to_text(moment) if moment else ""
+            connection.execute(_QUERIES["put_totals"], values)
+
+        await self._access.write(put)
+
+    async def counts(self, scope: Scope) -> ToolMemoryCounts:
+        def count(connection: "Connection") -> ToolMemoryCounts:
+            values = {"scope_id": find_scope(connection, scope)}
+            return ToolMemoryCounts(*connection.execute(_QUERIES["count_tool_memory"], values).fetchone())
+
+        return await self._access.read_beside(count)
+
+
+def add_calls(connection: "Connection", calls: Sequence[ToolCall], window: int) -> int:
+    """Write calls that were never seen, with totals and window; return how many those were."""
+    scope_ids: dict[Scope, int] = {}
+    added = 0
+    for call in calls:
+        if call.scope not in scope_ids:
+            scope_ids[call.scope] = make_scope(connection, call.scope)
+        added += _add_call(connection, scope_ids[call.scope], call, window)
+    return added
+
+
+def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: int) -> bool:
+    values: dict[str, Any] = {
+        "scope_id": scope_id,
+        "tool_name": call.tool_name,
+        "input": call.input,
+        "output": call.output,
+        "success": int(call.success),
+        "time_cost_s": call.time_cost_s,
+        "token_cost": call.token_cost,
+        "created_at": to_text(call.created_at),
+        "session_id": call.session_id or "",
+        "task_id": call.task_id,
+        "call_id": call.call_id,
+        "timed": int(call.time_cost_s is not None),
+        "time_cost_us": round((call.time_cost_s or 0.0) * 1_000_000),
+        "counted": int(call.token_cost is not None),
+        "tokens": call.token_cost or 0,
+    }
+    if call.call_id is not None and connection.execute(_QUERIES["is_trimmed"], values).fetchone():
+        return False
+    written = connection.execute(_QUERIES["add_call"], values)
+    if written.rowcount != 1:
+        return False
+    if call.task:
+        connection.execute(_QUERIES["add_call_task"], (written.lastrowid, call.task))
+    ((kept,),) = connection.execute(_QUERIES["count_call"], values).fetchall()
+    if kept > window:
+        _trim(connection, scope_id, call.tool_name, kept - window)
+    return True
+
+
+def _trim(connection: "Connection", scope_id: int, tool_name: str, excess: int) -> None:
+    """Take the oldest calls out of the window of a tool."""
+    oldest = connection.execute(_QUERIES["oldest_calls"], (scope_id, tool_name, excess)).fetchall()
+    for seq in oldest:
+        connection.execute(_QUERIES["remember_call_id"], seq)
+        connection.execute(_QUERIES["unindex_later"], seq)
+        connection.execute(_QUERIES["drop_call"], seq)
+    connection.execute(_QUERIES["shrink_window"], (len(oldest), scope_id, tool_name))
+
+
+def _pending(connection: "Connection", scope: Scope, values: dict[str, Any]) -> PendingCalls:
+    scope_id = find_scope(connection, scope)
+    rows = connection.execute(_QUERIES["pending_calls"], values | {"scope_id": scope_id}).fetchall()
+    calls = tuple(_kept(scope, row) for row in rows)
+    if not calls:
+        return PendingCalls((), (), {})
+    limits = (calls[0].seq, calls[-1].seq + AROUND, scope_id)
+    found = connection.execute(_QUERIES["calls_between"], limits).fetchall()
+    after = tuple(
+        Neighbour(seq, tool, session_id or None, told, bool(success), to_moment(at))
+        for seq, tool, session_id, told, success, at in found
+    )
+    corrections: dict[str, tuple[datetime, ...]] = {}
+    for session_id in {each.call.session_id for each in calls if each.call.session_id}:
+        moments = connection.execute(_QUERIES["corrections_of"], (session_id, scope_id, CORRECTED)).fetchall()
+        corrections[session_id] = tuple(to_moment(at) for (at,) in moments)
+    return PendingCalls(calls, after, corrections)
+
+
+def _unindex_trimmed(connection: "Connection") -> None:
+    """Take the words of calls that left the window out of the index, before a position may be used again."""
+    trimmed = connection.execute(_QUERIES["calls_to_unindex"]).fetchall()
+    for seq in trimmed:
+        connection.execute(_QUERIES["unindex_call"], seq)
+    if trimmed:
+        connection.execute(_QUERIES["forget_calls_to_unindex"])
+
+
+def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCall, now: str) -> bool:
+    tokens = usable(done.tokens)
+    values: dict[str, Any] = {
+        "seq": done.seq,
+        "scope_id": scope_id,
+        "score": done.evaluation.score,
+        "summary": done.evaluation.summary,
+        "evaluation": done.evaluation.evaluation,
+        "method": done.evaluation.method,
+        "model": done.evaluation.model,
+        "terms": len(tokens),
+        "now": now,
+        "good": int(done.evaluation.score >= 1.0),
+    }
+    if connection.execute(_QUERIES["put_evaluation"], values).rowcount != 1:
+        return False
+    connection.execute(_QUERIES["count_evaluation"], values)
+    if tokens:
+        indexed = " ".join(in_scope(scope_id, token) for token in tokens)
+        connection.execute(_QUERIES["index_call"], (done.seq, indexed))
+    return True
+
+
+def _save_failure(
+    connection: "Connection", scope_id: int, failed: FailedEvaluation, now: datetime, retry_after_s: float
+) -> None:
+    values: dict[str, Any] = {
+        "seq": failed.seq,
+        "scope_id": scope_id,
+        "reason": failed.reason,
+        "first_retry": to_text(now + timedelta(seconds=retry_after_s)),
+        "now": to_text(now),
+        "wait_s": retry_after_s,
+    }
+    connection.execute(_QUERIES["put_failed_evaluation"], values)
+
+
+def _past_calls(
+    connection: "Connection", scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
+) -> PastCalls:
+    scope_id = find_scope(connection, scope)
+    if scope_id is None:
+        return PastCalls((), 0, {})
+    (documents,) = connection.execute(_QUERIES["count_kept"], (scope_id,)).fetchone()
+    frequency = {token: _frequency(connection, scope_id, token) for token in tokens}
+    if tools is not None or documents <= SMALL_SCOPE:
+        values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
+        rows = connection.execute(_QUERIES["evaluated_calls"], values).fetchall()
+    else:
+        searched = _rarest(frequency)
+        values = {"expression": match_any(scope_id, searched), "limit": POOL, "scope_id": scope_id}
+        rows = connection.execute(_QUERIES["similar_calls"], values).fetchall() if searched else []
+    prefix = in_scope(scope_id, "")
+    calls = tuple(PastCall(tool, score, told.replace(prefix, "")) for tool, score, told in rows)
+    return PastCalls(calls, documents, frequency)
+
+
+def _frequency(connection: "Connection", scope_id: int, token: str) -> int:
+    row = connection.execute(_QUERIES["term_frequency"], (in_scope(scope_id, token),)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _rarest(frequency: dict[str, int]) -> list[str]:
+    chosen: list[str] = []
+    postings = 0
+    for token, count in sorted(((token, count) for token, count in frequency.items() if count), key=lambda at: at[1]):
+        postings += count
+        if len(chosen) >= SURE_TOKENS and postings > MAX_POSTINGS:
+            break
+        chosen.append(token)
+    return chosen
+
+
+def _forget(connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> int:
+    scope_id = find_scope(connection, scope)
+    values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
+    names = [row[0] for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
+    _unindex_trimmed(connection)
+    for name in names:
+        for seq in connection.execute(_QUERIES["calls_of_tool"], (scope_id, name)).fetchall():
+            connection.execute(_QUERIES["unindex_call"], seq)
+            connection.execute(_QUERIES["drop_call"], seq)
+        connection.execute(_QUERIES["drop_trimmed"], (scope_id, name))
+        connection.execute(_QUERIES["drop_tool"], (scope_id, name))
+    if names:
+        connection.execute(_QUERIES["optimize_tool_index"])
+    return len(names)
+
+
+def _names(tools: Sequence[str] | None) -> str | None:
+    return None if tools is None else to_json(list(tools))
+
+
+def _kept(scope: Scope, row: Sequence[Any]) -> KeptCall:
+    seq, tool, told, output, success, time_cost_s, token_cost, at, session_id, task_id, call_id, task, *rest = row
+    score, summary, evaluation, method, model, summarized = rest
+    call = ToolCall(
+        scope=scope,
+        tool_name=tool,
+        input=told,
+        output=output,
+        success=bool(success),
+        time_cost_s=time_cost_s,
+        token_cost=token_cost,
+        created_at=to_moment(at),
+        session_id=session_id or None,
+        task_id=task_id,
+        call_id=call_id,
+        task=task,
+    )
+    if score is None:
+        return KeptCall(seq=seq, call=call)
+    found = Evaluation(score=score, summary=summary, evaluation=evaluation, method=method, model=model)
+    return KeptCall(seq=seq, call=call, evaluation=found, summarized=bool(summarized))
+
+
+def _memory(row: Sequence[Any]) -> ToolMemory:
+    name, calls, succeeded, timed, time_cost_us, counted, token_cost, kept, evaluated, good, first, last, *rest = row
+    summary, summarized_at, tool_schema = rest
+    totals = ToolTotals(
+        tool_name=name,
+        calls=calls,
+        succeeded=succeeded,
+        timed=timed,
+        time_cost_us=time_cost_us,
+        counted=counted,
+        token_cost=token_cost,
+        kept=kept,
+        evaluated=evaluated,
+        good=good,
+        first_at=optional_moment(first),
+        last_at=optional_moment(last),
+    )
+    return ToolMemory(
+        totals=totals,
+        summary=ToolSummary.model_validate(json.loads(summary)) if summary else None,
+        summarized_at=optional_moment(summarized_at),
+        tool_schema=tool_schema,
+    )
