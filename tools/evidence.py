@@ -15,6 +15,7 @@ from typing import Literal
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.answer_support import answer_support, asks_for_answer
 from swarm_memory.tools.calls import Call
+from swarm_memory.tools.goals import Goals, goals_of, hands_in, is_about
 from swarm_memory.tools.intent import same_intent
 from swarm_memory.tools.tasks import feedback
 
@@ -26,6 +27,9 @@ CHECK_WEIGHT = {"test": 2.0, "build": 1.1, "lint": 0.7}
 FAILED_TEST, STALE = 2.4, 0.5
 """A failed test at the end is surer than a passed one: tests that pass may be the wrong ones. `STALE` is the factor
 when files were changed after the run."""
+
+REACHED = 1.2
+"""What the task names went through with an exit code of 0, or was taken by a tool that had refused before."""
 
 _MAX_STEPS_NAMED = 6
 
@@ -53,6 +57,8 @@ class Run:
 
     trajectory: Trajectory
     calls: tuple[Call, ...]
+    goals: Goals
+    """What the task itself names, and what came of it."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -63,7 +69,7 @@ def signals_of(trajectory: Trajectory, calls: Sequence[Call]) -> tuple[Signal, .
     """Return all evidence in the trajectory, strongest first; none when no tool was ever called."""
     if not calls:
         return ()
-    run = Run(trajectory, tuple(calls))
+    run = Run(trajectory, tuple(calls), goals_of(trajectory, calls))
     found = [signal for collect in _COLLECTORS for signal in collect(run) if signal.weight]
     return tuple(sorted(found, key=lambda signal: -abs(signal.weight)))
 
@@ -103,10 +109,49 @@ def _checks(run: Run) -> Iterator[Signal]:
             yield Signal("check_failed", -weight, reason, _ids([last]), "check")
 
 
+def _goals(run: Run) -> Iterator[Signal]:
+    """What the task itself names to be run or called: all of it went through at the end, or not.
+
+    Where it names nothing, a last act about its object that was refused first and then went through says a little.
+    """
+    goals = run.goals
+    if goals.met:
+        last = max(call.end for call in goals.reached)
+        changed = any(call.writes and not call.failed and call.position > last for call in run.calls)
+        shown = ", ".join(dict.fromkeys(_name(call) for call in goals.reached))
+        weight = REACHED * (STALE if changed else 1.0)
+        yield Signal("goal_reached", weight, f"what the task names went through: {shown}", _ids(goals.reached), "tool")
+    elif goals.refused:
+        shown = ", ".join(dict.fromkeys(_name(call) for call in goals.refused))
+        yield Signal(
+            "goal_refused", -1.0, f"what the task names failed at the end: {shown}", _ids(goals.refused), "tool"
+        )
+    elif goals.reached and goals.missing:
+        reason = f"of what the task names {len(goals.missing)} was never called"
+        yield Signal("goal_missed", -0.8, reason, _ids(goals.reached), "tool")
+    elif (ended := _ended_well(run)) is not None:
+        yield Signal("last_repaired", 0.3, f"the last act had failed before and went through: {_name(ended)}",
+                     _ids([ended]), "tool")  # fmt: skip
+
+
+def _name(call: Call) -> str:
+    return call.command.name if call.command else call.tool
+
+
+def _ended_well(run: Run) -> Call | None:
+    """Return the last call that did something, where it went through, had failed before, and is about the task."""
+    acts = [call for call in run.calls if call.writes or (call.command and call.command.purpose in ("run", "other"))]
+    if not acts or not acts[-1].went_through or hands_in(acts[-1]) or not is_about(acts[-1], run.trajectory.task):
+        return None
+    refused = any(call.failed and same_intent(call, acts[-1]) for call in run.calls if call.end < acts[-1].position)
+    return acts[-1] if refused else None
+
+
 def _errors(run: Run) -> Iterator[Signal]:
     """Calls that failed: resolved by a later call of the same kind, or open at the end.
 
-    A refusal that the agent then reported may have been the right end.
+    A refusal that the agent then reported may have been the right end. Where all that the task names went through in
+    the end, errors before that were exploration and say nothing.
     """
     failed = [call for call in run.calls if call.failed and call.check is None and call.tool not in HOUSEKEEPING]
     if not failed:
@@ -123,10 +168,12 @@ def _errors(run: Run) -> Iterator[Signal]:
     elif late:
         yield Signal("late_error", -0.6, "an error near the end was not resolved", _ids(late), "tool")
     early = [call for call in open_errors if call not in late]
+    if run.goals.met:
+        return
     if early:
         weight = -min(0.15 * len(early), 0.45)
         yield Signal("open_errors", weight, f"{len(early)} error(s) were not resolved", _ids(early), "tool")
-    if len(failed) >= 3:
+    if len(failed) >= 3 and _ended_well(run) is None:
         share = len(failed) / len(run.calls)
         yield Signal(
             "many_errors",
@@ -157,7 +204,11 @@ def _misses(run: Run) -> Iterator[Signal]:
 
 
 def _loops(run: Run) -> Iterator[Signal]:
-    """The same call with the same result, again and again; looking at a thing twice after a change is no loop."""
+    """The same call with the same result, again and again; looking at a thing twice after a change is no loop.
+
+    Nor is trying until it works.
+    """
+    done = {call.key for call in run.calls if call.went_through}
     seen: Counter[tuple[str, str]] = Counter()
     repeated: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in run.calls:
@@ -165,7 +216,7 @@ def _loops(run: Run) -> Iterator[Signal]:
             seen.clear()
         mark = (call.key, call.output[:2000])
         seen[mark] += 1
-        if seen[mark] > 1 and call.observation is not None:
+        if seen[mark] > 1 and call.observation is not None and not (call.failed and call.key in done):
             repeated[mark].append(call)
     if not repeated:
         return
@@ -234,6 +285,8 @@ def _ending(run: Run) -> Iterator[Signal]:
         yield Signal("out_of_budget", -1.5, "it ran out of steps or budget", (spent[-1].id,), "tool")
     if last_call.ends_task and not last_call.failed:
         yield Signal("own_end", 0.2, f"the agent ended the task itself: {last_call.tool}", _ids([last_call]), "tool")
+    elif run.goals.met and last_call in run.goals.reached:
+        pass
     elif any(call.ends_task for call in run.calls) is False and last_step.kind in ("observation", "tool_call"):
         weight = -1.0 if asks_for_answer(run.trajectory, run.calls) else -0.3
         yield Signal("cut_off", weight, "it stops after a tool call, with no conclusion", (last_step.id,), "tool")
@@ -327,5 +380,5 @@ def _answer(run: Run) -> Iterator[Signal]:
 
 
 _COLLECTORS: tuple[Callable[[Run], Iterator[Signal]], ...] = (
-    _checks, _errors, _misses, _loops, _runs, _changes, _ending, _user, _interruptions, _answer,
+    _checks, _goals, _errors, _misses, _loops, _runs, _changes, _ending, _user, _interruptions, _answer,
 )  # fmt: skip
