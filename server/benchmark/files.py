@@ -4,14 +4,13 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.benchmark.conversations import Documents, locomo, locomo_sessions, longmemeval
 from swarm_memory.tools.benchmark.datasets import beir, normalized, sample
-
-DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
+from swarm_memory.tools.benchmark.options import DatasetName
 
 DATASETS: dict[DatasetName, str] = {
     "sample": "ships with the package: notes of coding work, with near misses",

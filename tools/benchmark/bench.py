@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -14,6 +14,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.tools.ports import Embedder, Store
 from swarm_memory.tools.toolbox import Toolbox
+
+Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 
 
 class OpenStore(Protocol):
@@ -32,8 +34,10 @@ class Bench:
     """The project's folder, from which relative paths in options are meant."""
     folder: Path
     """A folder that is removed after the run."""
+    cache: Path
+    """A folder that stays, for what costs much to make again; it may not be there yet."""
     open_store: OpenStore
-    report: Callable[[Progress], Awaitable[None]]
+    report: Report
     """Tells how far the suite is."""
     keep: Callable[[SuiteResults], None]
     """Takes what has been measured so far: it is what is left of a run that is interrupted."""

@@ -51,6 +51,7 @@ class Bank:
     archived: int = 0
     """What consolidation took out of sight."""
     _ids: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    _size_bytes: int = 0
 
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
         """Take in a group, unless a system that shares the bank has done so."""
@@ -83,9 +84,11 @@ class Bank:
         known = self._ids[group]
         return [known[each] for each in memories]
 
-    async def size_bytes(self) -> int | None:
-        """Return the size of the database."""
-        return (await self.toolbox.store.health()).size_bytes
+    async def size_bytes(self) -> int:
+        """Return the size of the database as it was when all was in; what searches write later does not count."""
+        if not self._size_bytes:
+            self._size_bytes = (await self.toolbox.store.health()).size_bytes
+        return self._size_bytes
 
 
 @dataclass(frozen=True, slots=True)

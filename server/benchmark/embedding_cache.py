@@ -1,0 +1,106 @@
+"""Vectors of texts that were embedded before, kept in a file by the text's hash, so that a sweep costs minutes."""
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from swarm_memory.schema.ids import digest
+from swarm_memory.tools.ports import Embedder
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.ports import Vector
+
+_KEY_BYTES = 32
+_BATCH = 256
+"""Texts that are embedded, and written, at once: an interrupted run keeps what it paid for."""
+
+
+class CachedEmbedder:
+    """An embedder that asks another one only for what it was not asked before.
+
+    The file is of one space: its name is the hash of the embedder's. It holds hashes and vectors and no text. A file
+    whose end is damaged is read up to there.
+    """
+
+    def __init__(self, embedder: Embedder, folder: Path) -> None:
+        self._embedder = embedder
+        self._folder = folder
+        self._vectors: dict[bytes, Vector] | None = None
+        self.answered = 0
+        """Queries that were answered from the file: they took no time of the embedder's."""
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        return self._embedder.dimensions
+
+    @property
+    def quantization(self) -> Literal["int8", "float32"]:
+        return self._embedder.quantization
+
+    @property
+    def fusion_weight(self) -> float:
+        return self._embedder.fusion_weight
+
+    @property
+    def min_cosine(self) -> float:
+        return self._embedder.min_cosine
+
+    @property
+    def duplicate_cosine(self) -> float | None:
+        return self._embedder.duplicate_cosine
+
+    async def embed_query(self, text: str) -> "Vector":
+        """Embed one query; raises as the embedder does."""
+        key, known = _key("query", text), self._known()
+        if key in known:
+            self.answered += 1
+        else:
+            self._keep({key: await self._embedder.embed_query(text)})
+        return known[key]
+
+    async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
+        """Embed texts, in order; raises as the embedder does."""
+        keys, known = [_key("document", text) for text in texts], self._known()
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        names = list(missing)
+        for at in range(0, len(names), _BATCH):
+            batch = names[at : at + _BATCH]
+            vectors = await self._embedder.embed_documents([missing[key] for key in batch])
+            self._keep(dict(zip(batch, vectors, strict=True)))
+        return [known[key] for key in keys]
+
+    @property
+    def _path(self) -> Path:
+        return self._folder / f"{digest([self.name, self.dimensions])[:24]}.vectors"
+
+    @property
+    def _row_bytes(self) -> int:
+        return _KEY_BYTES + 4 * self.dimensions
+
+    def _known(self) -> "dict[bytes, Vector]":
+        if self._vectors is None:
+            self._vectors = {}
+            data = self._path.read_bytes() if self._path.is_file() else b""
+            for at in range(0, len(data) - self._row_bytes + 1, self._row_bytes):
+                row = data[at : at + self._row_bytes]
+                self._vectors[row[:_KEY_BYTES]] = array("f", row[_KEY_BYTES:])
+        return self._vectors
+
+    def _keep(self, vectors: "dict[bytes, Vector]") -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        whole = self._path.stat().st_size // self._row_bytes * self._row_bytes if self._path.is_file() else 0
+        with self._path.open("r+b" if whole else "wb") as file:
+            file.seek(whole)
+            file.truncate()
+            file.write(b"".join(key + array("f", vector).tobytes() for key, vector in vectors.items()))
+        self._known().update(vectors)
+
+
+def _key(kind: str, text: str) -> bytes:
+    return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()

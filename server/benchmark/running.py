@@ -1,0 +1,181 @@
+"""One run of a suite from begin to end: what it is given, its file, its row. It knows no suite."""
+
+import os
+import platform
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from pydantic import JsonValue, ValidationError
+
+from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
+from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.benchmark.suites import find_suite
+from swarm_memory.tools.benchmark.bench import Bench, Report, SuiteOptions
+from swarm_memory.tools.ports import Embedder, Store
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.toolbox import Toolbox
+
+RUN = "bench"
+FOLDER = "benchmarks"
+"""Beside the database: the files of runs, and the vectors that were embedded for them."""
+
+_TOLD = ("retrieve", "judge", "distill", "consolidate", "credit", "learn")
+"""The groups of settings that bear on results and name no path, endpoint or key."""
+
+_PACKAGES = ("swarm-memory", "sqlite-vec", "rank-bm25", "numpy", "mcp", "pydantic")
+
+
+async def run_benchmark(
+    toolbox: Toolbox,
+    root: Path,
+    suite_name: str,
+    given: Mapping[str, JsonValue],
+    *,
+    report: Report,
+    when_cancelled: BenchmarkStatus = "interrupted",
+    out: Path | None = None,
+) -> tuple[BenchmarkRun, Path]:
+    """Run a suite; return the run and its file, `out` or one of its own beside the database.
+
+    The file and the row of a run that is cancelled or fails hold what was measured until then. Raises `InputError` for
+    a suite or an option that is wrong, and whatever ends the suite.
+    """
+    suite = find_suite(suite_name)
+    options = suite.checked(given)
+    folder = await folder_of(toolbox)
+    run = await _begun(toolbox, suite_name, options)
+    file = out or folder / f"{run.run_id}.json"
+    kept: list[SuiteResults] = []
+
+    async def end(status: BenchmarkStatus, results: SuiteResults, error: str | None = None) -> BenchmarkRun:
+        changes = {"status": status, "results": results, "error": error, "ended_at": toolbox.clock.now()}
+        ended = run.model_copy(update=changes)
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(write_file, file, ended)
+            await toolbox.store.benchmarks.save_benchmark(toolbox.scope, ended)
+        return ended
+
+    await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)
+    with tempfile.TemporaryDirectory(prefix="swarm-memory-benchmark-") as scratch:
+        bench = Bench(
+            toolbox=toolbox,
+            root=root,
+            folder=Path(scratch),
+            cache=folder,
+            open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
+            report=report,
+            keep=kept.append,
+        )
+        try:
+            results = await suite.measure(bench, options)
+        except anyio.get_cancelled_exc_class():
+            await end(when_cancelled, kept[-1] if kept else SuiteResults())
+            raise
+        except SwarmMemoryError as error:
+            await end("failed", kept[-1] if kept else SuiteResults(), redact(str(error)).text)
+            raise
+    return await end("completed", results), file
+
+
+async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> BenchmarkRun:
+    health = await toolbox.store.health()
+    given: dict[str, JsonValue] = options.model_dump(mode="json", exclude_defaults=True)
+    settings = toolbox.settings.model_dump(mode="json", include=set(_TOLD))
+    settings |= {"embedder": toolbox.embedder.name, "chat": None if toolbox.chat is None else toolbox.chat.name}
+    versions = {name: version(name) for name in _PACKAGES}
+    versions |= {"python": platform.python_version(), "sqlite": f"{health.sqlite_version} ({health.driver})"}
+    return BenchmarkRun(
+        run_id=new_id(RUN),
+        suite=suite,
+        status="running",
+        options={name: _told(value, name) for name, value in given.items()},
+        settings=settings,
+        seed=options.seed,
+        versions=versions,
+        machine={
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cpus": str(os.cpu_count() or 1),
+        },
+        started_at=toolbox.clock.now(),
+    )
+
+
+def _told(value: JsonValue, key: str = "") -> JsonValue:
+    """Return options as they may be shown to anyone: redacted, files and environments by their names alone."""
+    if isinstance(value, dict):
+        return list(value) if key == "env" else {name: _told(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_told(each) for each in value]
+    if isinstance(value, str):
+        return Path(value).name if key == "path" else redact(value).text
+    return value
+
+
+def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AbstractAsyncContextManager[Store]:
+    """Open an empty store of the kind that the settings name, in a file of its own in the folder."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Store]:
+        from swarm_memory.server.storage.sqlite import open_store
+
+        path = Path(tempfile.mkdtemp(dir=folder)) / "memory.db"
+        store = await open_store(path, sqlite=settings.storage.sqlite, embedder=embedder)
+        try:
+            yield store
+        finally:
+            with anyio.CancelScope(shield=True):
+                await store.close()
+
+    return opened()
+
+
+async def folder_of(toolbox: Toolbox) -> Path:
+    """Return the folder of the runs' files."""
+    return Path((await toolbox.store.health()).path).parent / FOLDER
+
+
+def write_file(file: Path, run: BenchmarkRun) -> None:
+    """Write a run's file at once, readable by its owner alone. Raises `ConfigError`."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as stream:
+            stream.write(run.model_dump_json())
+        Path(stream.name).replace(file)
+    except OSError as error:
+        raise ConfigError(f"the results cannot be written to {file}: {error.strerror}") from error
+
+
+async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
+    """Return a run by its id or its file; of an id without a file, the row, which has no single cases.
+
+    Raises `NotFoundError`, and `InputError` for a file that is none of a run.
+    """
+    file = await folder_of(toolbox) / f"{named}.json"
+    if named.startswith(f"{RUN}_"):
+        if await anyio.to_thread.run_sync(file.is_file):
+            return await anyio.to_thread.run_sync(read_file, file)
+        found = await toolbox.store.benchmarks.get_benchmark(toolbox.scope, named)
+        if found is None:
+            raise NotFoundError(f"there is no run {named!r}; `swarm-memory benchmark list` shows those there are")
+        return found
+    return await anyio.to_thread.run_sync(read_file, Path(named))
+
+
+def read_file(file: Path) -> BenchmarkRun:
+    """Return the run of a file. Raises `InputError`."""
+    try:
+        return BenchmarkRun.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        raise InputError(f"{file} is no file of a run: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

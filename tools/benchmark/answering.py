@@ -1,0 +1,115 @@
+"""How good answers from what was found are: retrieve, let the chat model answer, let it grade by the reference."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from swarm_memory.schema.benchmark import BenchmarkQuestion, Dataset, Figure, Table
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.tools.asking import Answered, AnyAnswer, ask
+from swarm_memory.tools.benchmark_ports import MemorySystem
+from swarm_memory.tools.intervals import wilson
+from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports import ChatModel
+from swarm_memory.tools.prompting import load_prompt, render
+
+NOTES = 10
+"""So many items the model is shown."""
+
+_MAX_NOTE_CHARS = 4_000
+_TIMEOUT_S = 60.0
+
+
+class Answer(Answered):
+    """What the model answers."""
+
+    answer: str
+
+
+class Grade(Answered):
+    """What it says of an answer."""
+
+    right: bool
+    reason: str
+
+
+@dataclass(slots=True)
+class Graded:
+    """The grades of one system's answers until now."""
+
+    system: str
+    right: int = 0
+    graded: int = 0
+    unusable: int = 0
+    """Questions whose answer or grade could not be read: they count neither as right nor as wrong."""
+    stopped: str | None = None
+    """Why no more was asked."""
+    models: set[str] = field(default_factory=set[str])
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the accuracy with its score interval; nothing when no grade came."""
+        if not self.graded:
+            return ()
+        value, low, high = wilson(self.right, self.graded)
+        return (Figure(subject=self.system, measure="answer_accuracy", value=value, low=low, high=high, n=self.graded),)
+
+    def row(self) -> tuple[str, ...]:
+        """Return what is shown of it."""
+        accuracy = f"{100 * self.right / self.graded:.1f}" if self.graded else "-"
+        return self.system, str(self.graded), accuracy, str(self.unusable), ", ".join(sorted(self.models))
+
+
+def answer_table(graded: list[Graded]) -> Table:
+    """Return the table of all systems."""
+    headings = ("system", "graded", "right, %", "unusable", "model")
+    note = "the same chat model answers and grades: figures of other models cannot be compared"
+    return Table(title="Answers", headings=headings, rows=tuple(each.row() for each in graded), note=note)
+
+
+async def grade_answers(
+    chat: ChatModel,
+    system: MemorySystem,
+    dataset: Dataset,
+    graded: Graded,
+    seed: int,
+    on_asked: Callable[[str, int], Awaitable[None]],
+) -> None:
+    """Have every question answered and graded that has a reference; it ends when the model is not there any more."""
+    texts = {(item.group, item.id): item for item in dataset.items}
+    for number, question in enumerate(dataset.questions, start=1):
+        if question.answer is None:
+            continue
+        found = await system.retrieve(question, NOTES)
+        items = [texts[question.group, each] for each in found]
+        notes = [f"({item.time:%Y-%m-%d}) {item.content}" if item.time else item.content for item in items]
+        try:
+            await _one(chat, question, [note[:_MAX_NOTE_CHARS] for note in notes], graded, seed)
+        except ModelUnavailable as error:
+            graded.stopped = str(error)
+            return
+        await on_asked(f"{graded.system}, answers", number)
+
+
+async def _one(chat: ChatModel, question: BenchmarkQuestion, notes: list[str], graded: Graded, seed: int) -> None:
+    shown = "\n\n".join(notes) or "(nothing was found)"
+    answer = await _asked(chat, "benchmark_answer", {"notes": shown, "question": question.query}, Answer, graded, seed)
+    if answer is None:
+        return
+    given = {"question": question.query, "reference": question.answer or "", "answer": answer.answer}
+    grade = await _asked(chat, "benchmark_grade", given, Grade, graded, seed)
+    if grade is not None:
+        graded.graded += 1
+        graded.right += grade.right
+
+
+async def _asked(
+    chat: ChatModel, prompt: str, untrusted: Mapping[str, str], form: type[AnyAnswer], graded: Graded, seed: int
+) -> AnyAnswer | None:
+    rendered = render(load_prompt(prompt), given={}, untrusted=untrusted)
+    got, model = await ask(
+        chat, rendered, form, purpose="benchmark", temperature=0.0, max_tokens=300, timeout_s=_TIMEOUT_S, seed=seed
+    )
+    graded.models.add(model)
+    if isinstance(got, Unparsed):
+        graded.unusable += 1
+        return None
+    return got
