@@ -49,6 +49,39 @@ def convex_fusion(
     ]
 
 
+def scaled_fusion(
+    cosines: Sequence[float | None], keywords: Sequence[float | None], ideal_keyword: float, vector_weight: float
+) -> list[float]:
+    """Return the relevance 0…1 of each candidate: the weighted mean of both legs, a leg counting for what it found.
+
+    Min-max normalization calls a leg's best candidate 1, be it a document with every word of the query or one that
+    shares its most common word. Here a value is divided by the geometric mean of the greatest in the pool and the
+    greatest there could be (`ideal_keyword`: the BM25 of a text full of every word; a cosine of 1, measured from the
+    least in the pool). So a leg whose best is poor moves the order less, and for one query the keywords decide, for
+    another the vectors, with one weight. A leg that gave nothing at all has none.
+    """
+    best = max((keyword for keyword in keywords if keyword is not None), default=0.0)
+    present = [cosine for cosine in cosines if cosine is not None]
+    if not present:
+        vector_weight = 0.0
+    if best <= 0.0:
+        vector_weight, best = 1.0, 1.0
+    low = min(present, default=0.0)
+    reach = math.sqrt((max(present, default=1.0) - low) * (1.0 - low)) if low < 1.0 else 0.0
+    ideal = math.sqrt(best * max(best, ideal_keyword))
+    return [
+        vector_weight * (0.0 if cosine is None else (cosine - low) / reach if reach > 0.0 else 1.0)
+        + (1.0 - vector_weight) * max(0.0, keyword or 0.0) / ideal
+        for cosine, keyword in zip(cosines, keywords, strict=True)
+    ]
+
+
+def ideal_keyword_score(documents: int, document_frequency: Mapping[str, int]) -> float:
+    """Return the BM25 that no text can exceed: that of one full of every query token, those that stand nowhere too."""
+    counts = (min(count, documents) for count in document_frequency.values())
+    return (BM25_K1 + 1) * math.fsum(math.log(1 + (documents - count + 0.5) / (count + 0.5)) for count in counts)
+
+
 def keyword_scores(documents: int, document_frequency: Mapping[str, int], items: Sequence[str]) -> list[float | None]:
     """Return the BM25 of each item (its tokens, joined by spaces) for the query tokens that `document_frequency` names.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.source_settings import SourceSettings
-from swarm_memory.tools.ranking import BM25_B, BM25_K1, convex_fusion
+from swarm_memory.tools.ranking import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
 from swarm_memory.tools.source_ports import PassageCandidate, SourceResult
 
 WITH_NEIGHBOURS: frozenset[SourceKind] = frozenset({"document", "code"})
@@ -43,7 +43,8 @@ def score_passages(result: SourceResult, settings: SourceSettings, vector_weight
     weight = settings.context_weight
     keywords = [_sum(first, second, weight) for first, second in zip(own, around, strict=True)]
     cosines = [_raised(each, beside[each.seq], weight) for each in candidates]
-    scores = convex_fusion(cosines, keywords, vector_weight)
+    ideal = ideal_keyword_score(result.passages, result.document_frequency)
+    scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     scored = [
         ScoredPassage(candidate, min(1.0, max(0.0, score)), keyword)
         for candidate, score, keyword in zip(candidates, scores, keywords, strict=True)
