@@ -1,18 +1,22 @@
 """How well duplicates are told from mere neighbours at each threshold, and how long a large bank takes.
 
-    python benchmarks/consolidate.py [--data memories.jsonl] [--memories 10000] [--pairs 1000]
+    python benchmarks/consolidate.py [--data memories.jsonl] [--memories 10000] [--pairs 1000] [--model-dir FOLDER]
 
-Quality: three sets of labelled pairs. `hand`: pairs written for this file. `rules`: a memory and its paraphrase made by
+Quality: labelled pairs. `hand`: those of `memory_pairs.py`, where neighbours and opposites are no duplicates; `fresh`
+is the part that was written after the rules. The same groups tell how many contradictions the rules find, and how many
+they see where there are none. `rules`: a memory and its paraphrase made by
 rules (synonyms, other order, a sentence less, another opening), against a memory and its twin that says another thing
 (another number, another named command, a negated instruction). `strangers`: two memories drawn at random. The memories
 of the last two come from lines {when_to_use, content} of `--data`, or from the hand-written ones. `vectors` is the
-cosine alone, `guarded` what the consolidation does. Every rule is seeded; none knows the threshold.
+cosine alone, `guarded` what consolidation and learning do. With `--model-dir` an ONNX model is measured instead of the
+embedder that ships. Every rule is seeded; none knows the threshold.
 
 Speed: a bank of seeded text, one in twenty a near copy of another, consolidated in full, dry and for real, and undone.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
 import random
 import re
@@ -24,73 +28,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_pairs import FRESH, GROUPS, Group, Text
+
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder, FastEmbedOptions
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.duplicates import gist_of, is_same
 from swarm_memory.tools.indexing import cosine, prepare
+from swarm_memory.tools.opposites import opposition
+from swarm_memory.tools.ports import Embedder
 from swarm_memory.tools.toolbox import Toolbox
 
 SEED = 5
-THRESHOLDS = (0.80, 0.83, 0.85, 0.87, 0.89, 0.91, 0.93)
+THRESHOLDS = (0.70, 0.75, 0.80, 0.83, 0.85, 0.87, 0.89, 0.91, 0.93)
 SCOPE = Scope(project="benchmark")
-
-# (title, content, a title and content that say the same, a title and content near it that say something else)
-HAND = (
-    (("Run the migrations before the tests", "Apply pending migrations to the test database, then start the suite."),
-     ("Migrate the test database first", "Before the suite starts, apply all pending migrations to the test database."),
-     ("Seed the test database before the tests", "Load the fixtures into the test database, then start the suite.")),
-    (("Retry with back-off on 429", "When the API answers 429, wait twice as long before each retry, and add jitter."),
-     ("Back off when rate limited", "On a 429 answer retry after a wait that doubles each time, with some jitter."),
-     ("Fail fast on 401", "When the API answers 401, do not retry; fetch a new token first.")),
-    (("Quote shell variables", "Put double quotes around variables in shell scripts so that spaces do not split them."),
-     ("Double-quote variables in shell scripts", "Unquoted variables split at spaces: put double quotes around them."),
-     ("Use arrays for shell arguments", "Collect arguments in an array in shell scripts and expand it in quotes.")),
-    (("Pin the Node version", "Write the Node version into .nvmrc so that CI and developers use the same one."),
-     ("Keep Node the same everywhere", "Record the Node version in .nvmrc; CI and every developer then use it."),
-     ("Pin the npm packages", "Commit package-lock.json so that CI and developers install the same packages.")),
-    (("Read the whole stack trace", "Find the deepest frame of your own code in the stack trace before you change it."),
-     ("Start from the deepest own frame", "Before changing code, read the stack trace down to your own deepest frame."),
-     ("Log the stack trace", "Write the whole stack trace to the log when an exception is caught.")),
-    (("Freeze the clock in date tests", "Tests about dates fail at midnight: freeze the clock."),
-     ("Use a fixed time in tests of dates", "Freeze the clock, or tests about dates fail at midnight."),
-     ("Use UTC in date tests", "Tests about dates fail in other time zones: compare moments in UTC.")),
-    (("Paginate the list endpoint", "Follow the next link until there is none; the first page holds 50 entries only."),
-     ("Fetch every page of the list", "The list gives 50 entries a page: follow the next link until it is missing."),
-     ("Filter the list endpoint", "Give a query to the list endpoint; without one all entries are returned.")),
-    (("Check the exit code after pip install", "pip may print warnings and fail: look at its exit code, not its text."),
-     ("Trust pip's exit code, not its output", "After pip install look at the exit code: its warnings mean little."),
-     ("Use a virtual environment for pip install", "pip may break the system's Python: install into an environment.")),
-    (("Make the file's folder first", "Writing fails when the folder is missing: make it with its parents first."),
-     ("Create missing folders before writing", "Make the folder and its parents first, or writing the file fails."),
-     ("Write to a temporary file first", "Writing may stop half-way: write a temporary file and rename it.")),
-    (("Log in before calling the orders API", "Get a token from the login endpoint and send it as a bearer token."),
-     ("The orders API needs a token", "Call the login endpoint first and send its token as a bearer token to orders."),
-     ("Sign requests to the payments API", "Compute the signature of the body and send it in the header of payments.")),
-    (("Add an index on the foreign key", "Deleting parents scans the child table: put an index on its foreign key."),
-     ("Index foreign keys", "Without an index on the foreign key of the child table each delete of a parent scans it."),
-     ("Add a cascade on the foreign key", "Deleting parents fails while children exist: declare ON DELETE CASCADE.")),
-    (("Close the browser in the fixture", "A failed test leaves browsers open: close them in the fixture's teardown."),
-     ("Tear the browser down in its fixture", "Close it in the fixture's teardown: a failed test leaves it open."),
-     ("Take a screenshot in the fixture", "A failed test is hard to read: save a screenshot in the teardown.")),
-    (("Run the formatter before committing", "CI rejects unformatted code: run the formatter on what changed first."),
-     ("Format what changed, then commit", "Run the formatter on changed files before each commit, or CI rejects them."),
-     ("Run the type checker before pushing", "CI rejects untyped code: run the type checker on the package first.")),
-    (("Set a timeout on HTTP calls", "A request without a timeout can hang for ever: give connect and read limits."),
-     ("Never call HTTP without a time limit", "Give each request limits for connecting and reading; it may hang else."),
-     ("Reuse the HTTP session", "A new connection for each request is slow: keep one session and reuse it.")),
-    (("Escape user text in HTML", "Text of users put into a page may hold scripts: escape it in the template."),
-     ("Templates must escape what users wrote", "Escape text of users in the template, since it may hold scripts."),
-     ("Validate user text on the server", "Text of users may be too long: check its length on the server.")),
-    (("Bisect a regression", "Mark one good and one bad commit and let git bisect run the failing test."),
-     ("Find the breaking commit with git bisect", "Tell git bisect a good and a bad commit and the failing test."),
-     ("Revert a regression", "Revert the bad commit on main first, then look for the cause on a branch.")),
-)  # fmt: skip
 
 SYNONYMS = {
     "ensure": "make sure", "use": "employ", "verify": "check", "check": "verify", "before": "prior to",
@@ -159,10 +116,35 @@ def twin(item: MemoryItem, draw: random.Random) -> MemoryItem | None:
     return draw.choice(choices)
 
 
-def hand_pairs() -> Iterator[Pair]:
-    for first, same, other in HAND:
-        yield Pair(memory(*first), memory(*same), same=True)
-        yield Pair(memory(*first), memory(*other), same=False)
+def hand_pairs(groups: Sequence[Group]) -> Iterator[Pair]:
+    for group in groups:
+        one, same, other, opposite = (memory(*text) for text in group)
+        yield Pair(one, same, same=True)
+        yield from (Pair(left, right, same=False) for left in (one, same) for right in (other, opposite))
+
+
+def contradictions(name: str, groups: Sequence[Group], threshold: float) -> None:
+    """Print how many opposites the rules find, and what they call a contradiction that is none."""
+    found = sum(opposition(_words(group.one), _words(group.opposite)) >= threshold for group in groups)
+    near = [pair for group in groups for pair in ((group.one, group.same), (group.one, group.other))]
+    far = [
+        pair
+        for at, group in enumerate(groups)
+        for later in groups[at + 1 :]
+        for pair in itertools.product(group, later)
+    ]
+    false_near, false_far = (
+        sum(opposition(_words(one), _words(other)) >= threshold for one, other in pairs) for pairs in (near, far)
+    )
+    said = found + false_near + false_far
+    print(
+        f"\ncontradictions by rules, {name}: recall {found} of {len(groups)}, precision {found} of {said}; false: "
+        f"{false_near} of {len(near)} near pairs, {false_far} of {len(far)} unrelated ones"
+    )
+
+
+def _words(text: Text) -> str:
+    return "\n".join(text)
 
 
 def made_pairs(items: Sequence[MemoryItem], count: int, draw: random.Random) -> Iterator[Pair]:
@@ -180,10 +162,10 @@ def strangers(items: Sequence[MemoryItem], count: int, draw: random.Random) -> I
         yield Pair(*draw.sample(items, 2), same=False)
 
 
-def quality(name: str, pairs: Sequence[Pair], embedder: StaticEmbedder) -> None:
+async def quality(name: str, pairs: Sequence[Pair], embedder: Embedder) -> None:
     """Print precision and recall of the cosine alone and of the whole decision at each threshold."""
     texts = [item.embedding_text for pair in pairs for item in pair[:2]]
-    vectors = embedder.embed_many(texts)
+    vectors = await embedder.embed_documents(texts)
     near = [cosine(vectors[2 * at], vectors[2 * at + 1]) for at in range(len(pairs))]
     fits = [is_same(gist_of(pair.one), gist_of(pair.other), 0.6) for pair in pairs]
     positive = sum(pair.same for pair in pairs)
@@ -197,13 +179,14 @@ def quality(name: str, pairs: Sequence[Pair], embedder: StaticEmbedder) -> None:
             precision = f"{right / sum(said):9.3f}" if sum(said) else "        -"
             recall = f"{right / positive:6.3f}" if positive else "     -"
             cells.append(f"{precision} {recall} {sum(said) - right:5d}")
-        print(f"     {threshold:.2f}            {cells[0]}            {cells[1]}")
+        mark = "*" if threshold == embedder.duplicate_cosine else " "
+        print(f"    {mark}{threshold:.2f}            {cells[0]}            {cells[1]}")
 
 
 def given(path: Path | None) -> dict[str, list[MemoryItem]]:
     """Return the memories of a file by script: the shipped embedder knows English only."""
     if path is None:
-        return {"hand-written": [memory(*row[0]) for row in HAND]}
+        return {"hand-written": [memory(*group.one) for group in GROUPS]}
     found: dict[str, list[MemoryItem]] = {"English": [], "other languages": []}
     with path.open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
@@ -251,20 +234,33 @@ async def speed(count: int, embedder: StaticEmbedder) -> None:
         await store.close()
 
 
+def embedder_of(model_dir: Path | None) -> Embedder:
+    if model_dir is None:
+        return StaticEmbedder()
+    return FastEmbedEmbedder(FastEmbedOptions(model=model_dir.name, model_dir=model_dir))
+
+
+async def measure(data: Path | None, count: int, embedder: Embedder) -> None:
+    draw, limit = random.Random(SEED), Settings().consolidate.contradiction_threshold
+    for name, groups in (("hand", GROUPS), ("fresh", FRESH)):
+        await quality(name, list(hand_pairs(groups)), embedder)
+        contradictions(name, groups, limit)
+    for name, items in given(data).items():
+        if len(items) > 1:
+            await quality(f"rules, {name}", list(made_pairs(items, count, draw)), embedder)
+            await quality(f"strangers, {name}", list(strangers(items, 20 * count, draw)), embedder)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=1000)
+    parser.add_argument("--model-dir", type=Path)
     chosen = parser.parse_args()
-    embedder, draw = StaticEmbedder(), random.Random(SEED)
-    quality("hand", list(hand_pairs()), embedder)
-    for name, items in given(chosen.data).items():
-        if len(items) > 1:
-            quality(f"rules, {name}", list(made_pairs(items, chosen.pairs, draw)), embedder)
-            quality(f"strangers, {name}", list(strangers(items, 20 * chosen.pairs, draw)), embedder)
+    asyncio.run(measure(chosen.data, chosen.pairs, embedder_of(chosen.model_dir)))
     if chosen.memories:
-        asyncio.run(speed(chosen.memories, embedder))
+        asyncio.run(speed(chosen.memories, StaticEmbedder()))
 
 
 if __name__ == "__main__":

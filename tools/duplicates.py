@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem, Outcome
 from swarm_memory.tools.neighbours import Pair
-from swarm_memory.tools.opposites import opposition
+from swarm_memory.tools.opposites import is_negated, is_turned, opposition
 from swarm_memory.tools.ports import UpkeepItem
-from swarm_memory.tools.survey import Survey, in_parts
+from swarm_memory.tools.survey import Survey, duplicate_threshold, in_parts
 from swarm_memory.tools.text import tokenize
 from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
 
-MIN_SHARED_WORDS = 0.25
-"""Share of the stems of two memories that must be the same (Jaccard): vectors of a language that the embedder does not
-know are near each other whatever they say."""
+MIN_SHARED_WORDS = 0.40
+"""Share of the stems of two memories that must be the same (Jaccard): neighbours in one subject share fewer, and
+vectors of a language that the embedder does not know are near each other whatever they say."""
 
-_NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+")
+_NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+(?:\.\d+)*")
 
 
 class Duplicate(NamedTuple):
@@ -34,9 +34,12 @@ class Gist:
     """What tells two near memories apart."""
 
     outcome: Outcome
+    title: str
     names: frozenset[str]
     numbers: frozenset[str]
     words: frozenset[str]
+    negated: bool
+    """Whether the title advises against something."""
     text: str
 
 
@@ -47,7 +50,7 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
     joins already is left alone: somebody restored it, or it is known to be another matter. A memory that others were
     archived for stays.
     """
-    threshold = toolbox.settings.retrieve.duplicate_threshold
+    threshold = duplicate_threshold(toolbox)
     pairs = [pair for pair in survey.pairs if pair.cosine >= threshold and not _is_settled(survey, pair)]
     kept = [True] * len(survey.items)
     found: list[Duplicate] = []
@@ -66,12 +69,15 @@ def is_same(one: Gist, other: Gist, contradiction_threshold: float) -> bool:
     """Whether two memories whose vectors are near say the same.
 
     Both are strategies or both guardrails, they share words, their titles name the same commands and no different
-    numbers, and they do not advise the opposite.
+    numbers, both advise something or both advise against it, their titles hold no antonyms, and no instruction of one
+    is the opposite of one of the other. Consolidation and learning both decide by this and by `duplicate_threshold`.
     """
     shared = len(one.words & other.words) / max(1, len(one.words | other.words))
     return (
         one.outcome == other.outcome
         and one.names == other.names
+        and one.negated == other.negated
+        and not is_turned(one.title, other.title)
         and not (one.numbers and other.numbers and one.numbers.isdisjoint(other.numbers))
         and shared >= MIN_SHARED_WORDS
         and opposition(one.text, other.text) < contradiction_threshold
@@ -82,9 +88,11 @@ def gist_of(item: MemoryItem) -> Gist:
     """Return what is compared of a memory."""
     return Gist(
         outcome=item.outcome,
+        title=item.title,
         names=frozenset(name.lower() for name in _NAME.findall(item.title)),
         numbers=frozenset(_NUMBER.findall(item.title)),
         words=frozenset(tokenize(item.embedding_text)),
+        negated=is_negated(item.title),
         text=f"{item.title}\n{item.content}",
     )
 

@@ -1,18 +1,22 @@
 """What of newly drawn items the bank does not say yet: prepared, compared, divided. It stores nothing."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.duplicates import gist_of, is_same
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
+from swarm_memory.tools.survey import duplicate_threshold
 from swarm_memory.tools.toolbox import Toolbox
 
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""
+
+_NEAREST = 5
+"""So many memories of the bank are looked at for each new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,41 +46,42 @@ async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[
     """
     new: list[StoredMemory] = []
     known: dict[str, MemoryItem] = {}
-    threshold = toolbox.settings.retrieve.duplicate_threshold
     for memory in prepared:
-        same = await _same_in_bank(toolbox, memory, threshold)
+        same = await _same_in_bank(toolbox, memory)
         if same is not None:
             known[same.id] = same
-        elif not any(_alike(memory, other, threshold) for other in new):
+        elif not any(_alike(toolbox, memory, other) for other in new):
             new.append(memory)
     had = trajectory.injected_memory_ids
     repeated = any(item.provenance.task_id == trajectory.task_id or item.id in had for item in known.values())
     return SortedOut(tuple(new), tuple(known), 0.0 if repeated else REINFORCEMENT)
 
 
-async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory, threshold: float) -> MemoryItem | None:
-    scopes = (toolbox.scope,)
+async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | None:
+    """Return the active item that says the same: by the very words, else as consolidation would find it."""
+    scopes, outcome = (toolbox.scope,), memory.item.outcome
     titled = await toolbox.store.list_memories(scopes, MemoryFilter(text=memory.item.title, limit=20))
-    found = [item for item in titled if _normal(item) == _normal(memory.item)]
-    if not found and memory.vector is not None:
-        near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, 5)
-        ids = [memory_id for memory_id, similarity in near if similarity >= threshold]
-        close = await toolbox.store.get_memories(scopes, ids) if ids else []
-        found = [item for item in close if _named(item) == _named(memory.item)]
-    return next((item for item in found if item.status == "active" and item.outcome == memory.item.outcome), None)
+    for item in titled:
+        if _normal(item) == _normal(memory.item) and item.outcome == outcome:
+            return item
+    if memory.vector is None:
+        return None
+    near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
+    ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
+    close = await toolbox.store.get_memories(scopes, ids) if ids else []
+    return next((item for item in close if item.status == "active" and _say_the_same(toolbox, memory.item, item)), None)
 
 
-def _alike(left: StoredMemory, right: StoredMemory, threshold: float) -> bool:
+def _alike(toolbox: Toolbox, left: StoredMemory, right: StoredMemory) -> bool:
     if _normal(left.item) == _normal(right.item):
         return True
-    if left.vector is None or right.vector is None or _named(left.item) != _named(right.item):
+    if left.vector is None or right.vector is None or cosine(left.vector, right.vector) < duplicate_threshold(toolbox):
         return False
-    return cosine(left.vector, right.vector) >= threshold
+    return _say_the_same(toolbox, left.item, right.item)
 
 
-def _named(item: MemoryItem) -> frozenset[str]:
-    """The commands, files and modules that a title names: however near the vectors, other names are another matter."""
-    return frozenset(name.lower() for name in re.findall(r"`([^`]+)`", item.title))
+def _say_the_same(toolbox: Toolbox, left: MemoryItem, right: MemoryItem) -> bool:
+    return is_same(gist_of(left), gist_of(right), toolbox.settings.consolidate.contradiction_threshold)
 
 
 def _normal(item: MemoryItem) -> tuple[str, str]:

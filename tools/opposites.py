@@ -1,9 +1,10 @@
 """Whether two memories advise the opposite, by rules on their words alone: negation, antonyms, always and never.
 
-What it sees: two instructions about nearly the same words, of which one is negated ("do", "do not", "avoid", "never")
-or has the antonym of a word in the other. What it does not see: opposites put in other words, the order of two things
-(only before and after), numbers, and languages other than English. It says nothing where the conditions differ
-("if it is a GET …"), where an exception is made ("unless"), or where two things are turned round at once.
+What it sees: two instructions about nearly the same words, of which one is negated ("do", "do not", "avoid", "never"),
+or has the antonym of a word in the other, or advises what the other puts behind "rather than". What it does not see:
+opposites put in other words, the order of two things (only before and after), numbers, and languages other than
+English. It says nothing where the conditions differ ("if it is a GET …"), where an exception is made ("unless"), or
+where two things are turned round at once.
 """
 
 import re
@@ -20,6 +21,9 @@ MIN_SHARED = 0.6
 """So much of the words of both instructions, their negation and antonyms left out, must be the same (Jaccard)."""
 
 _MIN_WORDS = 2
+_MIN_COMMON = 3
+"""Two words in common may be an accident, unless they are all there is."""
+
 _MAX_CLAUSES = 40
 _CACHED = 20_000
 
@@ -33,7 +37,10 @@ _ANTONYMS = """
     minimum maximum, minimise maximise, minimize maximize, on off, commit revert, mount unmount, upgrade downgrade,
     public private, manual automatic, manually automatically, global local, cached uncached, safe unsafe, true false,
     retry abort, continue abort, continue stop, merge split, pin unpin, expand collapse, prefer avoid,
-    check ignore, respect ignore, handle ignore
+    check ignore, respect ignore, handle ignore, trust ignore, read ignore, follow ignore, clear keep, drop keep,
+    create delete, attach detach, connect disconnect,
+    wrap unwrap, quote unquote, escape unescape, compress decompress, register unregister, subscribe unsubscribe,
+    hard soft, static dynamic, internal external, relative absolute, inline extract, forward backward
 """
 """Pairs of words of which one turns the other round."""
 
@@ -43,7 +50,7 @@ _NEGATION = re.compile(
     r"|forbidden\s+to|stop\s+(?=\w+ing)|without\s+(?=\w+ing)|rather\s+than|instead\s+of)\b",
     re.IGNORECASE,
 )
-_CONTRAST = re.compile(r"\b(?:rather\s+than|instead\s+of)\b", re.IGNORECASE)
+_CONTRAST = re.compile(r"\b(?:rather\s+than|instead\s+of)\b|(?:,|\band)\s+not\b(?!\s+only\b)", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|when|whenever|while|where|unless|except|until|in\s+case|for)\b[^,;:]*", re.IGNORECASE)
 _PURPOSE = re.compile(
     r"\b(?:to|and|thereby|thus)\s+(?:avoid|prevent)(?:s|ing)?\b[^,;:]*|\b(?:avoid|prevent)ing\b[^,;:]*$"
@@ -64,6 +71,10 @@ _LIGHT = frozenset(
 """Words that say that something is to be done, and not what."""
 
 
+_SEQUENCE = frozenset({("first/last", "first"), ("first/last", "last")})
+"""Said of an instruction and not what it is about: "do it first" and "do not do it" are opposites all the same."""
+
+
 class Clause(NamedTuple):
     """One instruction, taken apart."""
 
@@ -76,6 +87,8 @@ class Clause(NamedTuple):
     exception: bool
     later: frozenset[str]
     """Stems of what stands behind "before" or "after"."""
+    refused: frozenset[str]
+    """Stems of what stands behind "rather than", "instead of" or ", not", and not before it."""
 
 
 def opposition(first: str, second: str) -> float:
@@ -84,6 +97,25 @@ def opposition(first: str, second: str) -> float:
     That of the surest pair of instructions: `NEGATED` or `TURNED` times the share of words that they have in common.
     """
     return max((_between(one, other) for one in clauses(first) for other in clauses(second)), default=0.0)
+
+
+def is_turned(title: str, other: str) -> bool:
+    """Whether two titles stand on opposite sides of an antonym, whatever else they say."""
+    sides = [{place for stem in tokenize(each) for place in _axes().get(stem, ())} for each in (title, other)]
+    return any(
+        axis == other_axis
+        and side != other_side
+        and (axis, other_side) not in sides[0]
+        and (axis, side) not in sides[1]
+        for axis, side in sides[0]
+        for other_axis, other_side in sides[1]
+    )
+
+
+def is_negated(title: str) -> bool:
+    """Whether a title advises against something: it has an odd number of negations."""
+    contrast = _CONTRAST.search(title)
+    return len(_NEGATION.findall(title[: contrast.start()] if contrast else title)) % 2 == 1
 
 
 @cache
@@ -113,6 +145,7 @@ def _clauses(text: str) -> Iterator[Clause]:
     for part in _CLAUSE_END.split(text):
         sentence = _NUMBERING.sub("", part)
         contrast = _CONTRAST.search(sentence)
+        refused = "" if contrast is None else sentence[contrast.end() :]
         if contrast is not None:
             sentence = sentence[: contrast.start()]
         condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
@@ -122,6 +155,8 @@ def _clauses(text: str) -> Iterator[Clause]:
         axes = _axes()
         turns = frozenset(place for stem in stems for place in axes.get(stem, ()))
         words = frozenset(stem for stem in stems if stem not in axes and stem not in _LIGHT)
+        if len(words) + bool(turns) < _MIN_WORDS:  # "search for callers": what looks like a condition is the object
+            words |= frozenset(tokenize(condition)) - _LIGHT
         if len(words) + bool(turns) >= _MIN_WORDS:
             order = _ORDER.search(advice)
             yield Clause(
@@ -131,6 +166,7 @@ def _clauses(text: str) -> Iterator[Clause]:
                 condition=frozenset(tokenize(condition)),
                 exception=bool(_EXCEPTION.search(sentence)),
                 later=frozenset(tokenize(order[1])) if order else frozenset(),
+                refused=frozenset(tokenize(refused)) - words - _LIGHT,
             )
 
 
@@ -144,6 +180,9 @@ def _unstopped(advice: str) -> list[str]:
 
 
 def _between(one: Clause, other: Clause) -> float:
+    if one.refused & other.words and other.refused & one.words and one.negated == other.negated:
+        share = _share(one.words | one.refused, other.words | other.refused)
+        return share * NEGATED if share >= MIN_SHARED else 0.0
     if one.negated == other.negated and not (one.turns and other.turns):
         return 0.0
     if one.exception or other.exception or one.words.isdisjoint(other.words):
@@ -152,13 +191,17 @@ def _between(one: Clause, other: Clause) -> float:
         return 0.0
     if (one.later or other.later) and _share(one.later, other.later) < MIN_SHARED:
         return 0.0
-    share = _share(one.words, other.words)
-    if share < MIN_SHARED or len(one.words & other.words) < _MIN_WORDS - bool(one.turns and other.turns):
+    share, common = _share(one.words, other.words), len(one.words & other.words)
+    if (
+        share < MIN_SHARED
+        or (share < 1 and common < _MIN_COMMON)
+        or common < _MIN_WORDS - bool(one.turns and other.turns)
+    ):
         return 0.0
     turned = _turned(one, other)
     if turned > 1 or (turned == 1) == (one.negated != other.negated):
         return 0.0
-    if turned == 0 and one.turns != other.turns:
+    if turned == 0 and one.turns - _SEQUENCE != other.turns - _SEQUENCE:
         return 0.0
     return share * (TURNED if turned else NEGATED)
 

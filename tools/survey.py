@@ -18,6 +18,9 @@ from swarm_memory.tools.toolbox import Toolbox
 CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
 """Nearer pairs may contradict each other; the second holds where a whole large bank is compared at once."""
 
+SURE_LARGE = 0.85
+"""Of a whole large bank 99 of 100 pairs at this cosine are found, and fewer below: a table of buckets less for each."""
+
 ALL_FROM = 500
 """With so many new memories the whole bank is compared at once, which is then faster."""
 
@@ -88,10 +91,16 @@ async def survey(
         full=full,
         linked=frozenset(ranked.linked),
         kept_before=frozenset(ranked.kept_before),
-        crowded=_is_crowded(pairs, toolbox.settings.retrieve.duplicate_threshold),
+        crowded=_is_crowded(pairs, duplicate_threshold(toolbox)),
         without_vector=len(found) - len(items),
         notices=tuple(notices),
     )
+
+
+def duplicate_threshold(toolbox: Toolbox) -> float:
+    """Return the cosine from which two memories may say the same: the setting, else the embedder's calibrated value."""
+    own = toolbox.settings.retrieve.duplicate_threshold
+    return toolbox.embedder.duplicate_cosine if own is None else own
 
 
 def keep_score(item: UpkeepItem, now: datetime, settings: RetrieveSettings) -> float:
@@ -176,7 +185,7 @@ async def _compare_all(
             [items[place].direction or b"" for place in alone],
             toolbox.embedder.quantization,
             CANDIDATE_FLOOR_LARGE if large else CANDIDATE_FLOOR,
-            sure=toolbox.settings.retrieve.duplicate_threshold,
+            sure=max(duplicate_threshold(toolbox), SURE_LARGE),
             on_progress=told,
         )
         pairs = [Pair(alone[first], alone[second], cosine) for first, second, cosine in found]

@@ -45,6 +45,7 @@ class FastEmbedOptions:
     document_prefix: str = ""
     fusion_weight: float = 0.5
     min_cosine: float = 0.25
+    duplicate_cosine: float = 0.87
 
 
 class FastEmbedEmbedder:
@@ -58,6 +59,7 @@ class FastEmbedEmbedder:
         self._loading = threading.Lock()
         self.fusion_weight = options.fusion_weight
         self.min_cosine = options.min_cosine
+        self.duplicate_cosine = options.duplicate_cosine
 
     @property
     def name(self) -> str:

@@ -39,6 +39,7 @@ class OpenAIEmbeddingOptions:
     timeout_s: float = 20.0
     fusion_weight: float = 0.5
     min_cosine: float = 0.25
+    duplicate_cosine: float = 0.87
 
 
 class OpenAIEmbedder:
@@ -60,6 +61,7 @@ class OpenAIEmbedder:
         self.dimensions = dimensions
         self.fusion_weight = options.fusion_weight
         self.min_cosine = options.min_cosine
+        self.duplicate_cosine = options.duplicate_cosine
 
     @property
     def name(self) -> str:

@@ -39,6 +39,8 @@ class StaticEmbedder:
 
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.45
+    duplicate_cosine = 0.80
+    """With the words that both must share: `benchmarks/consolidate.py` gives precision and recall at each value."""
     min_cosine = 0.35
     """Together with a word coverage of 0.6 it keeps, of what is relevant and among the best five, 99 of 100 strategies,
     turns and functions and 92 of 100 tool descriptions; of queries about another subject it sends 60 of 100 away."""

@@ -36,7 +36,7 @@ async def test_the_best_is_kept_and_the_other_is_archived_with_a_link_and_a_reas
     assert archived.status_reason == f"duplicate of {better} ({done.merged[0].similarity:.2f})"
     (link,) = await kept.links(worse)
     assert (link.src_id, link.dst_id, link.relation) == (worse, better, "duplicate_of")
-    assert link.weight == done.merged[0].similarity >= 0.87
+    assert link.weight == done.merged[0].similarity >= kept.toolbox.embedder.duplicate_cosine
     assert await kept.status(better) == "active"
 
 
@@ -63,6 +63,50 @@ async def test_other_commands_or_numbers_in_the_title_are_another_matter(kept: K
     content = "1. Run it in the root of the repository.\n2. Read the first error."
     await kept.add_all([(f"Check the exit code of `{name}`", content) for name in ("ruff", "mypy")])
     await kept.add_all([(f"Handle a status of {code} from the server", content) for code in (404, 503)])
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+
+
+async def test_neither_versions_nor_advice_and_its_warning_are_the_same(kept: Kept) -> None:
+    rows = (
+        (
+            "1. Look which version the build asks for.\n2. Choose it.",
+            "Use python 3.11 to build",
+            "Use python 3.12 to build",
+        ),
+        ("1. Run pip install.\n2. Read what it printed.", "Trust the exit code of pip", "Ignore the exit code of pip"),
+        (
+            "1. Wheels come from the index.\n2. They are large.",
+            "Take the wheel of numpy",
+            "Never take the wheel of numpy",
+        ),
+    )
+    for content, *titles in rows:
+        await kept.add_all([(title, content) for title in titles])
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+
+
+async def test_the_setting_goes_before_the_embedders_own_threshold(kept: Kept) -> None:
+    await kept.add_all(ADVICE[:2])
+    for threshold, merged in ((0.999, 0), (None, 1)):
+        retrieve = kept.settings.retrieve.model_copy(update={"duplicate_threshold": threshold})
+        kept.settings = kept.settings.model_copy(update={"retrieve": retrieve})
+        assert len((await consolidate(kept.toolbox, dry_run=True, full=True)).merged) == merged
+
+
+async def test_learning_knows_a_memory_by_the_rule_by_which_consolidation_merges(kept: Kept) -> None:
+    from swarm_memory.schema.memory import MemoryDraft
+    from swarm_memory.schema.trajectory import Step, Trajectory
+    from swarm_memory.schema.verdict import Verdict
+    from swarm_memory.tools.learn import learn
+
+    known = await kept.add(*ADVICE[0])
+    drafts = [MemoryDraft(title=title, description="", content=content) for title, content in ADVICE[1:3]]
+    step = Step.model_validate({"id": "s1", "kind": "message", "role": "assistant", "text": "They pass."})
+    trajectory = Trajectory(task_id="t1", task="Make the tests pass.", steps=(step,))
+    own = Verdict(label="Success", confidence=0.9, judge="agent")
+    result = await learn(kept.toolbox, trajectory, agent_verdict=own, agent_drafts=drafts)
+    assert result.reinforced == (known,)
+    assert [item.title for item in result.stored] == [ADVICE[2][0]], "its opposite is new"
     assert (await consolidate(kept.toolbox, full=True)).merged == ()
 
 
@@ -99,7 +143,7 @@ async def test_every_member_is_near_the_kept_one_itself(kept: Kept) -> None:
     for each in done.merged:
         one, other = await kept.item(each.id), await kept.item(each.kept)
         vectors = await kept.toolbox.embedder.embed_documents([one.embedding_text, other.embedding_text])
-        assert sum(a * b for a, b in zip(*vectors, strict=True)) >= 0.86  # 8-bit vectors decide
+        assert sum(a * b for a, b in zip(*vectors, strict=True)) >= 0.79  # 8-bit vectors decide
 
 
 async def test_one_that_others_were_archived_for_stays(kept: Kept) -> None:

@@ -19,6 +19,10 @@ OPPOSITES = (
     ("Run the linter before you commit", "Run the linter after you commit"),
     ("Increase the timeout of the client", "Decrease the timeout of the client"),
     ("Turn on strict mode of the compiler", "Turn off strict mode of the compiler"),
+    ("Use npm ci and not npm install in CI", "Use npm install and not npm ci in CI"),
+    ("Mock the clock, not the scheduler", "Mock the scheduler, not the clock"),
+    ("Search for all callers of the function", "Do not search for all callers of the function"),
+    ("Make the folder of the file first", "Do not make the folder of the file"),
     ("Load the images lazily in the gallery", "Load the images eagerly in the gallery"),
 )
 AGREEMENTS = (
@@ -27,6 +31,8 @@ AGREEMENTS = (
     ("Check the exit code of the command", "Never ignore the exit code of the command"),
     ("Never commit secrets to the repository", "Do not commit secrets to the repository"),
     ("Use a mutex rather than a spin lock", "Use a mutex"),
+    ("Use a mutex, not a spin lock", "Do not use a spin lock but a mutex"),
+    ("Use npm ci and not npm install in CI", "Install in CI with npm ci, not with npm install"),
 )
 OTHER_MATTERS = (
     ("If the request is a GET, retry it after a timeout", "Do not retry the request after a timeout if it is a POST"),
@@ -38,6 +44,8 @@ OTHER_MATTERS = (
     ("Check the fields of the answer to avoid key errors", "Check the fields of the answer for key errors"),
     ("Quote the variables so that spaces do not split them", "Quote the variables, spaces split them"),
     ("Send the token of the session after the login", "Do the login before you send the token of the session"),
+    ("Use the read replica of the bank for reports", "Do not use the read replica of the bank for writes"),
+    ("Mock the clock, not the scheduler", "Mock the mailer, not the clock of the server"),
     ("Open the file in binary mode", "Close the file after reading"),
     ("Read the error message before changing code", "Run the tests after changing code"),
 )

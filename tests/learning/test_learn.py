@@ -27,7 +27,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 class Unreachable:
     """An embedder whose endpoint does not answer."""
 
-    name, dimensions, fusion_weight, min_cosine = "remote", 8, 0.5, 0.3
+    name, dimensions, fusion_weight, min_cosine, duplicate_cosine = "remote", 8, 0.5, 0.3, 0.87
     quantization: Literal["int8", "float32"] = "float32"
 
     async def embed_query(self, text: str) -> Vector:

@@ -63,8 +63,9 @@ async def test_the_labels_of_the_attempts_go_into_the_self_contrast(tmp_path: Pa
 
 
 async def test_at_most_three_items_of_a_run_are_kept(tmp_path: Path) -> None:
-    many = [STRATEGY | {"title": f"Rule number {word}", "steps": [f"Look at {word}", "Do it", "Check it"]}
-            for word in ("alpha", "beta", "gamma", "delta", "epsilon")]  # fmt: skip
+    subjects = ("the invoices table", "a flaky browser", "an expired token", "the lock file", "a full disk")
+    many = [STRATEGY | {"title": f"Look into {each}", "steps": [f"Find {each}", f"Mend {each}", f"Watch {each}"]}
+            for each in subjects]  # fmt: skip
     async with opened(tmp_path, matts(max_concurrency=1)) as tools:
         result = await run_matts(tools, TASK, runner=parts(1, 2), k=2, chat=scripted(*many))
     assert len(result.stored) == 3

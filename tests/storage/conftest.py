@@ -46,6 +46,7 @@ class Numbers:
     quantization: Literal["int8", "float32"] = "int8"
     fusion_weight: float = 0.5
     min_cosine: float = 0.0
+    duplicate_cosine: float = 0.87
 
     def vector(self, text: str) -> Vector:
         draw = random.Random(text)
