@@ -3,8 +3,9 @@
     python benchmarks/judge_evidence.py --data FOLDER [--items N]
 
 FOLDER holds `*.jsonl` or `*.jsonl.gz` files of {id, task, success, steps}, or transcripts of a coding agent (those have
-no labels). For each file: trajectories, verdicts decided, those that agree with the label, balanced accuracy over the
-decided ones, coverage; with `--items N` the items of the first N trajectories that gave any, word for word.
+no labels); other files are named and passed over. For each file: trajectories, verdicts decided, those that agree with
+the label, balanced accuracy over the decided ones, coverage; with `--items N` the items of the first N trajectories that
+gave any, word for word.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.transcript import Labelled, read_labelled
 from swarm_memory.tools.archive import archivable
@@ -33,7 +35,10 @@ def main() -> None:
     files = [folder] if folder.is_file() else sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files:
         if path.name.endswith((".jsonl", ".jsonl.gz")) and "subagents" not in path.parts:
-            measure(path, arguments.items)
+            try:
+                measure(path, arguments.items)
+            except InputError as error:
+                print(f"{path.name}: passed over, {str(error).split(';')[0]}")
 
 
 def measure(path: Path, items: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from swarm_memory.tools.calls import Call
+from swarm_memory.tools.repairs import Repair, same_error
 
 _MAX_VALUE, _MAX_ANSWER = 24, 20_000
 _TOKEN = re.compile(r"[A-Za-z][\w.-]*")
@@ -43,17 +44,15 @@ class Change:
         return self.value is None
 
 
-def telling_changes(
-    failed: Sequence[Call], success: Call, calls: Sequence[Call], task: str, particulars: Sequence[str]
-) -> tuple[Change, ...]:
-    """Return the arguments that may have made the difference between `failed` (in order) and `success`.
+def telling_changes(repair: Repair, calls: Sequence[Call], task: str, particulars: Sequence[str]) -> tuple[Change, ...]:
+    """Return the arguments that may have made the difference between the refused calls and the one that went through.
 
-    The last refused call is the nearest to the one that went through, so that fewest bystanders differ. Where an error
+    The last call with the same error is the nearest to that one, so that fewest bystanders differ. Where the error
     names some of the arguments the others are bystanders.
     """
-    changes = [
-        _change(path, value, failed, success, calls, task, particulars) for path, value in _nearest(failed, success)
-    ]
+    alike = [repair.failed, *(call for call in repair.attempts if same_error(repair.failed, call))]
+    nearest = _nearest(alike, repair.success)
+    changes = [_change(path, value, repair, calls, task, particulars) for path, value in nearest]
     named = tuple(change for change in changes if change.is_named)
     return named or tuple(changes)
 
@@ -70,23 +69,28 @@ def _nearest(failed: Sequence[Call], success: Call) -> list[tuple[str, JsonValue
 def _change(
     path: str,
     value: JsonValue,
-    failed: Sequence[Call],
-    success: Call,
+    repair: Repair,
     calls: Sequence[Call],
     task: str,
     particulars: Sequence[str],
 ) -> Change:
     name = path.rsplit(".", 1)[-1].removesuffix("[]")
-    is_named = f" {_plain(name)} " in f" {_plain(' '.join(call.error for call in failed))} "
-    source = _source(value, success, calls)
-    others = [other for call in failed for key, other in _leaves(call.input) if key == path and other != value]
+    is_named = f" {_plain(name)} " in f" {_plain(repair.failed.error)} "
+    source = _source(value, repair.success, calls)
+    others = [
+        other
+        for call in (repair.failed, *repair.attempts)
+        for key, other in _leaves(call.input)
+        if key == path and other != value
+    ]
     is_code = is_named and not source and _may_be_told(value, task, particulars)
     refused = dict.fromkeys(str(other) for other in others if _may_be_told(other, task, particulars))
     return Change(path, value, tuple(refused) if is_code else (), source, is_named, is_code)
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\W_]+", " ", text.lower()).strip()
+    """The words of a text, without the ending of the plural."""
+    return " ".join(re.sub(r"s$", "", word) for word in re.split(r"[\W_]+", text.lower()) if word)
 
 
 def _may_be_told(value: JsonValue, task: str, particulars: Sequence[str]) -> bool:
@@ -104,9 +108,9 @@ def _may_be_told(value: JsonValue, task: str, particulars: Sequence[str]) -> boo
 
 
 def _source(value: JsonValue, success: Call, calls: Sequence[Call]) -> str:
-    """Return the other tool whose answer held the value last before it was used."""
+    """Return the other tool whose answer held the value last before it was used; a plain word has no source."""
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    if not text:
+    if not re.search(r"\d", text):
         return ""
     whole = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
     earlier = [

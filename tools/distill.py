@@ -9,7 +9,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.calls import calls_of
-from swarm_memory.tools.habits import corrections, fruitless_lookups, loops, procedures, unsupported_answer
+from swarm_memory.tools.course_changes import pointers, reworked
+from swarm_memory.tools.habits import corrections, fruitless_lookups, loops, procedures
 from swarm_memory.tools.lessons import Lesson, Material
 from swarm_memory.tools.open_errors import open_errors
 from swarm_memory.tools.redact import generalize, redact
@@ -25,7 +26,7 @@ MAX_DRAFTS = 10
 """Of one agent for one trajectory."""
 
 _FINDERS: tuple[Callable[[Material], Iterator[Lesson]], ...] = (
-    corrections, repairs, open_errors, loops, fruitless_lookups, unsupported_answer, procedures,
+    corrections, repairs, open_errors, loops, fruitless_lookups, procedures, pointers, reworked,
 )  # fmt: skip
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\W")
 """What stands where something was taken out, and what is no word."""

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.trajectory import Step
-from swarm_memory.tools.answer_support import asks_for_answer
 from swarm_memory.tools.calls import Call
 from swarm_memory.tools.evidence import HOUSEKEEPING
 from swarm_memory.tools.intent import varied_words
 from swarm_memory.tools.lessons import Lesson, Material, lesson
+from swarm_memory.tools.repairs import find_repairs, mark_of
 from swarm_memory.tools.tasks import feedback, is_task_prompt, task_text
 from swarm_memory.tools.wording import general, one_line, show_call, show_file, show_symptom
 
@@ -91,6 +91,7 @@ def loops(material: Material) -> Iterator[Lesson]:
     One that went through in the end was no loop, whatever made it do so.
     """
     names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
+    repaired = {mark_of(repair.failed) for repair in find_repairs(material.calls)}
     groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in material.calls:
         if call.observation is not None and call.output:
@@ -101,7 +102,7 @@ def loops(material: Material) -> Iterator[Lesson]:
         if few or calls[0].tool in HOUSEKEEPING or (looking and not calls[0].failed):
             continue
         later = [call for call in material.calls if call.key == calls[0].key and call.position > calls[-1].end]
-        if calls[0].failed and any(not call.failed for call in later):
+        if calls[0].failed and (mark_of(calls[0]) in repaired or any(not call.failed for call in later)):
             continue
         if any(calls[0].end < c.position < calls[-1].position and c.writes and not c.failed for c in material.calls):
             continue
@@ -111,7 +112,7 @@ def loops(material: Material) -> Iterator[Lesson]:
         shown = show_call(calls[0], names, 60)
         lines = [f"{shown} was called {len(calls)} times with the same result{told}."]
         lines.append("After the second same result change the arguments or the tool: a third call tells nothing new.")
-        if then is not None:
+        if then is not None and (then.command is not None or then.tool != calls[0].tool):
             lines.append(f"What ended it: {show_call(then, names)}.")
         yield lesson(
             material,
@@ -119,76 +120,50 @@ def loops(material: Material) -> Iterator[Lesson]:
             when=f"{shown} gives the same result twice{told}",
             lines=lines,
             calls=[calls[0], calls[-1]],
-            value=0.45 + 0.05 * min(len(calls), 5),
+            value=0.45 + 0.05 * min(len(calls), 5) if symptom else 0.42,
             topic=f"open:{calls[0].command.name if calls[0].command else calls[0].tool}:{symptom}",
             tags=("loop", "guardrail"),
         )
 
 
 def fruitless_lookups(material: Material) -> Iterator[Lesson]:
-    """Look-ups that found nothing, with the wording that did find something."""
+    """Wordings that found nothing, where fewer words of the same then found something: what to look up is a name."""
     names = material.particulars
     if any(call.command is not None for call in material.calls):
         return
     missed = [call for call in material.calls if call.empty and _SEARCHING.search(call.tool) and call.target]
-    if len(missed) < 2:
+    pairs = [(miss, hit) for miss in missed if (hit := _shortened(miss, material.calls)) is not None]
+    if not pairs:
         return
-    found = [
-        call for call in material.calls
-        if call.tool == missed[-1].tool and call.position > missed[0].position and not call.empty and not call.failed
-    ]  # fmt: skip
-    tool = missed[-1].tool
-    words = [one_line(general(call.target[:400], names), 50).replace('"', "'") for call in missed]
-    lines = [f"`{tool}` found nothing for {', '.join(chr(34) + word + chr(34) for word in dict.fromkeys(words[:4]))}."]
-    if found:
-        good = one_line(general(found[0].target[:400], names), 50).replace('"', "'")
-        lines.append(f'It did find "{good}": use the plain name of one thing, or a name that the answer itself offers.')
-    lines.append("Search for another thing of the question after two misses, not for a new wording of the same.")
+    tool = pairs[0][0].tool
+    shown = [
+        tuple(one_line(general(each.target[:400], names), 50).replace('"', "'") for each in pair) for pair in pairs
+    ]
+    lines = [f'`{tool}` found nothing for "{miss}", and did find "{hit}".' for miss, hit in dict.fromkeys(shown[:3])]
+    lines.append(
+        "Look up the plain name of one thing; what is asked about it goes into the next look-up, not into this."
+    )
     yield lesson(
         material,
         title=f"Give `{tool}` the plain name of one thing, not a description",
-        when=f'`{tool}` finds nothing, as for "{words[0]}"',
+        when=f'`{tool}` finds nothing, as for "{shown[0][0]}"',
         lines=lines,
-        calls=[*missed[:2], *found[:1]],
-        value=0.42 + 0.04 * min(len(missed), 4),
+        calls=[each for pair in pairs[:2] for each in pair],
+        value=0.42 + 0.04 * min(len(pairs), 4),
         topic=f"lookup:{tool}",
         tags=("search",),
     )
 
 
-def unsupported_answer(material: Material) -> Iterator[Lesson]:
-    """A failed look-up task whose answer nothing carried, or that never came to one."""
-    if not material.failed or not material.calls:
-        return
-    reasons = " ".join(material.verdict.reasons)
-    looked = [call for call in material.calls if call.command is None and not call.writes and not call.ends_task]
-    if (
-        not asks_for_answer(material.trajectory, material.calls)
-        or len(looked) < 2
-        or not ("stands in nothing" in reasons or "no conclusion" in reasons)
-    ):
-        return
-    tool = looked[-1].tool
-    bare = "stands in nothing" in reasons
-    found = sum(not call.empty and not call.failed for call in looked)
-    title = f"Read a page that holds the answer with `{tool}` before answering" if bare else (
-        f"Come to an answer before the calls of `{tool}` run out"
-    )  # fmt: skip
-    lines = [f"Of {len(looked)} look-ups {found} found something; the answer stood in none of them."] if bare else [
-        f"{len(looked)} look-ups were made, {found} found something, and no answer was given."
-    ]  # fmt: skip
-    lines.append("Name the two things that the question joins, and look up each by its own name.")
-    lines.append("Before answering, find the sentence that says it; without one, look up the thing nearest to it.")
-    yield lesson(
-        material,
-        title=title,
-        when=f"a question has to be answered from what `{tool}` finds",
-        lines=lines,
-        calls=[*looked[-2:], material.calls[-1]],
-        value=0.41,
-        topic=f"answer:{bare}",
-        tags=("question-answering", "guardrail"),
-    )
+def _shortened(missed: Call, calls: Sequence[Call]) -> Call | None:
+    """Return the later look-up that found something with a part of the words of one that found nothing."""
+    words = set(missed.target.lower().split())
+    for call in calls:
+        fewer = set(call.target.lower().split())
+        found = call.tool == missed.tool and call.position > missed.position and not call.empty and not call.failed
+        if found and fewer and fewer < words:
+            return call
+    return None
 
 
 def procedures(material: Material) -> Iterator[Lesson]:

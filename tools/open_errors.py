@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.tools.calls import Call
-from swarm_memory.tools.failures import classify, error_key
+from swarm_memory.tools.failures import classify
 from swarm_memory.tools.intent import varied_words
 from swarm_memory.tools.lessons import HOST_TOOLS, MAX_TITLE, Lesson, Material, lesson
-from swarm_memory.tools.repairs import changes_something, find_repairs
+from swarm_memory.tools.repairs import changes_something, find_repairs, mark_of
 from swarm_memory.tools.wording import bare, one_line, show_call, show_file, show_symptom
 
 
@@ -16,22 +16,17 @@ def open_errors(material: Material) -> Iterator[Lesson]:
         return
     found = find_repairs(material.calls)
     resolved = {call.position for repair in found for call in (repair.failed, *repair.attempts)}
-    known = {_mark(repair.failed) for repair in found}
+    known = {mark_of(repair.failed) for repair in found}
     groups: dict[tuple[str, tuple[str, str]], list[Call]] = {}
     for call in material.calls:
-        if call.failed and call.position not in resolved and _mark(call) not in known:
-            groups.setdefault(_mark(call), []).append(call)
+        if call.failed and call.position not in resolved and mark_of(call) not in known:
+            groups.setdefault(mark_of(call), []).append(call)
     names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
     for (name, _), calls in groups.items():
         symptom = show_symptom(calls[-1].error, names)
         once = len(calls) == 1 and classify(calls[-1].error).kind in ("error", "missing-file", "bad-arguments")
         if symptom and name and not once and not (name in HOST_TOOLS and len(calls) < 3):
             yield _open_lesson(material, name, calls, symptom, names)
-
-
-def _mark(call: Call) -> tuple[str, tuple[str, str]]:
-    """What failed, and with which error: each is a lesson of its own."""
-    return call.command.name if call.command else call.tool, error_key(call.error)
 
 
 def _open_lesson(material: Material, name: str, calls: Sequence[Call], symptom: str, names: Sequence[str]) -> Lesson:

@@ -91,9 +91,7 @@ def _tool_lines(material: Material, repair: Repair, told: str, names: Sequence[s
 
 
 def _changes(material: Material, repair: Repair) -> tuple[Change, ...]:
-    failed = (repair.failed, *repair.attempts)
-    task = material.trajectory.task
-    return telling_changes(failed, repair.success, material.calls, task, material.particulars)[:_MAX_CHANGES]
+    return telling_changes(repair, material.calls, material.trajectory.task, material.particulars)[:_MAX_CHANGES]
 
 
 def _change_lines(changes: Sequence[Change], tool: str) -> Iterator[str]:
@@ -209,14 +207,14 @@ def _run_before(command: Command, name: str, failure: Failure, names: Sequence[s
 
 
 def _tool_title(material: Material, repair: Repair, names: Sequence[str]) -> str:
-    """An argument stands in the title only where the error names it, or where no other one differs."""
+    """An argument stands in the title only where the error names it: another may be a bystander."""
     tool = repair.failed.tool
     symptom = bare(show_symptom(repair.failed.error, names))
     changes = _changes(material, repair)
     codes = [change for change in changes if change.is_code]
     if codes:
         return f"Set `{codes[0].path}={codes[0].value}` before calling `{tool}`"
-    sure = [change for change in changes if change.is_named] or (changes if len(changes) == 1 else ())
+    sure = [change for change in changes if change.is_named]
     if sure and symptom:
         return f"Check `{sure[-1].name}` before `{tool}`: {symptom}"
     if repair.failure.first and repair.failure.kind != "error":

@@ -123,6 +123,11 @@ def same_error(left: Call, right: Call) -> bool:
     return error_key(left.error) == error_key(right.error)
 
 
+def mark_of(call: Call) -> tuple[str, tuple[str, str]]:
+    """Return what failed, and with which error: each is a lesson of its own."""
+    return call.command.name if call.command else call.tool, error_key(call.error)
+
+
 def _succeeds(failed: Call, other: Call) -> bool:
     if other.failed or other.empty or other.observation is None or other.refused or other.is_background:
         return False

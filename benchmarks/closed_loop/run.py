@@ -2,8 +2,9 @@
 
     python benchmarks/closed_loop/run.py --seeds 20 --tasks 12
 
-Arms on the same tasks and random streams: no memory, memory, memory of shuffled tasks (which must not help), and
-parallel scaling with k = 1, 3, 6 on fewer seeds and tasks. Every result goes to a JSON file in `benchmarks/results`.
+Arms on the same tasks and random streams: no memory, memory, memory of shuffled tasks (which must not help); and, on
+fewer seeds and tasks, parallel scaling with k = 1, 3, 6 with the notes of earlier tasks and, as best-of-k alone,
+without. Every result goes to a JSON file in `benchmarks/results`.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from swarm_memory.tools.benchmark.world.experiment import (
     result_record,
     run_arm,
     run_scaled,
+    scaled_arm,
     schedule,
 )
 from swarm_memory.tools.benchmark.world.figures import calls, gain, judged, level, success
@@ -36,6 +38,16 @@ from swarm_memory.tools.benchmark.world.rules import FAMILIES
 from swarm_memory.tools.toolbox import Toolbox
 
 K = (1, 3, 6)
+SCALED = tuple(scaled_arm(k, with_notes=with_notes) for with_notes in (False, True) for k in K)
+PAIRS = (
+    ("memory", "none"),
+    ("shuffled", "none"),
+    ("memory", "shuffled"),
+    ("k=6", "k=1"),
+    *((scaled_arm(k, with_notes=True), scaled_arm(k, with_notes=False)) for k in K),
+)
+"""What is compared: each seed is its own control. The last ones are what notes add to as many attempts without."""
+
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
@@ -47,6 +59,7 @@ class Work:
     tasks: int
     arm: Arm | None
     k: int = 0
+    with_notes: bool = True
 
 
 def main() -> None:
@@ -60,10 +73,13 @@ def main() -> None:
     options = parser.parse_args()
     started = time.perf_counter()
     work = [Work(seed, options.tasks, arm) for seed in range(options.seeds) for arm in ARMS]
-    work += [Work(seed, options.scaling_tasks, None, k) for seed in range(options.scaling_seeds) for k in K]
+    work += [
+        Work(seed, options.scaling_tasks, None, k, with_notes=with_notes)
+        for seed in range(options.scaling_seeds) for with_notes in (True, False) for k in K
+    ]  # fmt: skip
     with ProcessPoolExecutor(options.processes) as pool:
         results = [result for part in pool.map(do, work) for result in part]
-    arms = {name: [each for each in results if each.arm == name] for name in (*ARMS, *(f"k={k}" for k in K))}
+    arms = {name: [each for each in results if each.arm == name] for name in (*ARMS, *SCALED)}
     figures = figures_of(arms)
     path = write(vars(options), figures, results, time.perf_counter() - started)
     show(arms, figures)
@@ -77,7 +93,9 @@ def do(work: Work) -> list[Result]:
 
 async def _results(work: Work) -> list[Result]:
     places: Sequence[Place] = schedule(work.seed, work.tasks)
-    found = run_arm(work.arm, places, open_bank) if work.arm else run_scaled(work.k, places, open_bank)
+    if work.arm:
+        return [result async for result in run_arm(work.arm, places, open_bank)]
+    found = run_scaled(work.k, places, open_bank, with_notes=work.with_notes)
     return [result async for result in found]
 
 
@@ -111,7 +129,7 @@ def figures_of(arms: dict[str, list[Result]]) -> dict[str, object]:
     }
     gains = {
         f"{left} - {right}": {name: asdict(gain(arms[left], arms[right], m)) for name, m in measures.items()}
-        for left, right in (("memory", "none"), ("shuffled", "none"), ("memory", "shuffled"), ("k=6", "k=1"))
+        for left, right in PAIRS
         if arms[left]
     }
     judge = {arm: judged(found) for arm, found in arms.items() if arm != "none" and found}
@@ -138,10 +156,10 @@ def write(options: dict[str, object], figures: dict[str, object], results: list[
 
 def show(arms: dict[str, list[Result]], figures: dict[str, object]) -> None:
     """Print levels, the curve of success and steps, families, gains, and what the judge was worth."""
-    print("arm        success                 steps")
+    print("arm            success                 steps")
     for arm, found in arms.items():
         if found:
-            print(f"{arm:10} {level(found, success)!s:23} {level(found, calls)}")
+            print(f"{arm:14} {level(found, success)!s:23} {level(found, calls)}")
     print("\ntask   " + "".join(f"{arm:>24}" for arm in ARMS) + "   (success / steps)")
     for number in sorted({each.number for each in arms["none"]}):
         at = {arm: [each for each in arms[arm] if each.number == number] for arm in ARMS}

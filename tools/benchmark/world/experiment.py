@@ -25,6 +25,12 @@ Arm = Literal["none", "memory", "shuffled"]
 ARMS: tuple[Arm, ...] = ("none", "memory", "shuffled")
 """No memory; what fits the task; as much of what fits a task of another family."""
 
+
+def scaled_arm(k: int, *, with_notes: bool) -> str:
+    """Return the name of the arm with `k` rollouts a task: with notes of earlier tasks, or best-of-k alone."""
+    return f"k={k}" if with_notes else f"k={k}, no notes"
+
+
 OpenBank = Callable[[], AbstractAsyncContextManager[Toolbox]]
 """Opens a new, empty bank."""
 
@@ -138,10 +144,10 @@ class ExplorerRunner:
     """Does rollouts of one task with the exploring agent, each in a world of its own."""
 
     name = "explorer"
-    takes_notes = True
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, takes_notes: bool = True) -> None:
         self._place = place
+        self.takes_notes = takes_notes
         self.met: dict[int, bool] = {}
         self.steps: dict[int, int] = {}
 
@@ -160,11 +166,17 @@ class ExplorerRunner:
         return None
 
 
-async def run_scaled(k: int, places: Sequence[Place], open_bank: OpenBank) -> AsyncIterator[Result]:
-    """Yield the results of parallel scaling with `k` rollouts a task: of each task the rollout that the judge chose."""
+async def run_scaled(
+    k: int, places: Sequence[Place], open_bank: OpenBank, *, with_notes: bool = True
+) -> AsyncIterator[Result]:
+    """Yield the results of parallel scaling with `k` rollouts a task: of each task the rollout that the judge chose.
+
+    Without notes it is best-of-k alone: as many attempts, the same random streams and the same judge, and no rollout is
+    told anything of earlier tasks.
+    """
     async with open_bank() as toolbox:
         for place in places:
-            runner = ExplorerRunner(place)
+            runner = ExplorerRunner(place, takes_notes=with_notes)
             task = place.world().task
             ended = await run_matts(
                 toolbox, task, runner=runner, mode="parallel", k=k, task_id=place.key, run_id=run_id_of(k, place)
@@ -172,7 +184,7 @@ async def run_scaled(k: int, places: Sequence[Place], open_bank: OpenBank) -> As
             best = ended.run.summary.best or 1
             yield Result(
                 **asdict(place),
-                arm=f"k={k}",
+                arm=scaled_arm(k, with_notes=with_notes),
                 met=runner.met[best],
                 steps=runner.steps[best],
                 label=ended.best_verdict.label if ended.best_verdict else None,

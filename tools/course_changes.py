@@ -1,0 +1,103 @@
+"""Lessons from a change of course that the user forced: a file pointed to, data that a rejected change had not seen."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from swarm_memory.schema.trajectory import Step
+from swarm_memory.tools.calls import Call
+from swarm_memory.tools.lessons import Lesson, Material, lesson
+from swarm_memory.tools.tasks import feedback, is_task_prompt, task_text
+from swarm_memory.tools.wording import general, one_line, show_call, show_file
+
+_NEXT = 3
+"""So many calls after the user's word belong to it."""
+
+_MAX_SAID = 140
+_FILE = re.compile(r"[\w.-]+\.[A-Za-z]\w{0,5}$")
+
+
+def pointers(material: Material) -> Iterator[Lesson]:
+    """A file that the user stopped the agent for to name, and that was read next."""
+    for index, step in _users_words(material):
+        stopped = any(earlier.interrupted for earlier in material.trajectory.steps[max(0, index - 2) : index])
+        after = [call for call in material.calls if call.position > index][:_NEXT]
+        read = next((call for call in after if _path(call) and _path(call).rsplit("/", 1)[-1] in step.text), None)
+        if not stopped or read is None or read.writes or read.failed:
+            continue
+        name = _shown_file(_path(read), material.particulars)
+        lines = [
+            f'The user stopped the work to point to `{name}`: "{_said(material, step)}"',
+            f"Read `{name}` before looking elsewhere for how it is done here.",
+        ]
+        yield lesson(
+            material,
+            title=f"In this project: read `{name}` first",
+            when=f"a task touches what `{name}` does already",
+            lines=lines,
+            calls=[read],
+            value=0.7,
+            topic=f"pointer:{name}",
+            tags=("user-correction",),
+            proven=True,
+            steps=(step.id,),
+        )
+
+
+def reworked(material: Material) -> Iterator[Lesson]:
+    """A file that was changed, rejected by the user, looked into by a run, and only then changed again."""
+    for index, step in _users_words(material):
+        if feedback(step.text) != "correction":
+            continue
+        before = {_path(call) for call in material.calls if call.position < index and call.writes and not call.failed}
+        after = [call for call in material.calls if call.position > index and not call.failed and not call.refused]
+        again = next((call for call in after if call.writes and _path(call) and _path(call) in before), None)
+        probes = [call for call in after if again and call.position < again.position and _is_probe(call)]
+        if again is None or not probes:
+            continue
+        name, probe = _shown_file(_path(again), material.particulars), show_call(probes[-1], material.particulars, 80)
+        lines = [
+            f"The user rejected the first change of `{name}`.",
+            f"What it has to deal with was seen only when {probe} was run, after that.",
+            f"Run something that shows the real data before the first change of `{name}`; do not guess its shape.",
+        ]
+        yield lesson(
+            material,
+            title=f"Look at the real data before changing `{name}`",
+            when=f"`{name}` or what it reads has to be changed",
+            lines=lines,
+            calls=[probes[-1], again],
+            value=0.6,
+            topic=f"rework:{name}",
+            tags=("user-correction", "guardrail"),
+            proven=True,
+            steps=(step.id,),
+        )
+
+
+def _users_words(material: Material) -> Iterator[tuple[int, Step]]:
+    """What the user said after the work had begun, with its place."""
+    first = material.calls[0].position
+    for index, step in enumerate(material.trajectory.steps):
+        if index > first and step.kind == "message" and step.role == "user" and is_task_prompt(step.text):
+            yield index, step
+
+
+def _path(call: Call) -> str:
+    return next((str(call.input[key]) for key in ("file_path", "path", "notebook_path") if call.input.get(key)), "")
+
+
+def _is_probe(call: Call) -> bool:
+    return call.command is not None and call.command.purpose == "run" and call.observation is not None
+
+
+def _said(material: Material, step: Step) -> str:
+    return one_line(general(task_text(step.text)[:1500], material.particulars), _MAX_SAID).replace('"', "'")
+
+
+def _shown_file(path: str, names: Sequence[str]) -> str:
+    """The file with its folder: the last part alone is often the same in many folders."""
+    pure = PurePosixPath(path.replace("\\", "/"))
+    folder = show_file(pure.parent.name, names) if pure.parent.name else ""
+    last = show_file(pure.name, names)
+    return f"{folder}/{last}" if folder and _FILE.fullmatch(last) else last
