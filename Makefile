@@ -4,13 +4,17 @@ BIN := .venv/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
 
-.PHONY: demo test check bench clean
+.PHONY: demo test faults check bench clean
 
 demo: .venv/ready ## the main job on the shipped transcript
 	$(BIN)/swarm-memory demo
 
 test: .venv/ready ## all tests
 	$(BIN)/pytest -n auto --dist worksteal -q
+
+faults: .venv/ready ## the fault rig at full length, with its figures
+	rm -f build/faults.jsonl
+	FAULTS=full $(BIN)/pytest -m fault -q
 
 check: .venv/ready ## linters, types, import rules, size limits
 	$(BIN)/ruff check

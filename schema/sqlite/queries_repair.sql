@@ -53,6 +53,10 @@ SELECT count(*) FROM pattern_embeddings WHERE model = ? AND dims = ? AND length(
 -- Delete them; `reembed` makes them anew.
 DELETE FROM pattern_embeddings WHERE model = ? AND dims = ? AND length(vector) <> ?;
 
+-- name: drop_vector
+-- Delete a vector of which nobody can tell whether it is right; `reembed` makes it anew.
+DELETE FROM pattern_embeddings WHERE id = (SELECT id FROM patterns WHERE seq = ?) AND model = ? AND dims = ?;
+
 -- name: indexed_vectors
 -- The vectors that the index of a space holds.
 SELECT rowid, embedding FROM {vectors};

@@ -50,6 +50,7 @@ def _show_status(found: "MemoryStatus") -> None:
         ("retrievals", counts.retrievals),
         ("jobs", _counts(counts.jobs)),
         ("consolidation", found.consolidation),
+        ("tool memory", found.tools),
         ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
     ]
     print_table(("", ""), rows)
@@ -129,12 +130,21 @@ def _repair(invocation: Invocation, *, quiet: bool) -> None:
     if not place.database.exists():
         raise InputError(f"there is no bank at {place.database}")
     done = repair(place.database, choose(storage.sqlite), storage.busy_timeout_s)
+    if done.actions:
+        invocation.run(_embed_missing)
     if quiet:
         return
     for action in done.actions or ["nothing to repair"]:
         say(f"repair: {action}")
     if done.kept:
         say(f"repair: what stood there before is {done.kept}")
+
+
+async def _embed_missing(toolbox: "Toolbox") -> None:
+    """Embed what lost its vector, or had one that cannot be right."""
+    from swarm_memory.server.reembedding import reembed as operation
+
+    await operation(_sqlite(toolbox), toolbox.embedder, drop_others=False, on_progress=lambda _: None)
 
 
 @click.command()

@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 LARGE_WAL_BYTES = 64 * 1024 * 1024
-_SIGNS_OF_DAMAGE = ("malformed", "vtable constructor failed", "fts5: corruption", "invalid fts5 file format")
+_SIGNS_OF_DAMAGE = (
+    "malformed",
+    "vtable constructor failed",
+    "fts5: corruption",
+    "invalid fts5 file format",
+    "opening blob failed",
+    "sqlite-vec error",
+)
 """What SQLite, FTS5 and sqlite-vec say of pages and shadow tables that are not what they must be."""
 
 _SETTINGS = (

@@ -33,6 +33,9 @@ class Inspection:
     indexes: list[str] = field(default_factory=list[str])
     """What the indexes and counts hold wrongly; they can be made anew from the rows."""
 
+    vectors: list[tuple[str, int, list[int]]] = field(default_factory=list[tuple[str, int, list[int]]])
+    """(model, dimensions, positions) of vectors of which nobody can tell whether they or the index are right."""
+
     @property
     def sound(self) -> bool:
         """Whether nothing was found."""
@@ -60,7 +63,9 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
         )
         found.indexes.extend(_keyword_faults(connection))
         for space in all_spaces(connection):
-            found.indexes.extend(_vector_faults(connection, space, searchable))
+            faults, doubtful = _vector_faults(connection, space, searchable)
+            found.indexes.extend(faults)
+            found.vectors.extend([(space.model, space.dims, doubtful)] if doubtful else [])
     finally:
         connection.execute("ROLLBACK")
     return found
@@ -90,7 +95,7 @@ def _keyword_faults(connection: "Connection") -> list[str]:
     return faults
 
 
-def _vector_faults(connection: "Connection", space: "Space", searchable: bool) -> list[str]:
+def _vector_faults(connection: "Connection", space: "Space", searchable: bool) -> tuple[list[str], list[int]]:
     faults: list[str] = []
     size = space.dims * _BYTES[space.quantization]
     (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
@@ -101,9 +106,9 @@ def _vector_faults(connection: "Connection", space: "Space", searchable: bool) -
     if counts:
         faults.append(f"{counts} projects have a wrong count of their vectors of {space.model}")
     if not searchable or space.stale:
-        return faults
+        return faults, []
     wanted = dict(connection.execute(_QUERIES["vectors_to_index"], (space.model, space.dims)).fetchall())
     held = dict(connection.execute(space.sql(_QUERIES["indexed_vectors"])).fetchall())
     if wrong := sum(held.get(seq) != wanted.get(seq) for seq in held.keys() | wanted.keys()):
         faults.append(f"the vector index of {space.model} is wrong about {wrong} memories")
-    return faults
+    return faults, [seq for seq in held.keys() & wanted.keys() if held[seq] != wanted[seq]]

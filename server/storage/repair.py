@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
-from swarm_memory.schema.sqlite.statements import SUBJECTS, queries
+from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries
 from swarm_memory.server.storage.backup import REPAIR, advice, back_up, list_backups
 from swarm_memory.server.storage.connection import close, connect, open_read_only, storage_errors, write_transaction
 from swarm_memory.server.storage.driver import Driver
@@ -82,6 +82,8 @@ def _mend(database: Path, driver: Driver, timeout_s: float) -> Repaired | None:
 
 def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: Inspection) -> list[str]:
     actions = [*found.indexes]
+    for model, dims, seqs in found.vectors:
+        connection.executemany(_QUERIES["drop_vector"], ((seq, model, dims) for seq in seqs))
     for space in all_spaces(connection):
         size = space.dims * (1 if space.quantization == "int8" else 4)
         connection.execute(_QUERIES["drop_vectors_of_wrong_size"], (space.model, space.dims, size))
@@ -189,7 +191,7 @@ def _salvage(database: Path, driver: Driver, timeout_s: float) -> Repaired:
 
 
 def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection", driver: Driver) -> list[str]:
-    with closing(_open_damaged(database, grafted, fresh, driver.module)) as damaged:
+    with closing(_open_damaged(database, grafted, driver.module)) as damaged:
         target.execute("PRAGMA foreign_keys = OFF")
         with write_transaction(target, fresh, 10.0):
             result = salvage(damaged, target, driver.module)
@@ -211,24 +213,26 @@ def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection"
     return [f"a new bank was made of what could be read: {rows}", *lost, *gone, *healed]
 
 
-def _open_damaged(database: Path, grafted: Path, fresh: Path, module: ModuleType) -> "Connection":
-    """Open a damaged bank for reading; where its header is lost, a copy with a new one.
+def _open_damaged(database: Path, grafted: Path, module: ModuleType) -> "Connection":
+    """Open a damaged bank for reading: as it is, with a right count of pages, or with a header of one schema's banks.
 
     Raises `StoreDamaged` when it cannot be read as a bank, whatever stands in its header.
     """
-    for path in (database, grafted):
-        if path == grafted and not with_new_header(database, grafted, fresh):
-            break
+    for version in (0, None, *range(len(migrations()), 0, -1)):
+        path = grafted if version != 0 else database
+        if version != 0:
+            remove(grafted)
+            if not with_new_header(database, grafted, version):
+                continue
         try:
             connection = open_read_only(module, path)
         except module.Error:
             continue
         try:
             check_content(connection, path)
+            return connection
         except (StorageError, module.Error):
             connection.close()
-            continue
-        return connection
     raise StoreDamaged(f"{database} cannot be read as a bank: {_only_backups(database)}")
 
 

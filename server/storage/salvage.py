@@ -1,12 +1,14 @@
 """Reading what can still be read of a damaged bank into a new one, row by row. It writes to the new one alone."""
 
+import os
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from swarm_memory.schema.sqlite.statements import schema_objects
+from swarm_memory.schema.sqlite.statements import APPLICATION_ID, schema_objects
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
 MAX_STEPS = 200_000
 """So many single rows of a table are tried between the last that was read from the front and from the back."""
 
+PAGE_BYTES = 4096
 _HEADER_BYTES = 100
-_HEADER_MAGIC = b"SQLite format 3\0"
+_MAGIC = b"SQLite format 3\0"
 
 
 @dataclass(slots=True)
@@ -65,22 +68,26 @@ def drop_orphans(fresh: "Connection") -> int:
     return dropped
 
 
-def with_new_header(damaged: Path, copy: Path, pattern: Path) -> bool:
-    """Copy a database whose first bytes are lost, with those of a new one; False when it has no whole page.
+def with_new_header(damaged: Path, copy: Path, version: int | None) -> bool:
+    """Copy a database with another header: its own with a right count of pages, or one of a bank of a schema `version`.
 
-    No connection of this process may have it open. What the log holds is copied too.
+    Returns whether there was anything to copy. No connection of this process may have the damaged file open. What its
+    log holds is copied too. The fields are those of "Database File Format", section 1.3.
     """
     content = bytearray(damaged.read_bytes())
-    header = bytearray(pattern.read_bytes()[:_HEADER_BYTES])
-    page_size = int.from_bytes(header[16:18], "big")
-    if len(content) < page_size:
+    pages = len(content) // PAGE_BYTES
+    if not pages or (version is None and not content.startswith(_MAGIC)):
         return False
-    header[28:32] = (len(content) // page_size).to_bytes(4, "big")
-    header[32:40] = bytes(8)  # no free pages are known
-    header[92:96] = header[24:28]  # the page count is valid for this change counter
-    content[: len(_HEADER_MAGIC)] = header[: len(_HEADER_MAGIC)]
-    content[:_HEADER_BYTES] = header
-    copy.write_bytes(content)
+    if version is not None:
+        content[:_HEADER_BYTES] = struct.pack(
+            ">16sH6B12I20x2I", _MAGIC, PAGE_BYTES, 2, 2, 0, 64, 32, 32,
+            1, pages, 0, 0, 1, 4, 0, 0, 1, version, 0, APPLICATION_ID, 1, 3_040_001,
+        )  # fmt: skip
+    content[28:40] = struct.pack(">3I", pages, 0, 0)  # no free pages are known
+    content[92:96] = content[24:28]  # the count of pages is of this change
+    descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content[: pages * PAGE_BYTES])
     log = damaged.with_name(f"{damaged.name}-wal")
     if log.exists():
         copy.with_name(f"{copy.name}-wal").write_bytes(log.read_bytes())

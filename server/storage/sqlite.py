@@ -15,14 +15,13 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.consolidation import MemoryLink
-from swarm_memory.schema.errors import StoreBusy, StoreReadOnly
+from swarm_memory.schema.errors import StoreBusy, StoreReadOnly, StoreReplaced
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
 from swarm_memory.schema.status import BankStatistics, StorageHealth
-from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage import (
@@ -168,6 +167,7 @@ class SqliteStore:
         self._recorder = Recorder(self._write_records)
         self._unwritable: list[ChatRecord] = []
         self._closed = False
+        self._opening_again = asyncio.Lock()
         self._sources = SqliteSources(self, self._quantization)
 
     async def search(self, query: SearchQuery) -> SearchResult:
@@ -337,9 +337,6 @@ class SqliteStore:
     async def put_session(self, session: HostSession) -> None:
         await self.write(lambda connection: journal.put_session(connection, session))
 
-    async def add_tool_calls(self, calls: Sequence[ToolCall]) -> int:
-        return await self.write(lambda connection: journal.add_tool_calls(connection, calls))
-
     async def add_event(self, scope: Scope, event: Event) -> None:
         await self.write(lambda connection: journal.add_event(connection, scope, event))
 
@@ -406,6 +403,9 @@ class SqliteStore:
     async def end_run(self, end: RunEnd) -> bool:
         now, quantization = datetime.now(UTC), self._quantization(end.embedder)
         return await self.write(lambda connection: matts.end_run(connection, self._index, end, quantization, now))
+
+    async def reopen_run(self, scope: Scope, run_id: str) -> bool:
+        return await self.write(lambda connection: matts.reopen_run(connection, scope, run_id))
 
     async def cancel_run(self, scope: Scope, run_id: str) -> bool:
         now = datetime.now(UTC)
@@ -493,11 +493,11 @@ class SqliteStore:
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run a function that only reads."""
-        return await self._reader.run(function)
+        return await self._run(self._reader, function)
 
     async def read_beside(self, function: "Callable[[Connection], T]") -> T:
         """The same on a second connection, for what can be read at the same time."""
-        return await self._keyword_reader.run(function)
+        return await self._run(self._keyword_reader, function)
 
     async def write(self, function: "Callable[[Connection], T]") -> T:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
@@ -516,7 +516,27 @@ class SqliteStore:
     async def _on_writer(self, function: "Callable[[Connection], T]") -> T:
         if self._writer is None:
             raise StoreReadOnly(f"{self._path} can only be read: give this user the file and its folder")
-        return await self._writer.run(function)
+        return await self._run(self._writer, function)
+
+    async def _run(self, thread: ConnectionThread, function: "Callable[[Connection], T]") -> T:
+        """Run a function on a thread; when the bank's files were replaced, on what is there now."""
+        try:
+            return await thread.run(function)
+        except StoreReplaced:
+            await self._open_again()
+            return await thread.run(function)
+
+    async def _open_again(self) -> None:
+        """Close every connection before one is opened: those of one process share what they know of a log."""
+        threads = [thread for thread in (self._writer, self._reader, self._keyword_reader) if thread is not None]
+        async with self._opening_again:
+            if all(thread.is_right for thread in threads):
+                return
+            for thread in threads:
+                await thread.disconnect()
+            for thread in threads:
+                await thread.reconnect()
+            log.warning("%s was replaced, or its log deleted, while it was open: it was opened anew", self._path)
 
     def _truncate_log(self, connection: "Connection") -> bool:
         with writer_lock(self._path, self._busy_timeout_s):

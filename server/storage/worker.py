@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 class ConnectionThread:
     """One connection on one daemon thread. Functions run one after another, each to its end.
 
-    When another file was put in the place of the open one, it is opened before the next function runs.
+    None runs on a file that is no longer the one at its path: `StoreReplaced` says so, before anything was done.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class ConnectionThread:
         self._again = again
         self._writes = writes
         self._process = os.getpid()
+        self._connected = True
         self.opened = opened
         """What the connection opened, for a look under the writer lock."""
 
@@ -92,20 +94,20 @@ class ConnectionThread:
         """Run `closing`, which closes the connection, and end the thread."""
         if os.getpid() != self._process:
             return
-        await self.run(closing)
+        if self._connected:
+            with suppress(StoreReplaced):
+                await self.run(closing)
         await asyncio.shield(self._connection.close())
 
     async def _run(self, function: "Callable[[Connection], T]") -> T:
         def guarded() -> T:
             with storage_errors(self._module, self._database):
-                self._follow()
-                try:
-                    return function(self._connection._conn)  # pyright: ignore[reportPrivateUsage]
-                except StoreReplaced:
-                    # Raised under the lock, before anything was done: the file was replaced while it waited.
-                    self._follow()
-                    return function(self._connection._conn)  # pyright: ignore[reportPrivateUsage]
+                self._check()
+                return function(self._connection._conn)  # pyright: ignore[reportPrivateUsage]
 
+        return await self._on_thread(guarded)
+
+    async def _on_thread(self, guarded: "Callable[[], T]") -> T:
         try:
             # The only way to run a whole transaction in one go; each public call would be a step of its own.
             return await self._connection._execute(guarded)  # pyright: ignore
@@ -114,28 +116,50 @@ class ConnectionThread:
                 raise
             raise StorageError("the bank is closed") from error
 
-    def _follow(self) -> None:
-        """Open what lies at the path if it is another file than the open one, or its log is."""
+    def _check(self) -> None:
+        """Raise `StoreReplaced` when the connection is gone, or what it opened is."""
+        if not self._connected:
+            raise StoreReplaced(f"{self._database} is not open")
         self.opened.note()
-        state = self.opened.look()
-        if state == "same" or (state == "log lost" and not self._writes and not self.opened.log_is_there()):
-            return
-        if state == "log lost" and self._writes:
-            self._save_log()
-        opened = OpenedFile(self._database)
-        fresh = self._again()
-        self._connection._conn.close()  # pyright: ignore[reportPrivateUsage]
-        self._connection._connection = fresh  # pyright: ignore[reportPrivateUsage]
-        self.opened = opened
-        log.warning("%s was replaced, or its log deleted, while it was open: it was opened anew", self._database)
+        if self.opened.look() == "log lost" and not self._writes and not self.opened.log_is_there():
+            return  # the deleted log still tells a reader all; the writer will see to it
+        self.opened.check()
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the connection is open on what lies at its path."""
+        return self._connected and self.opened.look() == "same"
+
+    async def disconnect(self) -> None:
+        """Close the connection for `reconnect`. A log that was deleted is written into the database first."""
+
+        def disconnect() -> None:
+            if self._connected:
+                self._connected = False
+                with storage_errors(self._module, self._database):
+                    if self._writes and self.opened.look() == "log lost":
+                        self._save_log()
+                    self._connection._conn.close()  # pyright: ignore[reportPrivateUsage]
+
+        await asyncio.shield(asyncio.ensure_future(self._on_thread(disconnect)))
+
+    async def reconnect(self) -> None:
+        """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
+
+        def reconnect() -> None:
+            opened = OpenedFile(self._database)
+            self._connection._connection = self._again()  # pyright: ignore[reportPrivateUsage]
+            self.opened, self._connected = opened, True
+
+        await asyncio.shield(asyncio.ensure_future(self._on_thread(reconnect)))
 
     def _save_log(self) -> None:
         """Write the deleted log, which only open connections still see, into the database."""
         with writer_lock(self._database, SAVE_WAIT_S):
             if self.opened.log_is_new():
                 log.error(
-                    "the log of %s was deleted while it was open and another process began a new one: "
-                    "the last writes may be lost; run `swarm-memory doctor`",
+                    "the log of %s was deleted while it was open, and another process has begun a new one: what was "
+                    "written last may be lost unless that process saved it",
                     self._database,
                 )
             else:

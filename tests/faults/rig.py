@@ -1,0 +1,237 @@
+"""What the fault tests share: processes that write and say what was acknowledged, kills, and a look at what is left."""
+
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.driver import RUNGS, choose
+from swarm_memory.server.storage.inspection import Inspection
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.tools.ports import MemoryFilter, StoredMemory, Vector
+from swarm_memory.tools.text import tokenize
+
+FULL = os.environ.get("FAULTS") == "full"
+"""Whether this is `make faults`, which takes its time; `make test` runs a short version of the same."""
+
+HERE = Scope(project="here")
+EVERY = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
+WORKER = Path(__file__).parent / "worker.py"
+WORDS = tuple(
+    "retry migrate database schema token cache lock queue timeout parse branch deploy index vector socket thread "
+    "build lint format review merge rebase config secret header cookie session worker".split()  # noqa: SIM905
+)
+
+
+def possible_rungs() -> list[str]:
+    """Return the rungs of SQLite that this interpreter can stand on."""
+    found: list[str] = []
+    for rung in RUNGS:
+        try:
+            choose(rung)
+        except ConfigError:
+            continue
+        found.append(rung)
+    return found
+
+
+def made_item(title: str, **fields: Any) -> MemoryItem:
+    """Return an item; what is not given has a default."""
+    given: dict[str, Any] = {
+        "id": new_id("rm"),
+        "scope": HERE,
+        "content": f"1. {title}, then look again",
+        "confidence": 0.5,
+        "created_at": datetime.now(UTC),
+    }
+    return MemoryItem(title=title, **(given | fields))
+
+
+def sentence(draw: random.Random) -> str:
+    """Return a few words that make a title."""
+    return " ".join(draw.choices(WORDS, k=6))
+
+
+def prepared(item: MemoryItem, vector: Vector | None) -> StoredMemory:
+    """Return an item with what its indexes hold."""
+    fields = (item.title, item.description, item.content)
+    title, description, content = (tokenize(text) for text in fields)
+    return StoredMemory(item, vector, title, description, content)
+
+
+async def with_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
+    """Return items with what their indexes hold, embedded by the embedder that ships."""
+    vectors = await StaticEmbedder().embed_documents([item.embedding_text for item in items])
+    return [prepared(item, vector) for item, vector in zip(items, vectors, strict=True)]
+
+
+async def fill(store: SqliteStore, count: int, seed: int = 7) -> list[MemoryItem]:
+    """Write so many items, in batches; return them."""
+    draw = random.Random(seed)
+    items = [made_item(f"{sentence(draw)} {number}") for number in range(count)]
+    for start in range(0, count, 200):
+        await store.add_memories(await with_vectors(items[start : start + 200]), StaticEmbedder().name)
+    return items
+
+
+@asynccontextmanager
+async def opened(database: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0) -> AsyncGenerator[SqliteStore]:
+    """Hold a bank open."""
+    store = await open_store(database, sqlite=sqlite, embedder=StaticEmbedder(), busy_timeout_s=busy_timeout_s)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def inspected(database: Path) -> Inspection:
+    """Open a bank, look for damage of every kind, and close it."""
+    async with opened(database) as store:
+        return await store.inspect()
+
+
+async def present(database: Path, ids: Sequence[str]) -> set[str]:
+    """Return which of the memories are in the bank."""
+    async with opened(database) as store:
+        return {item.id for item in await store.get_memories([HERE], ids)}
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a process of the rig."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1", **more}
+
+
+def start(role: str, *arguments: object) -> "subprocess.Popen[str]":
+    """Start a worker process in a role (see `worker.py`)."""
+    command = [sys.executable, str(WORKER), role, *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+class Crowd:
+    """Processes that do what a role says, some of which are killed; all that they say is gathered."""
+
+    def __init__(self) -> None:
+        self._nursery = start("nursery")
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        self._count = 0
+        self._pids: dict[str, int] = {}
+        self.lines: list[str] = []
+        self.running: dict[str, tuple[str, ...]] = {}
+        """What lives, by name: role and arguments."""
+        self.gone: set[str] = set()
+        self.killed = 0
+
+    def add(self, role: str, *arguments: object) -> str:
+        """Start a process; return its name."""
+        self._count += 1
+        name = f"{role}{self._count}"
+        self.running[name] = (role, *map(str, arguments))
+        self._write(name, *self.running[name])
+        return name
+
+    def _write(self, *words: str) -> None:
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.write("\t".join(words) + "\n")
+        self._nursery.stdin.flush()
+
+    def kill(self, name: str) -> tuple[str, ...]:
+        """Kill a process as soon as it is born and wait for its end; return its role and arguments."""
+        self.wait(lambda: name in self._pids)
+        os.kill(self._pids[name], signal.SIGKILL)
+        self.killed += 1
+        deadline = time.monotonic() + 10
+        while name not in self.gone and time.monotonic() < deadline:
+            self._write("poke", "poke")
+            with self._news:
+                self._news.wait(0.01)
+        return self.running.pop(name)
+
+    def replace_one(self, role: str, draw: random.Random) -> None:
+        """Kill a process of a role, any, and start another in its place."""
+        chosen = draw.choice([name for name, what in self.running.items() if what[0] == role])
+        self.add(*self.kill(chosen))
+
+    def end(self) -> None:
+        """Kill everyone and take in their last lines."""
+        for name in list(self.running):
+            self.kill(name)
+        self.finish()
+
+    def finish(self) -> None:
+        """Take in all lines until everyone has ended by themselves."""
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.close()
+        self._reader.join()
+        assert self._nursery.stderr is not None
+        self.errors = [line for line in self._nursery.stderr if line.strip()]
+        self._nursery.stderr.close()
+        self._nursery.wait()
+
+    def wait(self, until: Callable[[], bool], timeout_s: float = 60.0) -> None:
+        """Wait until something was said that makes it true."""
+        with self._news:
+            if not self._news.wait_for(until, timeout_s):
+                raise TimeoutError(self.lines[-20:])
+
+    def told(self, word: str) -> list[list[str]]:
+        """Return what follows a word in the lines that begin with it."""
+        return [line.split()[1:] for line in list(self.lines) if line.startswith(f"{word} ") or line == word]
+
+    def _read(self) -> None:
+        assert self._nursery.stdout is not None
+        for line in self._nursery.stdout:
+            with self._news:
+                self.lines.append(line.rstrip("\n"))
+                if line.startswith("born "):
+                    _, name, pid = line.split()
+                    self._pids[name] = int(pid)
+                elif line.startswith("gone "):
+                    self.gone.add(line.split()[1])
+                self._news.notify_all()
+        self._nursery.stdout.close()
+
+
+def kill(process: "subprocess.Popen[Any]") -> None:
+    """End a process as a power cut would, as far as a process can feel it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which that share of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Return median, p99 and the worst of durations, in milliseconds, as text."""
+    if not seconds:
+        return "none"
+    p99 = percentile(seconds, 0.99)
+    return f"p50 {statistics.median(seconds) * 1e3:.0f}, p99 {p99 * 1e3:.0f}, max {max(seconds) * 1e3:.0f} ms"
+
+
+def wait_for(path: Path, timeout_s: float = 20.0) -> None:
+    """Wait until a process of the rig made a file that says where it is."""
+    deadline = time.monotonic() + timeout_s
+    while not path.exists():
+        if time.monotonic() > deadline:
+            raise TimeoutError(path)
+        time.sleep(0.005)

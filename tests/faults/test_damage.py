@@ -1,0 +1,263 @@
+"""Banks whose bytes, indexes or files were harmed: noticed, never silently empty, mended where that can be."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import EVERY, FULL, HERE, fill, inspected, made_item, opened, with_vectors
+
+from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreReplaced
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.reembedding import reembed
+from swarm_memory.server.storage.backup import list_backups
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.placing import restore
+from swarm_memory.server.storage.repair import repair
+from swarm_memory.tools.ports import SearchQuery
+from swarm_memory.tools.text import tokenize
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
+
+Harm = Callable[[bytearray], bytes]
+PAGE = 4096
+
+
+def _header(content: bytearray) -> bytes:
+    content[:60] = b"\xff" * 60
+    return bytes(content)
+
+
+def _damaged_page(content: bytearray) -> bytes:
+    page = 12 * PAGE
+    content[page : page + PAGE] = random.Random(1).randbytes(PAGE)
+    return bytes(content)
+
+
+HARMS: dict[str, Harm] = {
+    "header": _header,
+    "truncated": lambda content: bytes(content[: len(content) // 2 + 1000]),
+    "zero-length": lambda _: b"",
+    "not a database": lambda content: b"<html>502 Bad Gateway</html>" * (len(content) // 28),
+    "damaged page": _damaged_page,
+}
+
+
+async def listed(database: Path) -> list[MemoryItem]:
+    """Return what the bank holds."""
+    async with opened(database) as store:
+        return await store.list_memories([HERE], EVERY)
+
+
+async def searched(database: Path) -> list[list[str]]:
+    """Return the ids that some searches find."""
+    embedder, found = StaticEmbedder(), list[list[str]]()
+    async with opened(database) as store:
+        for text in ("retry the token", "merge config", "lock the queue"):
+            query = SearchQuery((HERE,), embedder.name, await embedder.embed_query(text), tokenize(text), 10)
+            result = await store.search(query)
+            found.append(sorted(candidate.id for candidate in result.candidates))
+    return found
+
+
+@pytest.mark.parametrize("harm", HARMS)
+async def test_a_damaged_file_is_kept_noticed_and_never_replaced_by_an_empty_one(
+    database: Path, harm: str, record: Any
+) -> None:
+    async with opened(database) as store:
+        items = await fill(store, 60)
+        backup = await store.back_up()
+    database.write_bytes(HARMS[harm](bytearray(database.read_bytes())))
+    harmed = database.read_bytes()
+    noticed = await _noticed(database)
+    assert database.read_bytes() == harmed
+    try:
+        done = await asyncio.to_thread(repair, database, choose(), 5.0)
+        how = f"{len(await listed(database))} of {len(items)} salvaged"
+    except StoreDamaged as refused:
+        told = str(refused)
+        assert database.read_bytes() == harmed
+        done, how = None, "not readable: the newest backup was restored"
+        assert "swarm-memory restore" in told
+        source, kept = await asyncio.to_thread(restore, database, None, choose(), 5.0)
+        assert source == backup
+        assert kept is not None
+        assert ".corrupt-" in kept.name
+        assert kept.read_bytes() == harmed
+    if done is not None:
+        assert done.kept is not None
+        assert ".corrupt-" in done.kept.name
+        assert done.kept.read_bytes() == harmed
+    record(f"B3 {harm}", f"noticed: {noticed}; {how}; the damaged file kept")
+    found = await inspected(database)
+    assert found.sound, found
+    assert len(await listed(database)) > 0
+    if harm in ("header", "damaged page") or done is None:
+        assert await listed(database) == list(reversed(items))
+
+
+async def _noticed(database: Path) -> str:
+    try:
+        async with opened(database) as store:
+            found = await store.inspect()
+    except StoreDamaged:
+        return "at the opening"
+    assert not found.sound
+    return "by doctor"
+
+
+async def test_random_damage_never_passes_as_sound(database: Path, record: Any) -> None:
+    async with opened(database) as store:
+        items = {item.id: item for item in await fill(store, 80)}
+    whole, draw = database.read_bytes(), random.Random(5)
+    rounds = 100 if FULL else 12
+    opening = doctor = harmless = silent = 0
+    for _ in range(rounds):
+        content = bytearray(whole)
+        for _ in range(8):
+            at = draw.randrange(len(content) - 32)
+            content[at : at + 32] = draw.randbytes(32)
+        database.write_bytes(content)
+        database.with_name("memory.db-wal").unlink(missing_ok=True)
+        database.with_name("memory.db-shm").unlink(missing_ok=True)
+        try:
+            async with opened(database) as store:
+                found = await store.inspect()
+                if not found.sound:
+                    doctor += 1
+                    continue
+                read = {item.id: item for item in await store.list_memories([HERE], EVERY)}
+        except StorageError:
+            opening += 1
+            continue
+        texts = {each: (item.title, item.content) for each, item in read.items()}
+        same = texts == {each: (item.title, item.content) for each, item in items.items()}
+        harmless += same
+        silent += not same
+    record(
+        "B4",
+        f"undetected damage of a text {silent} of {rounds} (at the opening {opening}, by doctor {doctor}, "
+        f"in unused bytes {harmless})",
+    )
+    assert silent == 0
+
+
+INDEX_FAULTS = {
+    "rows of the keyword index lost": "DELETE FROM pattern_fts_docsize WHERE id % 2",
+    "the keyword index emptied": "INSERT INTO pattern_fts (pattern_fts) VALUES ('delete-all')",
+    "vectors lost": "DELETE FROM vec_1 WHERE rowid % 3 = 0",
+    "a vector changed": "UPDATE pattern_embeddings SET vector = zeroblob(256) WHERE id IN (SELECT id FROM patterns LIMIT 1)",
+    "counts wrong": "UPDATE scopes SET active = active + 5",
+    "the table of vectors lost": "DROP TABLE vec_1_vector_chunks00",
+    "the table of words lost": "DROP TABLE pattern_fts_data",
+}
+
+
+@pytest.mark.parametrize("fault", INDEX_FAULTS)
+async def test_indexes_that_are_lost_or_out_of_step_are_made_anew_from_the_rows(
+    database: Path, fault: str, record: Any
+) -> None:
+    async with opened(database) as store:
+        items = await fill(store, 60)
+    before = await searched(database)
+    async with opened(database) as store:
+        await store.write(lambda connection: connection.execute(INDEX_FAULTS[fault]).rowcount)
+    assert await _noticed(database)
+    await asyncio.to_thread(repair, database, choose(), 5.0)
+    async with opened(database) as store:
+        await reembed(store, StaticEmbedder(), drop_others=False, on_progress=lambda _: None)
+    found = await inspected(database)
+    after = await searched(database)
+    record(
+        "B5",
+        f"{fault}: found and rebuilt, {sum(a == b for a, b in zip(before, after, strict=True))} of 3 searches the same",
+    )
+    assert found.sound, found
+    assert len(await listed(database)) == len(items)
+    assert after == before
+
+
+async def test_a_text_that_is_not_what_was_written_comes_back_from_a_backup_or_is_quarantined(
+    database: Path, record: Any
+) -> None:
+    async with opened(database) as store:
+        items = await fill(store, 5)
+        await store.back_up()
+        later = (await fill(store, 1, seed=8))[0]
+        broken = (await fill(store, 1, seed=9))[0]
+        await store.write(lambda connection: connection.execute(
+            "UPDATE patterns SET pattern_data = replace(pattern_data, 'look', 'jump') WHERE id IN (?, ?)",
+            (items[0].id, later.id),
+        ).rowcount)  # fmt: skip
+        await store.write(lambda connection: connection.execute(
+            "UPDATE patterns SET pattern_data = substr(pattern_data, 9) WHERE id = ?", (broken.id,)
+        ).rowcount)  # fmt: skip
+        found = await store.inspect()
+        assert sorted(found.memories) == sorted([items[0].id, later.id, broken.id])
+        with pytest.raises(StoreDamaged, match="doctor --repair"):
+            await store.list_memories([HERE], EVERY)
+    done = await asyncio.to_thread(repair, database, choose(), 5.0)
+    after = {item.id: item for item in await listed(database)}
+    record("B4 repair", "of 3 changed texts 1 brought back, 1 quarantined, 1 unreadable deleted; a copy of all kept")
+    assert after[items[0].id] == items[0]
+    assert after[later.id].status == "quarantined"
+    assert broken.id not in after
+    assert done.kept in [copy.path for copy in list_backups(database)]
+    assert (await inspected(database)).sound
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_log_deleted_under_an_open_bank_loses_nothing(
+    database: Path, record: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rounds, lost = (20 if FULL else 4), 0
+    async with opened(database) as store:
+        written = await fill(store, 2)
+        for number in range(rounds):
+            for suffix in ("-wal", "-shm") if number % 2 else ("-wal",):
+                database.with_name(f"memory.db{suffix}").unlink()
+            written += await fill(store, 2, seed=number + 10)
+            lost += len(written) - len(await store.list_memories([HERE], EVERY))
+    async with opened(database) as store:
+        lost += len(written) - len(await store.list_memories([HERE], EVERY))
+        assert (await store.inspect()).sound
+    record("B6 log deleted", f"lost {lost} of {len(written)} acknowledged, in {rounds} deletions of the open log")
+    assert lost == 0
+    assert "opened anew" in caplog.text
+
+
+async def test_a_moved_or_replaced_file_takes_no_write_unseen(
+    database: Path, record: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    elsewhere, unseen = database.parent / "elsewhere.db", 0
+    async with opened(database) as store:
+        first = await fill(store, 3)
+        copy = await store.back_up()
+        second = await fill(store, 3, seed=8)
+        database.rename(elsewhere)
+        (memory,) = await with_vectors([made_item("Written to a moved file")])
+        for _ in range(3):
+            with pytest.raises(StorageError) as refused:
+                await store.add_memories([memory], StaticEmbedder().name)
+            assert isinstance(refused.value, StoreReplaced | StoreDamaged | StorageError)
+            with pytest.raises(StorageError):
+                await store.list_memories([HERE], EVERY)
+        assert not database.exists()
+        elsewhere.rename(database)
+        await store.add_memories([memory], StaticEmbedder().name)
+        assert len(await store.list_memories([HERE], EVERY)) == len(first) + len(second) + 1
+        await asyncio.to_thread(restore, database, copy, choose(), 5.0)
+        assert {item.id for item in await store.list_memories([HERE], EVERY)} == {item.id for item in first}
+        await store.add_memories([memory], StaticEmbedder().name)
+    async with opened(database) as store:
+        unseen += memory.item.id not in {item.id for item in await store.list_memories([HERE], EVERY)}
+    record(
+        "B6 moved",
+        f"writes acknowledged into a dead file {unseen}; 3 of 3 refused while it was gone; a restored bank is followed",
+    )
+    assert unseen == 0

@@ -1,0 +1,184 @@
+"""The schema of a bank over time: old banks migrate, once, whole and after a copy; newer ones are left alone."""
+
+import asyncio
+import gzip
+import hashlib
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import FULL, Crowd, inspected, opened, possible_rungs
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.sqlite.statements import migrations
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.backup import list_backups
+from swarm_memory.server.storage.connection import connect
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.repair import repair
+from swarm_memory.tools.ports import SearchQuery
+from swarm_memory.tools.text import tokenize
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RELEASES = sorted(FIXTURES.glob("bank_v*.db.gz"))
+SHOP = Scope(project="shop")
+NEWEST = len(migrations())
+
+
+def put_old_bank(database: Path, release: Path = RELEASES[0]) -> None:
+    """Lay the bank of an older release where the tests' bank is."""
+    database.parent.mkdir(exist_ok=True)
+    for left in database.parent.glob("memory.db*"):
+        left.unlink()
+    database.write_bytes(gzip.decompress(release.read_bytes()))
+
+
+def version_of(database: Path) -> int:
+    """Return the schema's version as the file says it."""
+    module = choose().module
+    connection = module.connect(database)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("rung", possible_rungs())
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name.split(".")[0])
+async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
+    database: Path, release: Path, rung: str, record: Any
+) -> None:
+    put_old_bank(database, release)
+    told = json.loads((FIXTURES / release.name.replace(".db.gz", ".json")).read_text("utf-8"))
+    embedder, answers = StaticEmbedder(), dict[str, list[str]]()
+    async with opened(database, sqlite=rung) as store:
+        for text in told["answers"]:
+            vector = await embedder.embed_query(text)
+            found = await store.search(SearchQuery((SHOP,), embedder.name, vector, tokenize(text), 10))
+            answers[text] = sorted(candidate.id for candidate in found.candidates)
+        memories = await store.get_memories([SHOP], list(told["memories"]))
+        health, inside = await store.health(), await store.inspect()
+    same = sum(answers[text] == expected for text, expected in told["answers"].items())
+    record(
+        "A17", f"{release.name} on {rung}: {same} of {len(answers)} answers the same, {len(memories)} memories whole"
+    )
+    assert answers == told["answers"]
+    assert memories == [MemoryItem.model_validate(each) for each in told["memories"].values()]
+    assert health.schema_version == NEWEST
+    assert inside.sound, inside
+    copies = list_backups(database)
+    assert [copy.reason for copy in copies] == (["migration"] if version_of(copies[0].path) < NEWEST else [])
+
+
+@pytest.mark.parametrize("begin", ["new", "old"])
+async def test_eight_processes_that_migrate_at_once_migrate_once(database: Path, begin: str, record: Any) -> None:
+    rounds, ok, copies = (25 if FULL else 4), 0, 0
+    crowd = Crowd()
+    for number in range(rounds):
+        bank = database.with_name(f"round{number}") / "memory.db"
+        if begin == "old":
+            bank.parent.mkdir(parents=True)
+            put_old_bank(bank)
+        for _ in range(8):
+            crowd.add("migrate", bank, "auto")
+        crowd.wait(lambda born=8 * (number + 1): len(crowd.told("ok")) + len(crowd.told("error")) >= born)
+        copies += len(list_backups(bank))
+    await asyncio.to_thread(crowd.finish)
+    ok = sum(line == ["20" if begin == "old" else "0", str(NEWEST)] for line in crowd.told("ok"))
+    record(
+        f"A14 {begin}",
+        f"{ok} of {8 * rounds} processes got the migrated bank; {copies} copies before {rounds} migrations",
+    )
+    assert not crowd.told("error")
+    assert not crowd.errors
+    assert ok == 8 * rounds
+    assert copies == (rounds if begin == "old" else 0)
+
+
+async def test_a_kill_in_a_migration_leaves_the_old_or_the_new_schema(database: Path, record: Any) -> None:
+    rounds, draw, half = (100 if FULL else 10), random.Random(3), 0
+    versions: list[int] = []
+    crowd = Crowd()
+    for _ in range(rounds):
+        put_old_bank(database)
+        name = crowd.add("migrate", database, "auto")
+        crowd.wait(lambda name=name: any(line[0] == name for line in crowd.told("born")))
+        await asyncio.sleep(draw.uniform(0, 0.08))
+        crowd.kill(name)
+        versions.append(version_of(database))
+        found = await inspected(database)
+        half += versions[-1] not in range(1, NEWEST + 1) or not found.sound
+    await asyncio.to_thread(crowd.finish)
+    record(
+        "A15", f"half migrated {half} of {rounds} kills ({versions.count(1)} before, {versions.count(NEWEST)} after)"
+    )
+    assert half == 0
+
+
+async def test_a_kill_while_indexes_are_rebuilt_leaves_them_whole(database: Path, record: Any) -> None:
+    put_old_bank(database)
+    rounds, draw, broken = (50 if FULL else 6), random.Random(4), 0
+    crowd = Crowd()
+    for number in range(rounds):
+        name = crowd.add("rebuild", database)
+        crowd.wait(lambda wanted=number + 1: len(crowd.told("ready")) >= wanted)
+        await asyncio.sleep(draw.uniform(0, 0.05))
+        crowd.kill(name)
+        found = await inspected(database)
+        broken += not found.sound
+    await asyncio.to_thread(crowd.finish)
+    record("A15 rebuild", f"indexes out of step after {broken} of {rounds} kills ({len(crowd.told('built'))} rebuilt)")
+    assert broken == 0
+
+
+async def test_a_bank_of_a_newer_schema_is_left_to_the_byte(database: Path, record: Any) -> None:
+    async with opened(database):
+        pass
+    module = choose().module
+    connection = module.connect(database, isolation_level=None)
+    connection.execute(f"PRAGMA user_version = {NEWEST + 1}")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+    before, changed, refused = hashlib.sha256(database.read_bytes()).digest(), 0, 0
+    uses = (
+        lambda: connect(database, driver=choose()),
+        lambda: connect(database, driver=choose(), read_only=True),
+        lambda: connect(database, create=False),
+        lambda: repair(database, choose(), 1),
+    )
+    for use in uses:
+        with pytest.raises(StoreUntrusted, match=f"schema {NEWEST + 1}.*update swarm-memory"):
+            use()
+        refused += 1
+        changed += hashlib.sha256(database.read_bytes()).digest() != before
+    record("A16", f"bytes changed {changed} of {refused} uses, each refused")
+    assert changed == 0
+
+
+def test_the_fix_of_the_wal_reset_bug_is_known_by_version(record: Any) -> None:
+    known = {
+        "3.38.0": False, "3.40.1": False, "3.44.5": False, "3.44.6": True, "3.45.0": False, "3.50.4": False,
+        "3.50.6": False, "3.50.7": True, "3.51.1": False, "3.51.2": False, "3.51.3": True, "3.53.4": True,
+    }  # fmt: skip
+    right = sum(choose()._replace(sqlite_version=version).wal_reset_safe is safe for version, safe in known.items())
+    record("A5", f"{right} of {len(known)} versions classified")
+    assert right == len(known)
+
+
+def test_a_migration_waits_for_a_copy_and_a_bank_that_cannot_be_copied_is_not_migrated(database: Path) -> None:
+    from swarm_memory.schema.errors import StorageError
+
+    put_old_bank(database)
+    (database.parent / "backups").write_text("a file where the folder must be", "utf-8")
+    began = time.monotonic()
+    with pytest.raises(StorageError):
+        connect(database, driver=choose())
+    assert version_of(database) == 1
+    assert time.monotonic() - began < 5

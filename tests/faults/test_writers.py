@@ -1,0 +1,277 @@
+"""Many processes on one bank, killed, stopped and held up: what was acknowledged is there, whole, and nobody hangs."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import (
+    FULL,
+    HERE,
+    Crowd,
+    fill,
+    inspected,
+    kill,
+    made_item,
+    opened,
+    percentile,
+    possible_rungs,
+    present,
+    spread,
+    start,
+    wait_for,
+    with_vectors,
+)
+
+from swarm_memory.schema.errors import StorageError, StoreBusy
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.tools.ports import MemoryFilter
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)]
+
+
+async def test_killed_writers_lose_nothing_that_was_acknowledged(database: Path, record: Any) -> None:
+    async with opened(database):
+        pass
+    seconds, draw, crowd = (30.0 if FULL else 5.0), random.Random(1), Crowd()
+    for number in range(12):
+        crowd.add("write" if number < 8 else "read", database, "auto", number, 0)
+    crowd.wait(lambda: len(crowd.told("ready")) >= 12)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        await asyncio.sleep(draw.uniform(0.1, 0.8))
+        crowd.replace_one("write" if draw.random() < 0.8 else "read", draw)
+    await asyncio.to_thread(crowd.end)
+    acknowledged = [line[0] for line in crowd.told("ack")]
+    latencies = [float(line[1]) for line in crowd.told("ack")]
+    there: set[str] = set()
+    for begin in range(0, len(acknowledged), 500):
+        there |= await present(database, acknowledged[begin : begin + 500])
+    found = await inspected(database)
+    created = await _created(database)
+    lost = set(acknowledged) - there
+    record(
+        "A1",
+        f"lost {len(lost)} of {len(acknowledged)} acknowledged; torn {len(crowd.told('torn'))} in "
+        f"{len(crowd.told('read'))} searches; {crowd.killed} killed; errors {len(crowd.told('error'))}; "
+        f"write {spread(latencies)}",
+    )
+    assert len(acknowledged) > 20
+    assert not lost
+    assert found.sound, found
+    assert created[0] == created[1]
+    assert not crowd.told("torn")
+    assert not crowd.told("error")
+    assert not crowd.errors
+
+
+async def _created(database: Path) -> tuple[int, int]:
+    """Return how many memories there are, and how many events that say that one was made."""
+    async with opened(database) as store:
+        return await store.read(
+            lambda connection: connection.execute(
+                "SELECT (SELECT count(*) FROM patterns), "
+                "(SELECT count(DISTINCT subject_id) FROM events WHERE type = 'reasoning_memory.created')"
+            ).fetchone()
+        )
+
+
+async def test_a_storm_of_writers_gets_no_busy_error(database: Path, record: Any) -> None:
+    async with opened(database):
+        pass
+    each = 500 if FULL else 40
+    crowd = Crowd()
+    for number in range(8):
+        crowd.add("write", database, "auto", f"storm{number}", each)
+    await asyncio.to_thread(crowd.finish)
+    latencies = [float(line[1]) for line in crowd.told("ack")]
+    errors = crowd.told("error")
+    record("A6", f"errors {len(errors)} of {8 * each} writes by 8 processes; {spread(latencies)}")
+    assert not errors
+    assert len(latencies) == 8 * each
+
+
+async def test_a_stopped_holder_of_the_lock_delays_writers_to_their_deadline_and_readers_not_at_all(
+    database: Path, tmp_path: Path, record: Any
+) -> None:
+    deadline_s = 10.0 if FULL else 1.0
+    async with opened(database, busy_timeout_s=deadline_s) as store:
+        await fill(store, 3)
+        holder = start("hold", database, tmp_path / "held")
+        await asyncio.to_thread(wait_for, tmp_path / "held")
+        holder.send_signal(signal.SIGSTOP)
+        (memory,) = await with_vectors([made_item("Wait for the lock")])
+        began = time.monotonic()
+        with pytest.raises(StoreBusy):
+            await store.add_memories([memory], StaticEmbedder().name)
+        waited = time.monotonic() - began
+        began = time.monotonic()
+        assert len(await store.list_memories([HERE], MemoryFilter())) == 3
+        read = time.monotonic() - began
+        writing = asyncio.ensure_future(store.add_memories([memory], StaticEmbedder().name))
+        await asyncio.sleep(0.05)
+        began = time.monotonic()
+        kill(holder)
+        await writing
+        recovered = time.monotonic() - began
+        await asyncio.to_thread(holder.communicate)
+    record(
+        "A7",
+        f"typed error after {waited:.2f} s of {deadline_s:g} s; read {read * 1e3:.0f} ms; "
+        f"recovery {recovered * 1e3:.0f} ms",
+    )
+    assert deadline_s <= waited < deadline_s + 1
+    assert read < 1
+    assert recovered < 1
+
+
+@pytest.mark.skipif(not FULL, reason="make faults runs it: it takes half a minute")
+async def test_overlapping_readers_do_not_let_the_log_grow(database: Path, record: Any) -> None:
+    async with opened(database) as store:
+        await fill(store, 500)
+    crowd = Crowd()
+    for number in range(6):
+        crowd.add("read" if number < 4 else "write", database, "auto", number, 0)
+    largest, deadline = 0, time.monotonic() + 30
+    while time.monotonic() < deadline:
+        largest = max(largest, os.stat(f"{database}-wal").st_size)  # noqa: PTH116
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(crowd.end)
+    record(
+        "A8",
+        f"largest log {largest / 1e6:.1f} MB in 30 s of {len(crowd.told('read'))} searches and "
+        f"{len(crowd.told('ack'))} writes",
+    )
+    assert largest <= 128 * 1024 * 1024
+
+
+async def test_after_every_operation_no_statement_is_left_open(database: Path, record: Any) -> None:
+    held = 0
+    async with opened(database) as store:
+        items = await fill(store, 30)
+        memory = (await with_vectors([made_item("One more")]))[0]
+        operations = [
+            lambda: store.add_memories([memory], StaticEmbedder().name),
+            lambda: store.list_memories([HERE], MemoryFilter()),
+            lambda: store.get_memories([HERE], [items[0].id]),
+            lambda: store.set_status([HERE], [items[1].id], "archived", "test"),
+            lambda: store.memory_history([HERE], items[1].id),
+            lambda: store.statistics(HERE, StaticEmbedder().name),
+            lambda: store.health(),
+            lambda: store.inspect(),
+            lambda: store.back_up(),
+            lambda: store.upkeep_state(HERE),
+            lambda: store.nearest([HERE], StaticEmbedder().name, memory.vector or (), 3),  # pyright: ignore
+            lambda: store.forget([HERE], [items[2].id]),
+            lambda: store.reindex(),
+        ]
+        for operation in operations:
+            await operation()
+            for run in (store.read, store.read_beside):
+                held += await run(lambda connection: connection.in_transaction)
+            emptied = await store._on_writer(store._truncate_log)  # pyright: ignore[reportPrivateUsage]
+            held += not emptied
+    record("A9", f"open statements or transactions {held} after {len(operations)} operations")
+    assert held == 0
+
+
+async def test_a_cancellation_at_any_await_leaves_no_transaction_and_loses_nobodys_write(
+    database: Path, record: Any
+) -> None:
+    lost = open_transactions = cancelled = 0
+    async with opened(database) as store:
+        embedder = StaticEmbedder().name
+        kept = (await fill(store, 4))[0]
+
+        async def add(title: str) -> list[str]:
+            return await store.add_memories(await with_vectors([made_item(title)]), embedder)
+
+        writes = {
+            "add": lambda: add("cancelled"),
+            "status": lambda: store.set_status([HERE], [kept.id], "archived", "x"),
+            "back": lambda: store.set_status([HERE], [kept.id], "active", "x"),
+            "reindex": lambda: store.reindex(),
+            "forget": lambda: store.forget([HERE], ["rm_none"]),
+        }
+        for name, write in writes.items():
+            for steps in range(12):
+                victim = asyncio.ensure_future(write())  # type: ignore[arg-type]
+                other = asyncio.ensure_future(add(f"{name} {steps}"))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                victim.cancel()
+                results = await asyncio.gather(victim, other, return_exceptions=True)
+                cancelled += isinstance(results[0], asyncio.CancelledError)
+                ids = results[1]
+                assert isinstance(ids, list)
+                lost += len(await store.get_memories([HERE], ids)) != 1
+                open_transactions += await store._on_writer(lambda connection: connection.in_transaction)  # pyright: ignore[reportPrivateUsage]
+        found = await store.inspect()
+    record("A10", f"lost {lost}, open transactions {open_transactions} of {cancelled} cancellations")
+    assert cancelled > 20
+    assert (lost, open_transactions) == (0, 0)
+    assert found.sound, found
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+async def test_a_forked_child_is_refused_to_read_and_to_write(database: Path, record: Any) -> None:
+    async with opened(database) as store:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for use in (store.list_memories([HERE], MemoryFilter()), store.reindex()):
+                try:
+                    use.send(None)
+                except StorageError:
+                    refused += 1
+            os.write(write, str(refused).encode())
+            os._exit(0)
+        told = os.read(read, 10)
+        await asyncio.to_thread(os.waitpid, child, 0)
+        os.close(read)
+        os.close(write)
+        assert await store.list_memories([HERE], MemoryFilter()) == []
+    record("A13", f"refused {told.decode()} of 2 uses after a fork")
+    assert told == b"2"
+
+
+async def test_processes_with_different_sqlite_libraries_share_a_bank(database: Path, record: Any) -> None:
+    rungs, each = possible_rungs(), 60 if FULL else 15
+    async with opened(database):
+        pass
+    crowd = Crowd()
+    for number, rung in enumerate((*rungs, *rungs[:1])):
+        crowd.add("write", database, rung, number, each)
+        crowd.add("read", database, rung, number, 5)
+    await asyncio.to_thread(crowd.finish)
+    acknowledged = [line[0] for line in crowd.told("ack")]
+    async with opened(database) as store:
+        await store.refresh()
+    found = await inspected(database)
+    there = len(await present(database, acknowledged))
+    record("A18", f"{there} of {len(acknowledged)} writes by {', '.join(rungs)} there, indexes in step: {found.sound}")
+    assert there == len(acknowledged) == each * (len(rungs) + 1)
+    assert len(crowd.told("read")) == 5 * (len(rungs) + 1)
+    assert not crowd.told("error")
+    assert not crowd.errors
+    assert found.sound, found
+
+
+async def test_a_writers_p99_stays_near_its_median_when_readers_work(database: Path, record: Any) -> None:
+    async with opened(database) as store:
+        await fill(store, 200)
+    crowd = Crowd()
+    for number, role in enumerate(("write", "read", "read")):
+        crowd.add(role, database, "auto", number, 0)
+    crowd.wait(lambda: len(crowd.told("ready")) == 3)
+    await asyncio.sleep(10 if FULL else 1)
+    await asyncio.to_thread(crowd.end)
+    latencies = [float(line[1]) for line in crowd.told("ack")]
+    reads = [float(line[0]) for line in crowd.told("read")]
+    record("A6 beside readers", f"write {spread(latencies)}; search {spread(reads)}")
+    assert percentile(latencies, 0.99) < 1

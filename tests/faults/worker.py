@@ -1,0 +1,157 @@
+"""A process of the fault rig: `python worker.py ROLE ARGUMENT...`. What it acknowledged it writes to stdout at once."""
+
+import asyncio
+import os
+import random
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rig import HERE, fill, made_item, opened, sentence, with_vectors
+
+from swarm_memory.schema.errors import StorageError
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.connection import close, connect
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.tools.ports import SearchQuery
+from swarm_memory.tools.text import tokenize
+
+PAUSE_S = 0.03
+"""Between two searches of a reader: a machine of two cores has work for the writers too."""
+
+
+def say(*words: object) -> None:
+    """Write one whole line, which no kill can cut in two."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+async def write(database: str, rung: str, name: str, limit: str) -> None:
+    """Add memories until killed, or so many; say `ack ID SECONDS` of each, `error TEXT` of a refusal."""
+    draw = random.Random(name)
+    async with opened(Path(database), sqlite=rung) as store:
+        say("ready")
+        number = 0
+        while limit == "0" or number < int(limit):
+            (memory,) = await with_vectors([made_item(f"{sentence(draw)} {name} {number}")])
+            began = time.monotonic()
+            try:
+                added = await store.add_memories([memory], StaticEmbedder().name)
+            except StorageError as error:
+                say("error", type(error).__name__, error)
+            else:
+                assert added == [memory.item.id]
+                say("ack", memory.item.id, f"{time.monotonic() - began:.6f}")
+            number += 1
+
+
+async def read(database: str, rung: str, name: str, limit: str) -> None:
+    """Search until killed, or so often; say `torn ID` of a memory without its parts, `read SECONDS` of each search."""
+    draw = random.Random(name)
+    embedder = StaticEmbedder()
+    async with opened(Path(database), sqlite=rung) as store:
+        say("ready")
+        number = 0
+        while limit == "0" or number < int(limit):
+            text = sentence(draw)
+            query = SearchQuery((HERE,), embedder.name, await embedder.embed_query(text), tokenize(text), 10)
+            began = time.monotonic()
+            found = await store.search(query)
+            for candidate in found.candidates:
+                if candidate.vector is None or not candidate.tokens:
+                    say("torn", candidate.id)
+            say("read", f"{time.monotonic() - began:.6f}")
+            number += 1
+            await asyncio.sleep(PAUSE_S)
+
+
+async def hold(database: str, told: str) -> None:
+    """Take the writer lock and keep it until killed."""
+    with writer_lock(Path(database), 10):
+        Path(told).touch()
+        while True:
+            await asyncio.sleep(60)
+
+
+async def migrate(database: str, rung: str) -> None:
+    """Open the bank as a hook does, which makes or migrates it; say how many memories there are."""
+    connection = connect(Path(database), driver=choose(rung), timeout_s=30)
+    (count,) = connection.execute("SELECT count(*) FROM patterns").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    close(connection, Path(database))
+    say("ok", count, version)
+
+
+async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
+    """Take jobs and do them until there are none; say `claimed ID ATTEMPT` and `done ID BOOL`."""
+    async with opened(Path(database)) as store:
+        idle_since = time.monotonic()
+        while time.monotonic() - idle_since < 3 * float(lease_s):
+            job = await store.claim(name, datetime.now(UTC), float(lease_s), ("fault",))
+            if job is None:
+                await asyncio.sleep(0.02)
+                continue
+            idle_since = time.monotonic()
+            say("claimed", job.id, job.attempts)
+            await asyncio.sleep(float(work_s))
+            say("done", job.id, await store.finish(job.id, name, "completed", {"by": name}, None))
+
+
+async def rebuild(database: str) -> None:
+    """Make the indexes anew, again and again, until killed."""
+    async with opened(Path(database)) as store:
+        say("ready")
+        while True:
+            await store.reindex()
+            say("built")
+
+
+async def make(database: str, count: str) -> None:
+    """Make a bank with so many memories."""
+    async with opened(Path(database)) as store:
+        await fill(store, int(count))
+    say("made", HERE.project)
+
+
+def nursery() -> None:
+    """Read lines `NAME<tab>ROLE<tab>ARGUMENT…` and do each in a child: what is slow to import is imported once.
+
+    A child's output is the nursery's; `born NAME PID` and `gone NAME CODE` tell of it.
+    """
+    born: dict[int, str] = {}
+    for line in sys.stdin:
+        while born and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            say("gone", born.pop(ended[0]), os.waitstatus_to_exitcode(ended[1]))
+        name, role, *arguments = line.rstrip("\n").split("\t")
+        if role == "poke":
+            continue
+        pid = os.fork()
+        if pid == 0:
+            os._exit(run(role, *arguments))
+        born[pid] = name
+        say("born", name, pid)
+    while born:
+        pid, status = os.wait()
+        say("gone", born.pop(pid), os.waitstatus_to_exitcode(status))
+
+
+def run(role: str, *arguments: str) -> int:
+    """Do what a role does; return the exit code."""
+    try:
+        asyncio.run(ROLES[role](*arguments))
+    except StorageError as fault:
+        say("error", type(fault).__name__, fault)
+        return 4
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+ROLES = {each.__name__: each for each in (write, read, hold, migrate, claim, rebuild, make)}
+
+if __name__ == "__main__":
+    if sys.argv[1] == "nursery":
+        nursery()
+    else:
+        sys.exit(run(*sys.argv[1:]))
