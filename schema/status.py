@@ -102,6 +102,8 @@ class MemoryStatus(Model):
     """Who judges now: `evidence`, or the chat models in the order in which they are asked."""
     chat: ChatStatus | None = None
     """None: no chat model is set."""
+    tools: str = "no calls logged"
+    """The tool memory in one line."""
     effect: Effect | None = None
     """What memories did for the tasks so far; None before the first outcome."""
     consolidation: str

@@ -83,21 +83,21 @@ class KeptCall(Model):
 class ToolTotals(Model):
     """What is counted of a tool over all time, whatever the window still holds."""
 
-    tool_name: str
-    calls: int = 0
-    succeeded: int = 0
-    timed: int = 0
+    tool_name: ToolName
+    calls: int = Field(default=0, ge=0)
+    succeeded: int = Field(default=0, ge=0)
+    timed: int = Field(default=0, ge=0)
     """Calls whose time is known."""
-    time_cost_us: int = 0
+    time_cost_us: int = Field(default=0, ge=0)
     """Their microseconds, whole numbers: sums stay exact."""
-    counted: int = 0
+    counted: int = Field(default=0, ge=0)
     """Calls whose tokens are known."""
-    token_cost: int = 0
-    kept: int = 0
+    token_cost: int = Field(default=0, ge=0)
+    kept: int = Field(default=0, ge=0)
     """Calls in the window."""
-    evaluated: int = 0
+    evaluated: int = Field(default=0, ge=0)
     """Calls that were evaluated, over all time; each counts once."""
-    good: int = 0
+    good: int = Field(default=0, ge=0)
     """Of those, with score 1."""
     first_at: Timestamp | None = None
     last_at: Timestamp | None = None

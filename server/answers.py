@@ -307,6 +307,8 @@ class StatusAnswer(BaseModel):
     retrievals: int
     consolidation: str
     """What is new since the last one, and how the next one stands."""
+    tools: str
+    """The tool memory: tools, calls, how many are not evaluated."""
     effect: str
     """Of memory on the tasks so far, with its intervals."""
     notices: list[str]
@@ -330,12 +332,13 @@ class StatusAnswer(BaseModel):
             trajectories=counts.trajectories,
             retrievals=counts.retrievals,
             consolidation=status.consolidation,
+            tools=status.tools,
             effect=status.effect.says if status.effect else "no task has an outcome yet",
             notices=list(status.notices),
         )
 
 
-JobAction = Literal["status", "result", "cancel", "list"]
+JobAction = Literal["status", "result", "cancel", "resume", "list"]
 
 
 class JobAnswer(BaseModel):

@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from mcp.types import Tool
 
 from swarm_memory.server.bank import Bank, MakeWorker, OpenToolbox, running
-from swarm_memory.server.handlers import hook, learning, long_work, memories
+from swarm_memory.server.handlers import benchmark, hook, learning, long_work, memories, sources, tool_memory
 from swarm_memory.server.prompts import add_prompts
 from swarm_memory.server.resources import add_resources
 
@@ -25,13 +25,14 @@ swarm-memory keeps strategies that earlier tasks of this project taught: what wo
 - When a task is done or has failed, learn_from_trajectory records what happened and keeps what it teaches. Where the
   hooks are installed this happens by itself at the end of each turn.
 - To add a strategy in your own words, call distill_memories with your verdict and items.
+- retrieve_tool_memory says from real calls how to use a tool, or which one to take for a task.
 - manage_memories looks at, corrects, quarantines and removes single memories; memory_status says how all is made.
 
 No result is also an answer: when nothing fits, the reply says what came nearest and why it was left out.
 """
 
 _UNLISTED = {tool.name for tool in hook.TOOLS}
-_LISTED = (*memories.TOOLS, *learning.TOOLS, *long_work.TOOLS)
+_LISTED = (*memories.TOOLS, *learning.TOOLS, *long_work.TOOLS, *tool_memory.TOOLS, *sources.TOOLS, *benchmark.TOOLS)
 
 
 class BankServer(MCPServer[Bank]):

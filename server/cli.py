@@ -50,6 +50,8 @@ COMMANDS = {
     "metrics": ("outcomes", "Success, steps, tokens and cost by week, with and without memory"),
     "consolidate": ("consolidating", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
     "matts": ("matts", "Do a task several times and learn from the comparison"),
+    "tools": ("tool_memory", "What each tool is good for, from the calls that were made"),
+    "benchmark": ("benchmark", "Measure the memory; report and compare runs"),
     "jobs": ("serving", "Show queued work, or do it"),
 }
 

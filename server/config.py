@@ -21,7 +21,9 @@ ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sq
 ROOT_KEY = "reasoningbank"
 MAX_FILE_BYTES = 1_000_000
 
-FROM_PROJECT = frozenset({"retrieve", "judge", "distill", "consolidate", "matts", "hooks", "jobs", "learn", "credit"})
+FROM_PROJECT = frozenset({
+    "retrieve", "judge", "distill", "consolidate", "matts", "hooks", "jobs", "learn", "credit", "tool_memory",
+})  # fmt: skip
 """The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
 read or where texts go; a section that is new is not among them before somebody has thought about it."""
 

@@ -183,8 +183,9 @@ def _copies(database: Path) -> Iterator[Finding]:
 
 
 def _claude_code(invocation: Invocation) -> Iterator[Finding]:
+    warn = invocation.settings().settings.hooks.warn_before_tools
     for scope in ("project", "user"):
-        if not plan_install(scope, invocation.root):
+        if not plan_install(scope, invocation.root, warn=warn):
             yield Finding("Claude Code", "ok", f"server and hooks are installed for the {scope}")
             return
     advice = "run `swarm-memory install` (--dry-run shows what it writes)"

@@ -5,6 +5,7 @@ import os
 import site
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -21,11 +22,15 @@ _COMMON = ("hook_event_name", "session_id", "transcript_path", "cwd", "prompt_id
 _TOOL = (*_COMMON, "tool_name", "tool_use_id", "tool_input", "duration_ms")
 _TOLD_TO_SERVER: Mapping[str, tuple[str, ...]] = {
     "UserPromptSubmit": (*_COMMON, "prompt"),
+    "PreToolUse": (*_COMMON, "tool_name", "tool_use_id", "tool_input"),
     "PostToolUse": (*_TOOL, "tool_response"),
     "PostToolUseFailure": (*_TOOL, "error", "is_interrupt"),
     "Stop": _COMMON,
 }
 """Events that go to the running server, with the fields of each; a template gives every field as a string."""
+
+WARNING_EVENT = "PreToolUse"
+"""Only told where `hooks.warn_before_tools` is set: it makes each call of a tool wait for an answer."""
 
 _NEW_CONTEXT = "startup|clear|compact"
 """The sources of SessionStart that begin with an empty context; a resumed session still has its briefing."""
@@ -35,14 +40,17 @@ _FIRST_PROMPT_TIMEOUT_S = 10
 """The first prompt of a session also waits for the server to connect, and this bounds that too."""
 
 
-def plan_install(scope: InstallScope, root: Path) -> list[FileChange]:
+def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list[FileChange]:
     """Return what installing changes: nothing when all is there already. `root` is the project's folder.
+
+    `warn` adds the hook that warns before calls of tools; without it that hook is taken out again.
 
     Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, or when another
     server has our name.
     """
     servers, settings = _files(scope, root)
-    return _changes(servers, _with_server, settings, _with_hooks_and_approval if scope == "project" else _with_hooks)
+    edit = _with_hooks_and_approval if scope == "project" else _with_hooks
+    return _changes(servers, _with_server, settings, partial(edit, warn=warn))
 
 
 def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
@@ -56,10 +64,14 @@ def server_entry(python: str) -> Json:
     return {"type": "stdio", "command": python, "args": [*_isolation(), "-m", CLI_MODULE, "serve"], "env": {}}
 
 
-def hook_entries(python: str) -> dict[str, list[Json]]:
-    """Return our hooks by event, as they stand in the settings of Claude Code."""
+def hook_entries(python: str, *, warn: bool = False) -> dict[str, list[Json]]:
+    """Return our hooks by event, as they stand in the settings of Claude Code; with `warn` that before tools too."""
     start: Json = {"matcher": _NEW_CONTEXT, "hooks": [_command(python, "session-start")]}
-    told = {event: [{"hooks": [_tool_call(event, fields)]}] for event, fields in _TOLD_TO_SERVER.items()}
+    told = {
+        event: [{"hooks": [_tool_call(event, fields)]}]
+        for event, fields in _TOLD_TO_SERVER.items()
+        if warn or event != WARNING_EVENT
+    }
     return {"SessionStart": [start], **told, "SessionEnd": [{"hooks": [_command(python, "session-end")]}]}
 
 
@@ -101,9 +113,13 @@ def _with_server(data: Json) -> Json:
     return data
 
 
-def _with_hooks(data: Json) -> Json:
+def _with_hooks(data: Json, *, warn: bool) -> Json:
     hooks = _object(data, "hooks")
-    for event, ours in hook_entries(sys.executable).items():
+    entries = hook_entries(sys.executable, warn=warn)
+    if WARNING_EVENT not in entries and _count_ours(_list(hooks, WARNING_EVENT)):
+        hooks[WARNING_EVENT] = _without_our_hooks(_list(hooks, WARNING_EVENT))
+        _drop_empty(hooks, WARNING_EVENT)
+    for event, ours in entries.items():
         groups = _list(hooks, event)
         if ours[0] not in groups or _count_ours(groups) != 1:
             hooks[event] = _without_our_hooks(groups) + ours
@@ -111,9 +127,9 @@ def _with_hooks(data: Json) -> Json:
     return data
 
 
-def _with_hooks_and_approval(data: Json) -> Json:
+def _with_hooks_and_approval(data: Json, *, warn: bool) -> Json:
     """A project's server runs only once it is approved: named in the settings of a folder that the person trusts."""
-    enabled = _list(_with_hooks(data), "enabledMcpjsonServers")
+    enabled = _list(_with_hooks(data, warn=warn), "enabledMcpjsonServers")
     if SERVER_NAME not in enabled:
         data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
     return data

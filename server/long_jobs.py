@@ -12,12 +12,15 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.rollout import MattsResult, ScalingMode
+from swarm_memory.server import tool_memory_jobs
+from swarm_memory.server.job_tools import RUN_MATTS
+from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.jobs import LongHandler, Report
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import CONSOLIDATE
 
-RUN_MATTS, IMPORT = "run_matts", "import"
+IMPORT = "import"
 
 TELL_S = 0.3
 """How often what an operation counts is passed on."""
@@ -43,12 +46,15 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
         IMPORT: partial(import_transcripts, root=root),
+        BENCHMARK: partial(benchmark_from_job, root=root),
+        tool_memory_jobs.EVALUATE: tool_memory_jobs.evaluate_logged,
+        tool_memory_jobs.SUMMARIZE: tool_memory_jobs.summarize,
     }
 
 
 async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
     """Run MaTTS as the payload says; a second time with the same run id goes on with the run."""
-    from swarm_memory.server.runners.command import scratch_folder
+    from swarm_memory.server.runners.working_copy import scratch_folder
     from swarm_memory.tools.matts import run_matts
 
     try:

@@ -4,7 +4,6 @@ It knows the events and not how they arrive. It never returns context for an eve
 the host go on.
 """
 
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,22 +18,25 @@ from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
-from swarm_memory.schema.tool_memory import ToolCall
-from swarm_memory.tools.redact import redact
+from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.tools.holdout import is_held_out
+from swarm_memory.tools.ports import Event
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.sanitize import clean
-from swarm_memory.tools.tasks import continues, is_own_tool, is_task_prompt, task_text
+from swarm_memory.tools.tasks import continues, feedback, is_own_tool, is_task_prompt, task_text
+from swarm_memory.tools.tool_logging import as_text, kept_input, kept_text
+from swarm_memory.tools.tool_memory_ports import CORRECTED
 from swarm_memory.tools.toolbox import Toolbox
 
 LEARN = "learn"
 """The kind of the jobs that are queued here: learn from one task of a transcript, or, without `task_id`, from all."""
 
-MAX_CALL_CHARS = 2000
-"""Of the input and of the output of a tool call that is kept."""
-
 _MAX_TASK_CHARS = 2000
 _PROMPT_PATIENCE_S, _PATIENCE_S = 0.01, 2.0
 """How long the answer to a prompt, and to any other event, may wait for a write. The store ends what it has begun."""
+
+_WARNING_PATIENCE_S = 0.5
+"""A call that is about to be made does not wait longer for a warning."""
 
 _CONTINUED_HOLD = timedelta(hours=1)
 """A task that is being continued is not learned from before its next Stop; this is for the case that none comes."""
@@ -45,7 +47,8 @@ log = logging.getLogger("swarm_memory.hooks")
 
 
 async def handle_hook(toolbox: Toolbox, event: HookEvent) -> dict[str, JsonValue]:
-    """Do what the event asks for and return hook JSON: `additionalContext` for a prompt that strategies fit, else `{}`.
+    """Do what the event asks for and return hook JSON: `additionalContext` for a prompt that strategies fit, or before
+    a call that looks like one that failed; else `{}`.
 
     Raises `StorageError`; a fault in retrieval, or of noting a prompt's task, costs only that and is logged.
     """
@@ -71,7 +74,8 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent) -> str | None:
     wanted = _is_long_enough(toolbox, prompt) and not (continued and _is_long_enough(toolbox, session.task))
     notes = ""
     async with anyio.create_task_group() as group:
-        group.start_soon(_note_task, toolbox, session, former, continued)
+        corrected = continued and feedback(prompt) == "correction"
+        group.start_soon(_note_task, toolbox, session, former, continued, corrected)
         if wanted and toolbox.settings.hooks.inject:
             notes = await _notes(toolbox, session, prompt)
     return notes
@@ -99,23 +103,33 @@ def _session(
         scope=toolbox.scope,
         transcript_path=path,
         task_id=f"{session_id}:{number}",
-        task=_kept(toolbox, prompt, _MAX_TASK_CHARS),
+        task=kept_text(prompt, toolbox.settings, _MAX_TASK_CHARS),
         task_number=number,
         updated_at=now,
     )
 
 
-async def _note_task(toolbox: Toolbox, session: HostSession, former: HostSession | None, continued: bool) -> None:
+async def _note_task(
+    toolbox: Toolbox, session: HostSession, former: HostSession | None, continued: bool, corrected: bool
+) -> None:
     """Write the session down. A new task sets the former one's job free; a continued one holds its own back."""
     now = toolbox.clock.now()
     with anyio.move_on_after(_PROMPT_PATIENCE_S):
         async with anyio.create_task_group() as writes:
             if continued:
+                if corrected:
+                    writes.start_soon(_begun, _note_correction(toolbox, session.session_id))
                 writes.start_soon(_begun, _enqueue(toolbox, session, now + _CONTINUED_HOLD))
                 return
             writes.start_soon(_begun, toolbox.store.put_session(session))
             if former is not None and former.task_id is not None:
                 writes.start_soon(_begun, toolbox.store.release(toolbox.scope, former.task_id, now))
+
+
+async def _note_correction(toolbox: Toolbox, session_id: str) -> None:
+    """Note that the user corrected what was just done: it speaks against the session's last call."""
+    event = Event(CORRECTED, toolbox.clock.now(), subject_id=session_id)
+    await toolbox.store.add_event(toolbox.scope, event)
 
 
 async def _begun(write: Awaitable[object]) -> None:
@@ -130,22 +144,41 @@ async def _on_tool_call(toolbox: Toolbox, event: HookEvent) -> None:
     name = event.tool_name
     if not name or is_own_tool(name) or event.is_interrupt:
         return
+    from swarm_memory.tools.tool_memory import log_tool_calls
+
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     failed = event.hook_event_name == "PostToolUseFailure"
-    call = ToolCall(
-        scope=toolbox.scope,
+    call = LoggedCall(
         tool_name=clean(name)[:300],
-        input=_kept(toolbox, _json(event.tool_input), MAX_CALL_CHARS),
-        output=_kept(toolbox, (event.error or "") if failed else _output(event.tool_response), MAX_CALL_CHARS),
+        input=event.tool_input,
+        output=(event.error or "") if failed else _output(event.tool_response),
         success=not failed,
-        time_cost_s=None if event.duration_ms is None else event.duration_ms / 1000,
-        created_at=toolbox.clock.now(),
+        time_cost=None if event.duration_ms is None else event.duration_ms / 1000,
         session_id=event.session_id,
         task_id=session.task_id if session else None,
         call_id=event.tool_use_id,
+        task=session.task if session else None,
     )
     with anyio.move_on_after(_PATIENCE_S):
-        await toolbox.store.add_tool_calls([call])
+        await log_tool_calls(toolbox, [call], evaluate_later=False)
+
+
+async def _before_tool_call(toolbox: Toolbox, event: HookEvent) -> str | None:
+    """Return one line of warning for a call that looks like one that failed before; a held-out task gets none."""
+    name = event.tool_name
+    if not toolbox.settings.hooks.warn_before_tools or not name or is_own_tool(name):
+        return None
+    from swarm_memory.tools.tool_warning import warn_before_call
+
+    session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
+    credit = toolbox.settings.credit
+    task_id = session.task_id if session is not None else None
+    if task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed):
+        return None
+    told = kept_input(event.tool_input, toolbox.settings)
+    with anyio.move_on_after(_WARNING_PATIENCE_S):
+        return await warn_before_call(toolbox, clean(name)[:300], told, event.session_id)
+    return None
 
 
 async def _on_stop(toolbox: Toolbox, event: HookEvent) -> None:
@@ -158,6 +191,15 @@ async def _on_stop(toolbox: Toolbox, event: HookEvent) -> None:
     settle = timedelta(seconds=toolbox.settings.hooks.settle_s)
     with anyio.move_on_after(_PATIENCE_S):
         await _enqueue(toolbox, session, toolbox.clock.now() + settle)
+        await _evaluate_calls(toolbox)
+
+
+async def _evaluate_calls(toolbox: Toolbox) -> None:
+    """Queue the evaluation of the calls that wait for one, where there are any."""
+    from swarm_memory.tools.tool_memory import queue_evaluation
+
+    if (await toolbox.store.tool_memory.counts(toolbox.scope)).not_evaluated:
+        await queue_evaluation(toolbox)
 
 
 async def _on_session_end(toolbox: Toolbox, event: HookEvent) -> None:
@@ -201,22 +243,13 @@ def _output(response: JsonValue) -> str:
     if isinstance(response, dict) and isinstance(response.get("stdout"), str):
         printed = [str(response[name]) for name in ("stdout", "stderr") if response.get(name)]
         return "\n".join(printed)
-    return response if isinstance(response, str) else _json(response)
-
-
-def _json(value: JsonValue) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _kept(toolbox: Toolbox, text: str, max_chars: int) -> str:
-    """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
-    bounded = clean(text, 4 * max_chars)
-    return clean(redact(bounded, pii=toolbox.settings.distill.redact_pii).text, max_chars)
+    return as_text(response)
 
 
 _Handler: TypeAlias = Callable[[Toolbox, HookEvent], Awaitable[str | None]]
 _HANDLERS: Mapping[str, _Handler] = {
     "UserPromptSubmit": _on_prompt,
+    "PreToolUse": _before_tool_call,
     "PostToolUse": _on_tool_call,
     "PostToolUseFailure": _on_tool_call,
     "Stop": _on_stop,

@@ -16,7 +16,6 @@ from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
 from swarm_memory.schema.status import BankStatistics, StorageHealth
-from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.tools.benchmark_ports import BenchmarkStore
@@ -533,15 +532,11 @@ class JobQueue(Protocol):
 
 
 class Journal(Protocol):
-    """Sessions of hosts, tool calls, events, figures."""
+    """Sessions of hosts, events, figures."""
 
     async def get_session(self, scope: Scope, session_id: str) -> HostSession | None: ...
 
     async def put_session(self, session: HostSession) -> None: ...
-
-    async def add_tool_calls(self, calls: Sequence[ToolCall]) -> int:
-        """Write calls; one that is there already (same session and call id) is left alone. Return how many are new."""
-        ...
 
     async def add_event(self, scope: Scope, event: Event) -> None: ...
 

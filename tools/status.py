@@ -27,11 +27,20 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
         embedder=toolbox.embedder.name,
         judge=_judge(toolbox),
         chat=await _chat(toolbox),
+        tools=await _tools(toolbox),
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         settings=toolbox.settings.model_dump(mode="json"),
         notices=(*storage.notices, *notices),
     )
+
+
+async def _tools(toolbox: Toolbox) -> str:
+    counts = await toolbox.store.tool_memory.counts(toolbox.scope)
+    if not counts.tools:
+        return "no calls logged"
+    told = f"{counts.tools} tools, {counts.calls} calls ({counts.kept} kept, {counts.not_evaluated} not evaluated)"
+    return f"{told}, {counts.summarized} tools summarized"
 
 
 def _judge(toolbox: Toolbox) -> str:

@@ -102,6 +102,11 @@ def is_error(call: ToolCall) -> bool:
     return not call.success or bool(_error_of(_parsed(call.output))) or _ERROR_TEXT.match(call.output) is not None
 
 
+def went_well(kept: KeptCall) -> bool:
+    """Tell how a call went: by its evaluation, or, before it has one, by its errors alone."""
+    return not is_error(kept.call) if kept.evaluation is None else kept.evaluation.score >= 1.0
+
+
 def _against(call: ToolCall, around: Surroundings) -> str | None:
     if is_error(call):
         line = error_line(call.output)
@@ -189,7 +194,7 @@ def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | No
     `calls` are those of the same tool, by arrival.
     """
     later = [each for each in calls if each.seq > failed.seq and each.call.session_id == failed.call.session_id]
-    good = [each for each in later[:TRIES] if each.evaluation is not None and each.evaluation.score >= 1.0]
+    good = [each for each in later[:TRIES] if went_well(each)]
     alike = [(similarity(failed.call.input, each.call.input), -each.seq, each) for each in good]
     best = max(alike, key=lambda each: each[:2], default=None)
     return best[2] if best is not None and best[0] >= MIN_ALIKE else None

@@ -52,7 +52,7 @@ def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetim
     return ToolCall(
         scope=scope,
         tool_name=clean(logged.tool_name)[:300] or "?",
-        input=_kept_input(logged.input, settings, limit),
+        input=kept_input(logged.input, settings),
         output=kept_text(returned, settings, limit),
         success=logged.success,
         time_cost_s=logged.time_cost,
@@ -84,8 +84,9 @@ def as_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _kept_input(value: JsonValue, settings: Settings, max_chars: int) -> str:
-    """Keep arguments as JSON: of one that is too long the long texts are shortened before all of it is cut."""
+def kept_input(value: JsonValue, settings: Settings) -> str:
+    """Return arguments as they are stored: of JSON that is too long, long texts are shortened before all of it is."""
+    max_chars = settings.tool_memory.max_call_chars
     text = kept_text(as_text(value), settings, max_chars)
     if isinstance(value, str) or value is None or len(as_text(value)) <= max_chars:
         return text

@@ -63,10 +63,10 @@ async def log_tool_calls(
     return LogResult(logged=added, known=len(kept) - added, tools=tuple(sorted({call.tool_name for call in kept})))
 
 
-async def queue_evaluation(toolbox: Toolbox) -> None:
-    """Have what was logged evaluated when it has settled; calls that are logged meanwhile go with it."""
+async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
+    """Have what was logged evaluated when it has settled, or after `delay`; what is logged meanwhile goes with it."""
     now = toolbox.clock.now()
-    after = timedelta(seconds=toolbox.settings.tool_memory.settle_s)
+    after = timedelta(seconds=toolbox.settings.tool_memory.settle_s) if delay is None else delay
     job = Job(id=new_id(JOB), scope=toolbox.scope, kind=EVALUATE, key=EVALUATE, run_after=now + after, created_at=now)
     await toolbox.store.enqueue(job)
 

@@ -469,15 +469,6 @@ ON CONFLICT (scope_id, session_id) DO UPDATE SET
   transcript_path = excluded.transcript_path, task_id = excluded.task_id, task = excluded.task,
   task_number = excluded.task_number, updated_at = excluded.updated_at;
 
--- name: add_tool_call
--- Write a call of a tool unless it is there.
-INSERT INTO tool_calls (
-  scope_id, tool_name, input, output, success, time_cost_s, token_cost, created_at, session_id, task_id, call_id
-) VALUES (
-  :scope_id, :tool_name, :input, :output, :success, :time_cost_s, :token_cost, :created_at, :session_id, :task_id,
-  :call_id
-) ON CONFLICT DO NOTHING;
-
 -- name: count_patterns
 -- Items of a scope by status.
 SELECT status, count(*) FROM patterns WHERE scope_id = ? GROUP BY status;
@@ -667,6 +658,10 @@ UPDATE matts_runs SET status = :status, summary = :summary WHERE run_id = :run_i
 -- name: cancel_matts_run
 -- Cancel a run that has not ended.
 UPDATE matts_runs SET status = 'cancelled' WHERE run_id = ? AND scope_id = ? AND status IN ('queued', 'running');
+
+-- name: reopen_matts_run
+-- Queue a run that was cancelled once more.
+UPDATE matts_runs SET status = 'queued' WHERE run_id = ? AND scope_id = ? AND status = 'cancelled';
 
 -- name: link_rollout
 -- Link a trajectory to its run.

@@ -29,14 +29,16 @@ def _options(command: click.decorators.FC) -> click.decorators.FC:
 def install(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json: bool) -> None:
     """Write the MCP server and the hooks into Claude Code's files.
 
-    What is there is kept, and a backup of each changed file is made. Doing it again changes nothing.
+    What is there is kept, and a backup of each changed file is made. Doing it again changes nothing. With the
+    setting hooks.warn_before_tools a hook is added that warns before calls that look like ones that failed.
 
     \b
     Examples:
       swarm-memory install --dry-run
       swarm-memory install --user
     """
-    _carry_out(plan_install(scope, invocation.root), "installed", dry_run, as_json)
+    warn = invocation.settings().settings.hooks.warn_before_tools
+    _carry_out(plan_install(scope, invocation.root, warn=warn), "installed", dry_run, as_json)
     if not (as_json or dry_run):
         say("Start Claude Code anew to use it; `swarm-memory doctor` checks it.")
 

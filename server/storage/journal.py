@@ -1,4 +1,4 @@
-"""Sessions of hosts, tool calls, events, figures and counts; the transaction is the caller's."""
+"""Sessions of hosts, events, figures and counts; the transaction is the caller's."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
-from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.server.storage.memories import log_event
 from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.ports import Event, RetrievalRecord
@@ -45,20 +44,6 @@ def put_session(connection: "Connection", session: HostSession) -> None:
     values = session.model_dump(exclude={"scope"})
     values |= {"scope_id": make_scope(connection, session.scope), "updated_at": to_text(session.updated_at)}
     connection.execute(_QUERIES["put_session"], values)
-
-
-def add_tool_calls(connection: "Connection", calls: Sequence[ToolCall]) -> int:
-    """Write calls that are not there yet; return how many those were."""
-    added = 0
-    for call in calls:
-        values = call.model_dump(exclude={"scope"})
-        values |= {
-            "scope_id": make_scope(connection, call.scope),
-            "created_at": to_text(call.created_at),
-            "session_id": call.session_id or "",
-        }
-        added += connection.execute(_QUERIES["add_tool_call"], values).rowcount
-    return added
 
 
 def add_event(connection: "Connection", scope: Scope, event: Event) -> None:

@@ -138,7 +138,10 @@ class ToolMemoryTables:
         return await self._access.write(claim)
 
     async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:
-        return await self._access.write(lambda connection: _forget(connection, scope, tools))
+        forgotten = await self._access.write(lambda connection: _forget(connection, scope, tools))
+        if forgotten:
+            await self._access.truncate_log()
+        return forgotten
 
     async def put_totals(self, scope: Scope, totals: ToolTotals) -> None:
         def put(connection: "Connection") -> None:

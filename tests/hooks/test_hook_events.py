@@ -18,7 +18,7 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.spool import drain_spool
 from swarm_memory.server.storage.connection import connect
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.hook_events import MAX_CALL_CHARS, handle_hook
+from swarm_memory.tools.hook_events import handle_hook
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -188,7 +188,7 @@ async def test_a_tool_call_is_kept_without_secrets_and_cut(tmp_path: Path) -> No
         )
         ((_, told, output, *_),) = tool_calls(tmp_path)
         assert key not in told + output
-        assert len(output) <= MAX_CALL_CHARS
+        assert len(output) <= toolbox.settings.tool_memory.max_call_chars
 
 
 async def test_our_own_tools_and_interrupted_calls_are_not_noted(tmp_path: Path) -> None:

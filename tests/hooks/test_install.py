@@ -38,10 +38,20 @@ def test_every_path_that_is_written_is_absolute() -> None:
     assert [command for command in commands if command] == [sys.executable, sys.executable]
 
 
-def test_the_example_settings_are_what_install_writes() -> None:
+def test_the_example_settings_are_what_install_writes_with_the_warning_before_tools() -> None:
     example = read(REPOSITORY / "claude_settings.example.json")
     python = "/path/to/.venv/bin/python"
-    assert example == {"hooks": hook_entries(python), "enabledMcpjsonServers": [SERVER_NAME]}
+    assert example == {"hooks": hook_entries(python, warn=True), "enabledMcpjsonServers": [SERVER_NAME]}
+
+
+def test_the_warning_before_tools_is_written_only_where_it_is_wanted_and_taken_out_again(tmp_path: Path) -> None:
+    settings = tmp_path / ".claude" / "settings.json"
+    apply(plan_install("project", tmp_path))
+    assert "PreToolUse" not in read(settings)["hooks"]
+    apply(plan_install("project", tmp_path, warn=True))
+    assert read(settings)["hooks"] == hook_entries(sys.executable, warn=True)
+    apply(plan_install("project", tmp_path))
+    assert read(settings)["hooks"] == hook_entries(sys.executable)
 
 
 def test_installing_twice_changes_nothing_more(tmp_path: Path) -> None:

@@ -31,6 +31,10 @@ TOOLS = {
     "consolidate_memories",
     "run_matts",
     "job",
+    "log_tool_call",
+    "summarize_tool_memory",
+    "retrieve_tool_memory",
+    "run_benchmark",
 }
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 ITEM = {
@@ -85,6 +89,10 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
         "consolidate_memories": {},
         "run_matts": {"task": "x", "runner": "model"},
         "job": {"action": "list"},
+        "log_tool_call": {"calls": [{"tool_name": "x", "success": True}]},
+        "summarize_tool_memory": {},
+        "retrieve_tool_memory": {"task": "x"},
+        "run_benchmark": {},
     }
     async with Client(build_server(_never)) as client:
         result = await client.call_tool(tool, arguments.get(tool, fixed))

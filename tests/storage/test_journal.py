@@ -37,10 +37,11 @@ async def test_a_call_that_is_logged_twice_is_one_row(open_bank: Any, here: Scop
     )
     without_id = call.model_copy(update={"call_id": None})
     async with open_bank() as store:
-        assert await store.add_tool_calls([call, call, without_id, without_id]) == 3
-        assert await store.add_tool_calls([call, call.model_copy(update={"session_id": "s2"})]) == 1
-        assert await store.add_tool_calls([call.model_copy(update={"session_id": None})]) == 1
-        assert await store.add_tool_calls([call.model_copy(update={"session_id": None})]) == 0
+        tools = store.tool_memory
+        assert await tools.add_calls([call, call, without_id, without_id], 100) == 3
+        assert await tools.add_calls([call, call.model_copy(update={"session_id": "s2"})], 100) == 1
+        assert await tools.add_calls([call.model_copy(update={"session_id": None})], 100) == 1
+        assert await tools.add_calls([call.model_copy(update={"session_id": None})], 100) == 0
 
 
 async def test_events_come_back_in_order_within_their_scope(open_bank: Any, here: Scope) -> None:

@@ -1,0 +1,58 @@
+"""MCP tools of the tool memory: log calls, summarize them, retrieve guidance."""
+
+from typing import Annotated
+
+from mcp.types import CallToolResult
+from pydantic import Field, JsonValue
+
+from swarm_memory.server.answers import JobAnswer
+from swarm_memory.server.handlers.base import AGAIN, READS, AppContext, answered, bank_of, telling, tool
+from swarm_memory.server.tool_memory_answers import GuidanceAnswer, LogAnswer
+
+Names = Annotated[list[str] | None, Field(description="Tools; default all")]
+
+
+async def log_tool_call(
+    ctx: AppContext,
+    calls: Annotated[
+        list[dict[str, JsonValue]],
+        Field(description="{tool_name, input, output, success}, maybe time_cost (s), token_cost, create_time, task_id"),
+    ],
+) -> CallToolResult:
+    """Log calls of tools. Hooks log the host's own."""
+    from swarm_memory.tools.tool_memory import log_tool_calls
+
+    bank = bank_of(ctx)
+    result = await log_tool_calls(await bank.toolbox(), calls)
+    bank.wake_worker()
+    return answered(LogAnswer.of(result))
+
+
+async def summarize_tool_memory(ctx: AppContext, tool_names: Names = None) -> CallToolResult:
+    """Evaluate what was logged and summarize tools with news; after 45 s a job_id instead."""
+    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.tool_memory_jobs import SUMMARIZE
+
+    bank = bank_of(ctx)
+    toolbox = await bank.toolbox()
+    payload: dict[str, JsonValue] = {"tool_names": list[JsonValue](tool_names) if tool_names else None}
+    ended = await run_as_job(toolbox, SUMMARIZE, payload, wake=bank.wake_worker, on_progress=telling(ctx))
+    return answered(JobAnswer.of(not_failed(ended)))
+
+
+async def retrieve_tool_memory(
+    ctx: AppContext,
+    tool_names: Annotated[list[str] | None, Field(description="Tools to know of")] = None,
+    task: Annotated[str | None, Field(description="Or: what a tool is wanted for")] = None,
+) -> CallToolResult:
+    """Say from real calls how to use tools, or which to take for a task. Notes, no instructions."""
+    from swarm_memory.tools.tool_memory import retrieve_tool_memory as retrieve
+
+    return answered(GuidanceAnswer.of(await retrieve(await bank_of(ctx).toolbox(), tool_names, task)))
+
+
+TOOLS = (
+    tool(log_tool_call, "Log tool calls", AGAIN),
+    tool(summarize_tool_memory, "Summarize tool memory", AGAIN),
+    tool(retrieve_tool_memory, "Retrieve tool memory", READS),
+)
