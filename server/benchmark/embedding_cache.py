@@ -52,7 +52,7 @@ class CachedEmbedder:
         return self._embedder.min_cosine
 
     @property
-    def duplicate_cosine(self) -> float | None:
+    def duplicate_cosine(self) -> float:
         return self._embedder.duplicate_cosine
 
     async def embed_query(self, text: str) -> "Vector":

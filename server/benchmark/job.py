@@ -1,0 +1,58 @@
+"""A benchmark as a job: what its payload asks for, and what a caller gets to see of the run."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Job, Progress
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.benchmark import BenchmarkRun
+    from swarm_memory.tools.toolbox import Toolbox
+
+BENCHMARK = "benchmark"
+ONLY_FROM_A_COMMAND = ("outside",)
+"""Options that start programs: the user names them on the command line, and no model does."""
+
+
+def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the payload of a job. Raises `InputError` for a suite or an option that is wrong, or not for a model."""
+    from swarm_memory.server.benchmark.suites import find_suite
+
+    for name in ONLY_FROM_A_COMMAND:
+        if name in options:
+            raise InputError(f"option {name} starts programs: the user can run it with `swarm-memory benchmark run`")
+    find_suite(suite).checked(options)
+    return {"suite": suite, "options": dict(options)}
+
+
+async def benchmark_from_job(
+    toolbox: "Toolbox", job: Job, report: Callable[[Progress], Awaitable[None]], *, root: Path
+) -> Mapping[str, JsonValue]:
+    """Run the suite that the payload names; a run that is cancelled keeps what it has."""
+    from swarm_memory.server.benchmark.running import run_benchmark
+
+    suite, options = job.payload.get("suite"), job.payload.get("options")
+    if not isinstance(suite, str) or not isinstance(options, dict):
+        raise InputError("the job's payload is not that of a benchmark: it needs suite and options")
+    asked = checked_payload(suite, options)["options"]
+    assert isinstance(asked, dict)
+    run, file = await run_benchmark(toolbox, root, suite, asked, report=report, when_cancelled="cancelled")
+    return brief(run, file)
+
+
+def brief(run: "BenchmarkRun", file: Path) -> dict[str, JsonValue]:
+    """Return the tables of a run as text, and where all of it is."""
+    from swarm_memory.tools.benchmark.markdown import table_lines
+
+    lines = [line for table in run.results.tables for line in ("", *table_lines(table))]
+    return {
+        "run_id": run.run_id,
+        "status": run.status,
+        "tables": "\n".join(lines).strip(),
+        "notes": list(run.results.notes),
+        "file": str(file),
+    }

@@ -1,0 +1,150 @@
+"""What changed between two runs beyond noise: in pairs where the same cases were asked, else by the intervals."""
+
+import math
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from swarm_memory.schema.benchmark import BenchmarkRun, Figure, SuiteResults, Table
+from swarm_memory.tools.benchmark.bootstrap import Resampling
+from swarm_memory.tools.intervals import Interval
+
+Verdict = Literal["better", "worse", "differs", "within noise", "no interval"]
+Method = Literal["paired", "unpaired", "none"]
+Key = tuple[str, str, str]
+
+
+class Change(NamedTuple):
+    """One figure of both runs: the second less the first."""
+
+    subject: str
+    measure: str
+    part: str
+    before: float
+    after: float
+    difference: Interval | None
+    method: Method
+    verdict: Verdict
+
+
+class Comparison(NamedTuple):
+    """All figures that both runs have."""
+
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+
+    def table(self, *, everything: bool = False) -> Table:
+        """Return what changed, or all that was compared."""
+        shown = [each for each in self.changes if everything or each.verdict in ("better", "worse", "differs")]
+        rows = tuple(
+            (
+                each.subject,
+                f"{each.measure} {each.part}".strip(),
+                f"{each.before:.4g}",
+                f"{each.after:.4g}",
+                _bounds(each.difference),
+                each.verdict,
+                each.method,
+            )
+            for each in shown
+        )
+        tested = sum(each.difference is not None for each in self.changes)
+        note = f"{tested} figures were compared at 95 %: about {tested / 20:.0f} differ by chance alone"
+        headings = ("subject", "measure", "before", "after", "difference", "verdict", "how")
+        return Table(title="What changed", headings=headings, rows=rows, note=note)
+
+
+def compare(before: BenchmarkRun, after: BenchmarkRun) -> Comparison:
+    """Compare two runs, figure by figure. A change counts when the 95 % interval of the difference does not hold 0."""
+    first, second = before.results, after.results
+    same_cases = bool(first.case_ids) and first.case_ids == second.case_ids and _same_data(first, second)
+    paired = _paired(first, second, before.seed) if same_cases else {}
+    others = {_key(figure): figure for figure in second.figures}
+    changes = tuple(
+        _change(figure, others[_key(figure)], paired.get(_key(figure)))
+        for figure in first.figures
+        if _key(figure) in others
+    )
+    return Comparison(changes, tuple(_notes(before, after, same_cases=same_cases)))
+
+
+def _key(figure: Figure) -> Key:
+    return figure.subject, figure.measure, figure.part
+
+
+def _same_data(first: SuiteResults, second: SuiteResults) -> bool:
+    return first.dataset is None or second.dataset is None or first.dataset.hash == second.dataset.hash
+
+
+def _paired(first: SuiteResults, second: SuiteResults, seed: int) -> dict[Key, Interval]:
+    """Return the difference of each measure of which both runs have every case."""
+    others = {(each.subject, each.measure): each.values for each in second.cases}
+    shared = [each for each in first.cases if (each.subject, each.measure) in others]
+    rows = [
+        [after - before for before, after in zip(each.values, others[each.subject, each.measure], strict=True)]
+        for each in shared
+    ]
+    intervals = Resampling(len(first.case_ids), seed).intervals(rows)
+    return {(each.subject, each.measure, ""): got for each, got in zip(shared, intervals, strict=True)}
+
+
+def _change(before: Figure, after: Figure, paired: Interval | None) -> Change:
+    difference, method = paired, "paired" if paired else "none"
+    if paired is None and (unpaired := _unpaired(before, after)) is not None:
+        difference, method = unpaired, "unpaired"
+    return Change(
+        before.subject,
+        before.measure,
+        before.part,
+        before.value,
+        after.value,
+        difference,
+        method,
+        _verdict(before, difference),
+    )
+
+
+def _unpaired(before: Figure, after: Figure) -> Interval | None:
+    """Return the difference with bounds from those of both (MOVER: Zou, Donner 2008), as of independent samples."""
+    if before.low is None or before.high is None or after.low is None or after.high is None:
+        return None
+    value = after.value - before.value
+    below = math.hypot(after.value - after.low, before.high - before.value)
+    above = math.hypot(after.high - after.value, before.value - before.low)
+    return Interval(value, value - below, value + above)
+
+
+def _verdict(figure: Figure, difference: Interval | None) -> Verdict:
+    if difference is None:
+        return "no interval"
+    if difference.low <= 0 <= difference.high:
+        return "within noise"
+    if figure.better == "neither":
+        return "differs"
+    return "better" if (difference.value > 0) == (figure.better == "higher") else "worse"
+
+
+def _notes(before: BenchmarkRun, after: BenchmarkRun, *, same_cases: bool) -> Iterator[str]:
+    if before.suite != after.suite:
+        yield f"these are different suites: {before.suite} and {after.suite}"
+    if not _same_data(before.results, after.results):
+        yield "the runs were made on different data: no figure can be compared in pairs"
+    elif not same_cases:
+        yield "single cases are not known of both runs, or are not the same: nothing was compared in pairs"
+    for name in ("settings", "options", "versions", "machine"):
+        first, second = getattr(before, name), getattr(after, name)
+        changed = sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
+        if changed:
+            yield f"{name} that differ: " + ", ".join(
+                f"{key} ({_short(first.get(key))} → {_short(second.get(key))})" for key in changed
+            )
+
+
+def _short(value: object) -> str:
+    text = "not set" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _bounds(difference: Interval | None) -> str:
+    if difference is None:
+        return "-"
+    return f"{difference.value:+.4g} [{difference.low:+.4g}, {difference.high:+.4g}]"
