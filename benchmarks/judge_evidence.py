@@ -4,8 +4,8 @@
 
 FOLDER holds `*.jsonl` or `*.jsonl.gz` files of {id, task, success, steps}, or transcripts of a coding agent (those have
 no labels); other files are named and passed over. For each file: trajectories, verdicts decided, those that agree with
-the label, balanced accuracy over the decided ones, coverage; with `--items N` the items of the first N trajectories that
-gave any, word for word.
+the label, balanced accuracy over the decided ones, coverage; with `--items N` the items of the first N trajectories
+that gave any, word for word.
 """
 
 import argparse

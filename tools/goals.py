@@ -50,7 +50,7 @@ def goals_of(trajectory: Trajectory, calls: Sequence[Call]) -> Goals:
     last: dict[str, Call] = {}
     for call in calls:
         for name in _named_by(call, trajectory.task):
-            if call.failed or call.went_through:
+            if call.went_through or (call.failed and not _still_holds(last.get(name), call, calls)):
                 last[name] = call
     able_to_refuse = {call.tool for call in calls if call.failed}
     counted = {name: call for name, call in last.items() if call.command or call.failed or call.tool in able_to_refuse}
@@ -59,6 +59,13 @@ def goals_of(trajectory: Trajectory, calls: Sequence[Call]) -> Goals:
         refused=tuple(call for call in counted.values() if call.failed),
         missing=tuple(_missing(trajectory.task, counted)),
     )
+
+
+def _still_holds(before: Call | None, failed: Call, calls: Sequence[Call]) -> bool:
+    """Whether a thing went through before, and nothing was written until it was called once more and refused."""
+    if before is None or not before.went_through:
+        return False
+    return not any(call.writes and not call.failed for call in calls if before.end < call.position < failed.position)
 
 
 def _named_by(call: Call, task: str) -> Iterator[str]:

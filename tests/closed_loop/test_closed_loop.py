@@ -12,12 +12,13 @@ from types import ModuleType
 
 import pytest
 
-from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.benchmark.world import advice, agent, terms
 from swarm_memory.tools.benchmark.world.agent import STEP_LIMIT, attempt
 from swarm_memory.tools.benchmark.world.experiment import (
     Arm,
+    ExplorerRunner,
     OpenBank,
     Place,
     Result,
@@ -29,6 +30,7 @@ from swarm_memory.tools.benchmark.world.experiment import (
 from swarm_memory.tools.benchmark.world.figures import calls, gain, judged, level, success
 from swarm_memory.tools.benchmark.world.rules import FAMILIES
 from swarm_memory.tools.benchmark.world.terms import Action, shell
+from swarm_memory.tools.matts import run_matts
 from swarm_memory.tools.toolbox import Toolbox
 
 NOTE = (
@@ -191,6 +193,43 @@ async def test_scaling_repeats_and_chooses_one_of_its_rollouts(open_bank: OpenBa
     first = [result async for result in run_scaled(3, places, open_bank)]
     assert first == [result async for result in run_scaled(3, places, open_bank)]
     assert [result.number for result in first] == [1, 1, 1]
+
+
+async def test_best_of_k_alone_makes_as_many_attempts_and_is_told_nothing(open_bank: OpenBank) -> None:
+    places = schedule(1, 2)
+    alone = [result async for result in run_scaled(2, places, open_bank, with_notes=False)]
+    told = [result async for result in run_scaled(2, places, open_bank)]
+    assert {result.notes for result in alone} == {0}
+    assert {result.arm for result in alone} == {"k=2, no notes"}
+    assert sum(result.notes for result in told) > 0
+    first = [result async for result in run_scaled(1, places, open_bank, with_notes=False)]
+    none = await results_of("none", places, open_bank)
+    assert [(result.met, result.steps) for result in first] == [(result.met, result.steps) for result in none]
+
+
+async def test_a_task_that_is_held_out_is_told_nothing_in_any_arm(tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def all_held_out() -> AsyncGenerator[Toolbox]:
+        storage = StorageSettings(db=str(tmp_path / "memory.db"), project="closed-loop")
+        settings = Settings(storage=storage, credit=CreditSettings(holdout_rate=1.0))
+        toolbox = await open_toolbox(place_of(tmp_path, settings), settings)
+        try:
+            yield toolbox
+        finally:
+            await toolbox.store.close()
+
+    places = schedule(1, 3)
+    memory = await results_of("memory", places, all_held_out)
+    assert sum(len(result.stored) for result in memory) > 0
+    assert {result.notes for result in memory} == {0}
+    none = await results_of("none", places, all_held_out)
+    assert [(result.met, result.steps) for result in memory] == [(result.met, result.steps) for result in none]
+    async with all_held_out() as toolbox:
+        task = places[0].world().task
+        for task_id in (places[0].key, None):
+            ended = await run_matts(toolbox, task, runner=ExplorerRunner(places[0]), k=1, task_id=task_id)
+            assert ended.run.summary.memory_ids == ()
+            assert not ended.run.summary.preamble
 
 
 def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:

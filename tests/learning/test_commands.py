@@ -31,6 +31,9 @@ from swarm_memory.tools.commands import parse_command
         ("edit 1:2\npytest\nend_of_edit", "edit", "edit"),
         ("sed -n 1,5p x", "read", "sed"),
         ("sed -i s/a/b/ x", "edit", "sed"),
+        ("sleep 30", "wait", "sleep"),
+        ("sleep 30; cat log", "read", "cat"),
+        ("sleep 30 && deploy", "other", "deploy"),
         ("", "other", ""),
         ("'never closed", "other", "never"),
     ],
@@ -118,6 +121,21 @@ def test_a_run_of_no_tests_proves_nothing() -> None:
         result = read_check(parse_command(text), output, None)
         assert result is not None
         assert result.passed is None
+
+
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ("pytest --version; echo '5 passed in 0.1s'", "pytest 8\n5 passed in 0.1s"),
+        ("pytest || echo '5 passed in 0.1s'", "INTERNAL\n5 passed in 0.1s"),
+        ("pytest --collect-only", "5 tests collected"),
+        ("make --dry-run", "cc -o x x.c"),
+    ],
+)
+def test_what_the_line_prints_itself_and_what_checks_nothing_prove_nothing(text: str, output: str) -> None:
+    result = read_check(parse_command(text), output, False)
+    assert result is not None
+    assert result.passed is None
 
 
 @pytest.mark.parametrize("text", ["echo '5 passed in 0.1s'", "cat log.txt", "grep -c FAILED log.txt", "git log"])

@@ -1,0 +1,246 @@
+"""An error is told with what ended it: the same call, the deed that mattered, no bystander, one for each error."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_runs import Script
+
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.settings import DistillSettings, Settings
+from swarm_memory.tools.calls import calls_of
+from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.failures import error_key
+from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.repairs import Repair, find_repairs
+
+SETTINGS = Settings(distill=DistillSettings(max_items_per_traj=10))
+
+
+def repairs_of(script: Script) -> list[Repair]:
+    return find_repairs(calls_of(script.done()))
+
+
+def drafts_of(script: Script, label: str | None = None) -> tuple[MemoryDraft, ...]:
+    trajectory = script.done()
+    verdict = judge_by_evidence(trajectory, SETTINGS)
+    if label is not None:
+        verdict = verdict.model_copy(update={"label": label, "confidence": 0.8})
+    return distill_by_extraction(trajectory, verdict, SETTINGS).drafts
+
+
+def commands(repair: Repair) -> list[str]:
+    return [call.command.text for call in repair.deeds if call.command]
+
+
+EXPIRED = "vault: error: 401 Unauthorized: session has expired"
+
+
+def test_another_error_of_another_command_is_no_repair() -> None:
+    script = Script("read the secret").shell("vault read app/db", EXPIRED, 1)
+    script.shell("vault read --raw --root", "vault: error: --root is for administrators", 2)
+    assert repairs_of(script) == []
+
+
+def test_a_differing_failure_of_the_same_call_is_a_repair_only_when_the_call_succeeds_in_the_end() -> None:
+    script = Script("test it").shell("manage test", "ModuleNotFoundError: No module named 'web'", 1)
+    script.shell("pip install web", "ok").shell("manage test", "connection refused", 1)
+    assert repairs_of(script) == []
+    script.shell("docker compose up -d db", "Started").shell("manage test", "ok")
+    first, second = repairs_of(script)
+    assert commands(first) == ["pip install web"]
+    assert commands(second) == ["docker compose up -d db"]
+
+
+def test_an_error_that_came_back_was_not_resolved_by_what_lay_before() -> None:
+    script = Script("sync").shell("sync all", "connection refused", 1).shell("sync reset-cache", "ok")
+    script.shell("sync all", "permission denied", 1).shell("sync all", "connection refused", 1)
+    script.shell("systemctl start syncd", "").shell("sync all", "done")
+    first = repairs_of(script)[0]
+    assert commands(first) == ["systemctl start syncd"]
+    assert [call.command.text for call in first.vain if call.command] == ["sync reset-cache"]
+
+
+def test_another_subcommand_of_the_program_does_not_answer_a_failure() -> None:
+    script = Script("load it").shell("python manage.py loaddata seed", "CommandError: No fixture named seed", 1)
+    assert repairs_of(script.shell("python manage.py check", "no issues")) == []
+    assert len(repairs_of(script.shell("python manage.py loaddata seeds", "3 objects"))) == 1
+
+
+def test_a_pass_of_other_tests_does_not_answer_the_ones_that_failed() -> None:
+    script = Script("test it").shell("pytest tests/api", "1 failed in 0.1s", 1).shell("make clean", "")
+    assert repairs_of(script.shell("pytest tests/cli", "4 passed in 0.1s")) == []
+    assert len(repairs_of(script.shell("pytest tests/api/test_user.py", "1 passed in 0.1s"))) == 1
+
+
+@pytest.mark.parametrize("pause", ["sleep 40", "sleep 40 && true"])
+def test_waiting_is_a_deed_and_the_note_says_to_wait(pause: str) -> None:
+    script = Script("fetch the rates").shell("rates get EUR", "error: 429 Too Many Requests", 1)
+    script.shell("rates status", "up").shell(pause, "").shell("rates get EUR", "1.08")
+    (repair,) = repairs_of(script)
+    assert commands(repair) == [pause]
+    (draft,) = drafts_of(script)
+    assert draft.title.startswith(f"Run `{pause}` before `rates`")
+
+
+def test_a_tool_that_waits_is_a_deed_too() -> None:
+    script = Script("fetch the rates", source="steps")
+    script.call("get_rate", {"of": "EUR"}, "Error: 429 Too Many Requests", error=True)
+    script.call("wait", {"seconds": 40}, "ok").call("get_rate", {"of": "EUR"}, '{"rate": 1.08}', error=False)
+    assert [call.tool for call in repairs_of(script)[0].deeds] == ["wait"]
+
+
+def test_what_was_done_before_a_further_refusal_is_told_as_no_help() -> None:
+    script = Script("fetch the rates").shell("rates get EUR", "error: 429 Too Many Requests", 1)
+    script.shell("sleep 2", "").shell("rates get EUR", "error: 429 Too Many Requests", 1)
+    script.shell("sleep 40", "").shell("rates get EUR", "1.08")
+    (draft,) = drafts_of(script)
+    assert "What did not help: `sleep 2`." in draft.content
+    assert "Run `sleep 40`." in draft.content
+
+
+def test_a_deed_that_names_what_the_error_names_leaves_the_bystanders_out() -> None:
+    script = Script("import").shell("importer run", "importer: error: the spool is locked by another run", 75)
+    script.shell("pip install -U importer", "ok").shell("rm -f .spool.lock", "").shell("importer run", "done")
+    assert commands(repairs_of(script)[0]) == ["rm -f .spool.lock"]
+
+
+def test_where_no_deed_fits_the_error_all_are_kept() -> None:
+    script = Script("import").shell("importer run", "importer: error: E17", 75)
+    script.shell("importer prepare", "").shell("chmod +x hook", "").shell("importer run", "done")
+    assert commands(repairs_of(script)[0]) == ["importer prepare", "chmod +x hook"]
+
+
+def test_an_option_that_the_error_names_and_the_success_lacks_was_the_way_out() -> None:
+    script = Script("publish").shell("publisher push site --fast", "error: unknown option '--fast'", 2)
+    script.shell("touch x", "").shell("publisher push site", "done")
+    (draft,) = drafts_of(script)
+    assert draft.title == "Leave out `--fast` in `publisher push site` (bad arguments)"
+    assert "touch" not in draft.content
+
+
+def test_an_error_that_a_pipe_hides_from_the_exit_code_is_one() -> None:
+    script = Script("publish").shell("publisher push --fast 2>&1 | tail -5", "error: unknown option '--fast'")
+    script.shell("publisher push 2>&1 | tail -5", "pushed")
+    assert len(repairs_of(script)) == 1
+    assert repairs_of(Script("x").shell("cat log | tail -5", "error: unknown option").shell("cat log | tail -5")) == []
+
+
+def test_which_of_the_named_objects_it_was_stays_out_of_the_note() -> None:
+    script = Script("Fetch `rates get EURO` and `rates get YEN1`.")
+    script.shell("rates get EURO", "error: 429 Too Many Requests", 1).shell("sleep 40", "")
+    script.shell("rates get YEN1", "150").shell("rates get EURO", "1.08")
+    text = "\n".join(f"{draft.title}\n{draft.content}" for draft in drafts_of(script))
+    assert "`rates get …`" in text
+    assert "EURO" not in text
+    assert "YEN1" not in text
+
+
+def test_each_open_error_has_a_guardrail_of_its_own() -> None:
+    script = Script("deploy it")
+    for _ in range(2):
+        script.shell("deployer push", "error: 429 Too Many Requests", 1).shell("deployer flush", "")
+        script.shell("deployer push", "error: DEPLOY_KEY is not set", 1).shell("deployer init", "")
+    titles = [draft.title for draft in drafts_of(script.shell("deployer push", "error: 429 Too Many Requests", 1),
+                                                 "Failure")]  # fmt: skip
+    assert len([title for title in titles if "429" in title]) == 1
+    assert len([title for title in titles if "DEPLOY_KEY" in title]) == 1
+
+
+def test_a_guardrail_names_what_was_tried_and_never_the_failing_command_as_no_help() -> None:
+    script = Script("Push with `deployer push`.").shell("deployer push", "error: 429 Too Many Requests", 1)
+    script.shell("deployer flush", "").shell("deployer push", "error: 429 Too Many Requests", 1)
+    draft = next(draft for draft in drafts_of(script, "Failure") if "429" in draft.title)
+    assert "What did not help: `deployer flush`." in draft.content
+
+
+# --- arguments of tools
+
+
+def ticket() -> Script:
+    script = Script("open a case for the broken printer", source="agent")
+    script.call("open_case", {"title": "printer", "tier": "gold"}, "Error: tier_code is required", error=True)
+    script.call("open_case", {"title": "printer", "tier_code": "high"}, "Error: tier_code: unknown code", error=True)
+    return script.call("open_case", {"title": "printer", "tier_code": "T3"}, '{"status": "open"}', error=False)
+
+
+def test_a_code_that_the_tool_took_after_refusing_others_is_told_with_its_value() -> None:
+    text = "\n".join(f"{draft.title}\n{draft.content}" for draft in drafts_of(ticket(), "Success"))
+    assert "Set `tier_code=T3` before calling `open_case`" in text
+    assert "What did not help: `tier_code=high`." in text
+    assert "gold" not in text
+
+
+@pytest.mark.parametrize("value", ["printer", "2026-03-01", "1250", "a long sentence", "anna@example.com"])
+def test_a_value_of_the_task_or_that_is_no_code_is_never_told(value: str) -> None:
+    script = Script("open a case for the broken printer", source="agent")
+    script.call("open_case", {"tier_code": "x1"}, "Error: tier_code: unknown code", error=True)
+    script.call("open_case", {"tier_code": value}, '{"status": "open"}', error=False)
+    assert all(f"tier_code={value}" not in draft.content + draft.title for draft in drafts_of(script, "Success"))
+
+
+def test_a_value_that_an_answer_held_is_told_by_where_it_stands() -> None:
+    script = Script("pay the bill", source="agent")
+    script.call("pay", {"method": "cash", "sum": 5}, "Error: method not found", error=True)
+    script.call("list_methods", {}, '{"methods": ["wire_0042"]}', error=False)
+    script.call("pay", {"method": "wire_0042", "sum": 5}, '{"status": "paid"}', error=False)
+    (draft,) = drafts_of(script, "Success")
+    assert "Take `method` from what `list_methods` answers" in draft.content
+    assert "wire_0042" not in draft.content
+
+
+def test_an_argument_that_the_error_does_not_name_stays_out_of_the_title() -> None:
+    script = Script("change the seat", source="agent")
+    script.call("change_seat", {"class": "first"}, "Error: the balance is not enough", error=True)
+    script.call("change_seat", {"class": "second"}, '{"status": "changed"}', error=False)
+    (draft,) = drafts_of(script, "Success")
+    assert draft.title == "Expect `change_seat` to refuse: the balance is not enough"
+
+
+# --- look-ups
+
+
+def test_a_look_up_that_found_nothing_is_told_only_with_the_shorter_one_that_did() -> None:
+    script = Script("Who is the aunt of X?", source="steps")
+    script.call("Search", {"query": "Mira Holt actress born"}, "Could not find [Mira Holt actress born].")
+    assert drafts_of(script.say("I do not know."), "Failure") == ()
+    script.call("Search", {"query": "Mira Holt"}, "Mira Holt is an actress.")
+    (draft,) = drafts_of(script, "Failure")
+    assert 'found nothing for "Mira Holt actress born", and did find "Mira Holt"' in draft.content
+
+
+def test_a_failed_question_without_anything_of_its_own_teaches_nothing() -> None:
+    script = Script("In which year was the bridge of Y built?", source="steps")
+    for name in ("Y", "bridge", "Y river"):
+        script.call("Search", {"query": name}, f"{name} is a place.")
+    assert drafts_of(script.say("1907"), "Failure") == ()
+
+
+# --- whatever comes
+
+SHELLS = st.sampled_from(["tool get a", "tool get b", "tool put a --x", "sleep 5", "make", "pytest t/a.py", "cat x"])
+ENDS = st.sampled_from(
+    [("", 0), ("429 Too Many Requests", 1), ("error: boom", 2), ("tool: command not found", 127), ("1 failed in 1s", 1)]
+)
+
+
+@given(st.lists(st.tuples(SHELLS, ENDS), max_size=14))
+def test_a_repair_always_begins_with_a_failure_and_ends_after_it_and_its_deeds_lie_between(
+    ran: list[tuple[str, tuple[str, int]]],
+) -> None:
+    script = Script("do it")
+    for command, (output, code) in ran:
+        script.shell(command, output, code)
+    for repair in repairs_of(script):
+        assert repair.failed.failed
+        assert repair.failed.end < repair.success.position
+        assert all(repair.failed.end < call.position < repair.success.position for call in repair.deeds)
+        assert not any(call.failed for call in repair.deeds)
+        assert all(call.failed for call in repair.attempts)
+        if repair.success.failed:
+            assert error_key(repair.success.error) != error_key(repair.failed.error)
+
+
+@given(st.text(max_size=200), st.integers(0, 10**6))
+def test_numbers_and_quoted_names_do_not_make_another_error(text: str, number: int) -> None:
+    assert error_key(f"E: no item {number} left in 'a'") == error_key("E: no item 7 left in 'b'")
+    assert error_key(text) == error_key(text)
