@@ -81,6 +81,11 @@ class Bank:
         session = await toolbox.store.get_session(toolbox.scope, session_id)
         return None if session is None else session.task_id
 
+    @property
+    def max_output_tokens(self) -> int | None:
+        """What a tool may answer by the settings; None before the bank was opened."""
+        return None if self._toolbox is None else self._toolbox.settings.output.max_tokens
+
     def wake_worker(self) -> None:
         """Tell the worker that a job was queued."""
         if self._worker is not None:

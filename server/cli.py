@@ -53,6 +53,7 @@ COMMANDS = {
     "tools": ("tool_memory", "What each tool is good for, from the calls that were made"),
     "benchmark": ("benchmark", "Measure the memory; report and compare runs"),
     "jobs": ("serving", "Show queued work, or do it"),
+    "sources": ("sources", "Index and search tools, documents, code and API descriptions"),
 }
 
 log = logging.getLogger("swarm_memory")

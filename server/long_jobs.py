@@ -17,6 +17,7 @@ from swarm_memory.server.job_tools import RUN_MATTS
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.jobs import LongHandler, Report
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
+from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import CONSOLIDATE
 
@@ -45,6 +46,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     return {
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
+        INDEX_SOURCES: partial(index_as_job, root=root),
         IMPORT: partial(import_transcripts, root=root),
         BENCHMARK: partial(benchmark_from_job, root=root),
         tool_memory_jobs.EVALUATE: tool_memory_jobs.evaluate_logged,

@@ -1,4 +1,4 @@
-"""Gives every memory a vector of the current embedder, in batches: it can be stopped and goes on where it was."""
+"""Gives every memory and passage a vector of the current embedder, in batches: stopped, it goes on where it was."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.ports import Embedder, Vector
+from swarm_memory.tools.source_ports import SourceStore
 
 BATCH = 128
 
@@ -16,8 +17,10 @@ class Reembedded:
 
     embedder: str
     embedded: int = 0
+    passages: int = 0
+    """Of sources, embedded too."""
     skipped: int = 0
-    """Memories without a text that can be embedded; keywords find them."""
+    """Memories and passages without a text that can be embedded; keywords find them."""
     dropped: tuple[str, ...] = ()
     """Embedders whose vectors were deleted."""
 
@@ -31,6 +34,7 @@ async def reembed(
     what was embedded until then is kept.
     """
     done = Reembedded(embedder.name)
+    await _reembed_sources(store.sources, embedder, done, on_progress)
     after = 0
     while rows := await store.without_vector(embedder.name, embedder.dimensions, BATCH, after):
         ids, texts = [row[1] for row in rows], [row[2] for row in rows]
@@ -43,6 +47,20 @@ async def reembed(
     if drop_others:
         done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
     return done
+
+
+async def _reembed_sources(
+    sources: SourceStore, embedder: Embedder, done: Reembedded, on_progress: Callable[[int], None]
+) -> None:
+    """Do the same for the passages of sources."""
+    after = 0
+    while rows := await sources.without_vector(embedder.name, embedder.dimensions, BATCH, after):
+        vectors = await _embed(embedder, [text for _, text in rows])
+        found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
+        done.passages += await sources.put_vectors(embedder.name, found) if found else 0
+        done.skipped += len(rows) - len(found)
+        after = rows[-1][0]
+        on_progress(len(rows))
 
 
 async def _embed(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:

@@ -4,8 +4,9 @@ Files, servers and formats are the readers' business; where passages are kept is
 """
 
 import asyncio
+import math
 import time
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -47,7 +48,7 @@ BATCH_PASSAGES = 256
 _POOL_FACTOR, _POOL_FLOOR = 5, 100
 _REMOVED_AT_ONCE = 200
 
-OnIndexed = Callable[[int, str], None]
+OnIndexed = Callable[[int, str], Awaitable[None]]
 """Told how many groups were looked at, and the name of the last."""
 
 
@@ -80,7 +81,7 @@ class _Indexing:
         try:
             passages = await asyncio.to_thread(parse)
         except InputError as error:
-            self.faults.append(Fault(group=name, reason=str(error)))
+            self.faults.append(Fault(group=name, reason=str(error).removeprefix(f"{name} ")))
             return
         self.batch.append((name, content_hash, passages))
         if sum(len(each[2]) for each in self.batch) >= BATCH_PASSAGES or len(self.batch) >= BATCH_PASSAGES:
@@ -156,7 +157,7 @@ async def index_source(
     async for group in groups:
         await run.take(group)
         if on_progress is not None:
-            on_progress(len(run.seen), group[0])
+            await on_progress(len(run.seen), group[0])
     await run.flush()
     await toolbox.store.sources.write_groups(key, [], toolbox.embedder.name)
     removed = await run.remove_gone()
@@ -246,6 +247,8 @@ def _stored(passage: Passage, *, pii: bool) -> StoredPassage:
 def _safe_json(value: JsonValue, *, pii: bool) -> JsonValue:
     if isinstance(value, str):
         return clean(redact(value, pii=pii).text)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, list):
         return [_safe_json(part, pii=pii) for part in value]
     if isinstance(value, dict):

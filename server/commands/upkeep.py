@@ -171,7 +171,8 @@ def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(done))
     else:
-        say(f"{done.embedded} memories embedded by {done.embedder}, {done.skipped} skipped.")
+        passages = f" and {done.passages} passages" if done.passages else ""
+        say(f"{done.embedded} memories{passages} embedded by {done.embedder}, {done.skipped} skipped.")
         if done.dropped:
             say(f"Vectors deleted of {', '.join(done.dropped)}.")
 

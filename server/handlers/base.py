@@ -1,8 +1,9 @@
 """What the handlers of the MCP tools share: how a tool is made, how it answers, and the arguments many take."""
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
@@ -11,6 +12,9 @@ from pydantic import BaseModel, Field
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.strict_tool import StrictTool
+
+if TYPE_CHECKING:
+    from swarm_memory.server.output_cap import Paging
 
 AppContext: TypeAlias = Context[Bank]
 
@@ -24,6 +28,29 @@ AGAIN = ADDS | {"idempotent_hint": False}
 MENDS = ADDS | {"destructive_hint": True}
 
 
+UNCAPPED = frozenset({"handle_hook"})
+"""Its answer is JSON of the hooks' protocol, with limits of its own: cut, no host could read it."""
+
+
+class CappedTool(StrictTool):
+    """A tool whose answer is cut to what the settings allow."""
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+        """Run the tool, and cut its answer at a boundary where it is longer than `output.max_tokens`."""
+        result = await super().run(arguments, context, convert_result)
+        max_tokens = bank_of(context).max_output_tokens
+        if max_tokens is None or not isinstance(result, CallToolResult) or self.name in UNCAPPED:
+            return result
+        return within(result, max_tokens, self._paging(arguments))
+
+    def _paging(self, arguments: dict[str, Any]) -> "Paging":
+        from swarm_memory.server.output_cap import Paging
+
+        known = self.parameters.get("properties", {})
+        counts = tuple(name for name in ("k", "limit") if name in known)
+        return Paging(arguments.get("offset") or 0 if "offset" in known else None, counts)
+
+
 def tool(
     handler: Callable[..., Any], title: str, hints: dict[str, bool], meta: dict[str, Any] | None = None
 ) -> StrictTool:
@@ -33,10 +60,10 @@ def tool(
     schemas together must cost an agent less than 5,000 tokens.
     """
     annotations = ToolAnnotations.model_validate({"title": title, "open_world_hint": False, **hints})
-    made = StrictTool.from_function(
+    made = CappedTool.from_function(
         handler, title=title, description=inspect.getdoc(handler), annotations=annotations, meta=meta
     )
-    assert isinstance(made, StrictTool)
+    assert isinstance(made, CappedTool)
     return made
 
 
@@ -45,6 +72,23 @@ def answered(answer: BaseModel) -> CallToolResult:
     content = answer.model_dump(mode="json", exclude_none=True)
     text = answer.model_dump_json(exclude_none=True)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
+
+
+def within(result: CallToolResult, max_tokens: int, paging: "Paging") -> CallToolResult:
+    """Return an answer that has at most so many tokens, structure and text alike."""
+    from swarm_memory.server.output_cap import capped, capped_text, is_within
+
+    texts = [part.text for part in result.content if isinstance(part, TextContent)]
+    if all(is_within(text, max_tokens) for text in texts):
+        return result
+    if result.structured_content is not None:
+        content = capped(result.structured_content, max_tokens, paging)
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return result.model_copy(
+            update={"content": [TextContent(type="text", text=text)], "structured_content": content}
+        )
+    text = capped_text("\n\n".join(texts), max_tokens, paging)
+    return result.model_copy(update={"content": [TextContent(type="text", text=text)]})
 
 
 def bank_of(ctx: Context[Any]) -> Bank:

@@ -35,7 +35,7 @@ def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[
 
 
 ALL = commands_of(command_line.cli)
-WITHOUT_JSON = {("serve",), ("export",), ("memories",), ("jobs",), ("matts",)}
+WITHOUT_JSON = {("serve",), ("export",), ("memories",), ("jobs",), ("matts",), ("sources",)}
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)

@@ -34,6 +34,8 @@ TOOLS = {
     "log_tool_call",
     "summarize_tool_memory",
     "retrieve_tool_memory",
+    "index_sources",
+    "search_sources",
     "run_benchmark",
 }
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
@@ -92,6 +94,8 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
         "log_tool_call": {"calls": [{"tool_name": "x", "success": True}]},
         "summarize_tool_memory": {},
         "retrieve_tool_memory": {"task": "x"},
+        "index_sources": {"kind": "code"},
+        "search_sources": {"query": "x"},
         "run_benchmark": {},
     }
     async with Client(build_server(_never)) as client:

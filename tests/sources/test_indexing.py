@@ -83,7 +83,7 @@ async def test_a_group_that_cannot_be_read_keeps_what_was_indexed_before(toolbox
         yield "a.md", "other", parse
 
     done = await index_source(toolbox, "document", ".", broken())
-    assert [(fault.group, fault.reason) for fault in done.faults] == [("a.md", "a.md is cut off")]
+    assert [(fault.group, fault.reason) for fault in done.faults] == [("a.md", "is cut off")]
     assert await titles(toolbox, "brew coffee") == ["Guide"]
 
 

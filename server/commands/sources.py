@@ -1,0 +1,193 @@
+"""`sources`: tools, documents, code and API descriptions, indexed, searched, listed and removed."""
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceInfo, SourceKind, SourceSearch
+from swarm_memory.server.console import json_option, print_json, print_table, say
+from swarm_memory.server.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.sources import OnIndexed
+    from swarm_memory.tools.toolbox import Toolbox
+
+SHOWN_CHARS = 400
+SHOWN_FAULTS = 20
+
+_kind = click.option("--kind", type=click.Choice(SOURCE_KINDS), required=True, help="What is read.")
+
+
+@click.group()
+def sources() -> None:
+    """Find the right tool, passage or function: index what there is, then search it.
+
+    \b
+    Examples:
+      swarm-memory sources index --kind code
+      swarm-memory sources index --kind tool --start-servers
+      swarm-memory sources search "where is the retry limit set" --kind code
+    """
+
+
+@sources.command()
+@click.argument("path", required=False, type=click.Path())
+@_kind
+@click.option("--start-servers", is_flag=True, help="Start the MCP servers that the file names, to list their tools.")
+@json_option
+@click.pass_obj
+def index(invocation: Invocation, path: str | None, kind: SourceKind, start_servers: bool, as_json: bool) -> None:
+    """Index PATH (default: the project; for tools its .mcp.json); a second time only what changed.
+
+    Tools come from a .mcp.json, or from lists of functions in JSON. Starting a server that a cloned repository names is
+    running its code: without --start-servers none is started.
+
+    \b
+    Examples:
+      swarm-memory sources index docs --kind document
+      swarm-memory sources index openapi.yaml --kind api
+    """
+    from pathlib import Path
+
+    from swarm_memory.server.sources.indexing import IndexRequest, Leave
+    from swarm_memory.server.sources.indexing import index as operation
+
+    # What a person names is relative to where they stand, what is left out to the project.
+    asked = IndexRequest(kind=kind, path=None if path is None else str(Path(path).absolute()))
+    leave = Leave(any_folder=True, start_servers=start_servers)
+
+    async def operate(toolbox: "Toolbox") -> IndexedSource:
+        async with _counter(quiet=as_json) as count:
+            return await operation(toolbox, asked, invocation.root, leave, count)
+
+    done = invocation.run(operate)
+    if as_json:
+        print_json(done)
+    else:
+        _show_indexed(done)
+    if done.faults and not (done.added or done.changed or done.unchanged):
+        sys.exit(1)
+
+
+@sources.command()
+@click.argument("query")
+@click.option("--kind", type=click.Choice(SOURCE_KINDS), help="Only of this kind.")
+@click.option("-k", type=click.IntRange(1, 50), help="How many; 5 by default.")
+@click.option("--offset", type=click.IntRange(0, 1000), default=0, help="Leave out so many of the best.")
+@click.option("--in-project", "project", help="Name of another project; this one by default.")
+@json_option
+@click.pass_obj
+def search(
+    invocation: Invocation,
+    query: str,
+    kind: SourceKind | None,
+    k: int | None,
+    offset: int,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    """Find what fits QUERY, best first."""
+    from swarm_memory.tools.sources import search_sources
+
+    found = invocation.run(
+        lambda toolbox: search_sources(toolbox, query, kind=kind, k=k, offset=offset, project=project)
+    )
+    if as_json:
+        print_json(found)
+    else:
+        _show_found(found)
+
+
+@sources.command("list")
+@json_option
+@click.pass_obj
+def list_sources(invocation: Invocation, as_json: bool) -> None:
+    """List what is indexed in this project."""
+    found = invocation.run(lambda toolbox: toolbox.store.sources.list_sources(toolbox.scope))
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+    elif not found:
+        say("Nothing is indexed yet: swarm-memory sources index --kind code")
+    else:
+        print_table(("kind", "location", "groups", "passages", "indexed"), map(_row, found))
+
+
+@sources.command()
+@click.argument("location")
+@_kind
+@json_option
+@click.pass_obj
+def remove(invocation: Invocation, location: str, kind: SourceKind, as_json: bool) -> None:
+    """Delete what was indexed from LOCATION (as `sources list` shows it), with every trace of it."""
+    from swarm_memory.tools.source_ports import SourceKey
+
+    count = invocation.run(lambda toolbox: toolbox.store.sources.remove(SourceKey(toolbox.scope, kind, location)))
+    print_json({"passages": count}) if as_json else say(f"{count} passages removed.")
+
+
+def _row(source: SourceInfo) -> tuple[object, ...]:
+    return (source.kind, source.location, source.groups, source.passages, f"{source.indexed_at:%Y-%m-%d %H:%M}")
+
+
+def _show_indexed(done: IndexedSource) -> None:
+    say(
+        f"{done.kind} {done.location}: {done.added} new, {done.changed} changed, {done.unchanged} unchanged, "
+        f"{done.removed} gone; {done.passages} passages written."
+    )
+    for fault in done.faults[:SHOWN_FAULTS]:
+        say(f"    not read: {fault.group}: {fault.reason}", fg="yellow")
+    if len(done.faults) > SHOWN_FAULTS:
+        say(f"    … and {len(done.faults) - SHOWN_FAULTS} more", fg="yellow")
+    for notice in done.notices:
+        say(f"Note: {notice}", fg="yellow")
+
+
+def _show_found(found: SourceSearch) -> None:
+    from swarm_memory.server.source_answers import FoundSource
+
+    for number, hit in enumerate(found.hits, start=found.offset + 1):
+        shown = FoundSource.of_hit(hit)
+        say(f"{number}. {shown.title}", bold=True)
+        ranked = "" if shown.rerank_score is None else f", reranked {shown.rerank_score:.3f}"
+        say(f"   {shown.kind} · {shown.where} · {shown.source} · {shown.score:.3f}{ranked}", dim=True)
+        if shown.why:
+            say(f"   {shown.why}")
+        text = " ".join((shown.description or hit.passage.content).split())
+        say(f"   {text[:SHOWN_CHARS]}{' …' if len(text) > SHOWN_CHARS else ''}")
+    if found.reason:
+        say(found.reason)
+    for notice in found.notices:
+        say(f"Note: {notice}", fg="yellow")
+    by = f" · reranked by {found.reranker}" if found.reranker else ""
+    say(
+        f"{', '.join(found.legs)} · {found.embedder}{by} · {found.passages} passages · {found.latency_ms:.1f} ms",
+        dim=True,
+    )
+
+
+@asynccontextmanager
+async def _counter(*, quiet: bool) -> AsyncGenerator["OnIndexed | None"]:
+    """Show on stderr, when a person looks, how many files or servers were looked at."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+
+        async def count(done: int, group: str) -> None:
+            from rich.markup import escape
+
+            bar.update(task, description=f"{done} read: {escape(group[-80:])}")
+
+        yield count
+
+
+COMMANDS = {"sources": sources}

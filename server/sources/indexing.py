@@ -1,0 +1,163 @@
+"""A request to index something, checked: what it is, that it may be read or started, and which reader reads it."""
+
+import os
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.source import IndexedSource, SourceKind
+from swarm_memory.schema.source_settings import SourceSettings
+from swarm_memory.server.jobs import Report
+from swarm_memory.server.streaming import in_thread
+from swarm_memory.tools.source_ports import ReadGroup
+from swarm_memory.tools.sources import OnIndexed, index_source
+from swarm_memory.tools.toolbox import Toolbox
+
+INDEX_SOURCES = "index_sources"
+MCP_CONFIG = ".mcp.json"
+_DEFAULT_PATHS: Mapping[SourceKind, str] = {"tool": MCP_CONFIG, "document": ".", "code": ".", "api": "."}
+
+
+class IndexRequest(BaseModel):
+    """What an indexing job is asked: its payload."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: SourceKind
+    path: str | None = None
+    """A file or folder, relative to the project's root; `.mcp.json` for tools and the project for all else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """What whoever asks may do: an agent what the user's settings say, the user more."""
+
+    any_folder: bool = False
+    start_servers: bool = False
+
+
+NO_LEAVE = Leave()
+
+
+async def index(
+    toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE, on_progress: OnIndexed | None = None
+) -> IndexedSource:
+    """Index what is asked, in the project in `root`.
+
+    Raises `InputError` for a path that does not exist or lies outside of what may be read, `ConfigError` for servers
+    that may not be started.
+    """
+    settings = toolbox.settings.sources
+    path = checked_path(asked, root, settings, leave)
+    database = Path((await toolbox.store.health()).path)
+    groups = _groups(asked.kind, path, root, database, settings, leave)
+    return await index_source(toolbox, asked.kind, location_of(path, root), groups, on_progress=on_progress)
+
+
+async def index_as_job(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
+    """Index what the payload says, with the leave that the settings give."""
+    try:
+        asked = IndexRequest.model_validate(job.payload)
+    except ValidationError as error:
+        raise InputError(f"the job's payload is no request to index: {error.errors()[0]['msg']}") from error
+
+    async def tell(done: int, group: str) -> None:
+        await report(Progress(done=done, message=group))
+
+    done = await index(toolbox, asked, root, on_progress=tell)
+    return done.model_dump(mode="json", exclude_defaults=True)
+
+
+def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
+    """Return the real path of what is asked: links are followed first, so that none leads out."""
+    given = Path(asked.path or _DEFAULT_PATHS[asked.kind]).expanduser()
+    try:
+        path = (root / given).resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}") from None
+    allowed = [root.resolve(), *folders(settings.allowed_folders)]
+    if not leave.any_folder and not any(path.is_relative_to(folder) for folder in allowed):
+        raise InputError(
+            f"{path} lies outside the project: add its folder to sources.allowed_folders in your own settings, "
+            "or run `swarm-memory sources index` yourself"
+        )
+    return path
+
+
+def location_of(path: Path, root: Path) -> str:
+    """Return how a source is called: its path relative to the project where it lies in it."""
+    real = root.resolve()
+    return path.relative_to(real).as_posix() if path.is_relative_to(real) else path.as_posix()
+
+
+def folders(setting: str) -> list[Path]:
+    """Return the folders of a setting that has one a line, or divided by `;;`."""
+    lines = setting.replace(";;", "\n").splitlines()
+    return [Path(line.strip()).expanduser().resolve() for line in lines if line.strip()]
+
+
+def _groups(
+    kind: SourceKind, path: Path, root: Path, database: Path, settings: SourceSettings, leave: Leave
+) -> AsyncIterable[ReadGroup]:
+    database = database.resolve()
+    if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
+        raise InputError(f"{path} belongs to the database of the memories: it is not read")
+
+    def allows(name: str) -> bool:
+        # Whoever closes the database's file drops the locks that this process has on it.
+        parts = Path(name).parts
+        return ".swarm" not in parts and not (path / name).name.startswith(database.name)
+
+    match kind:
+        case "document":
+            from swarm_memory.server.sources.documents import read_documents
+
+            return in_thread(partial(read_documents, path, allows=allows))
+        case "code":
+            from swarm_memory.server.sources.code import read_code
+
+            return in_thread(partial(read_code, path, allows=allows))
+        case "api":
+            from swarm_memory.server.sources.openapi import read_openapi
+
+            return in_thread(partial(read_openapi, path, allows=allows))
+        case "tool" if path.is_file() and _names_servers(path):
+            return _servers(path, root, settings, leave)
+        case "tool":
+            from swarm_memory.server.sources.json_tools import read_json_tools
+
+            return in_thread(partial(read_json_tools, path, allows=allows))
+
+
+def _names_servers(path: Path) -> bool:
+    """Whether a file is a `.mcp.json`, by its name or by what it says."""
+    from swarm_memory.server.sources.files import read_bytes
+    from swarm_memory.server.sources.json_tools import mapping_of, parse_json
+    from swarm_memory.server.sources.mcp_config import MAX_BYTES
+
+    if path.name == MCP_CONFIG:
+        return True
+    data = read_bytes(path, MAX_BYTES)
+    try:
+        return isinstance(data, bytes) and "mcpServers" in mapping_of(parse_json(data))
+    except InputError:
+        return False
+
+
+def _servers(path: Path, root: Path, settings: SourceSettings, leave: Leave) -> AsyncIterable[ReadGroup]:
+    from swarm_memory.server.sources.tools_mcp import read_servers
+
+    real = root.resolve()
+    is_allowed = path.is_relative_to(real) and real in folders(settings.allow_mcp_servers)
+    if not (leave.start_servers or is_allowed):
+        raise ConfigError(
+            f"{path} names MCP servers, and starting them is running what it says. Read it; then either run "
+            f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
+            "sources.allow_mcp_servers in your own settings file"
+        )
+    return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)

@@ -1,0 +1,248 @@
+"""Operations of APIs from their descriptions: OpenAPI 3 in JSON or YAML, and RapidAPI's; it calls none of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.source import Passage
+from swarm_memory.server.sources.files import Group, content_hash, faulty, read_bytes, storable, walk
+from swarm_memory.server.sources.json_tools import (
+    MAX_TOOLS,
+    described_parameters,
+    list_of,
+    mapping_of,
+    parse_json,
+    text_of,
+)
+
+READER = "openapi-1"
+MAX_BYTES = 20_000_000
+MAX_RESOLVED = 2_000
+"""Schemas that are put together for one operation."""
+MAX_REF_DEPTH = 6
+MAX_NESTING = 40
+
+_SUFFIXES = {".json", ".yaml", ".yml"}
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_MAX_ALIASES = 1_000
+_EXAMPLES = ("example", "examples")
+
+
+def read_openapi(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
+    """Yield one group for each description, `root` itself or those below it; its operations are the passages.
+
+    In a folder a file that is no description of an API, or that `allows` (given its path) refuses, is left alone.
+    """
+    named = root.is_file()
+    for name, path in walk(root):
+        if not named and (path.suffix.lower() not in _SUFFIXES or (allows is not None and not allows(name))):
+            continue
+        data = read_bytes(path, MAX_BYTES)
+        group = storable(name)
+        if isinstance(data, str):
+            yield faulty(group, data)
+        elif named or looks_like_api(data):
+            yield Group(group, content_hash(READER, group, data), partial(parse_api, group, data))
+
+
+def looks_like_api(data: bytes) -> bool:
+    """Whether a file's bytes are, at a glance, a description of an API: all of it is read later."""
+    head = data[:4_000]
+    return any(mark in head for mark in (b"openapi:", b'"openapi"', b"swagger:", b'"swagger"')) or b'"api_list"' in data
+
+
+def parse_api(group: str, data: bytes) -> list[Passage]:
+    """Return the operations of a description in their order. Raises `InputError` when it is none that is understood."""
+    document = mapping_of(_parsed(group, data))
+    version = str(document.get("openapi", ""))
+    if version.startswith("3."):
+        found = list(_operations(group, document))
+    elif "api_list" in document:
+        found = list(_rapid(group, document))
+    elif "swagger" in document:
+        raise InputError(f"{group} is Swagger {document['swagger']}: convert it to OpenAPI 3 first")
+    else:
+        raise InputError(f"{group} is no description of an API: OpenAPI 3, or an object with `api_list`, is wanted")
+    if len(found) > MAX_TOOLS:
+        raise InputError(f"{group} has {len(found):,} operations: {MAX_TOOLS:,} are the most")
+    return found
+
+
+def _parsed(group: str, data: bytes) -> Any:
+    if data.lstrip()[:1] in (b"{", b"["):
+        return parse_json(data)
+    import yaml
+
+    # An alias stands for what it names wherever it is: a few kilobytes of them can mean gigabytes.
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        events = yaml.parse(data, Loader=loader)
+        if sum(isinstance(event, yaml.AliasEvent) for event in events) > _MAX_ALIASES:
+            raise InputError(f"{group} has more than {_MAX_ALIASES:,} YAML aliases: it was not read")
+        return yaml.load(data, Loader=loader)  # noqa: S506 - both are safe loaders
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(f"{group} is not valid YAML: {' '.join(str(error).split())[:200]}") from None
+
+
+def _operations(group: str, document: Mapping[str, Any]) -> Iterator[Passage]:
+    servers = [url for each in list_of(document.get("servers")) if (url := text_of(mapping_of(each).get("url")))]
+    title = text_of(mapping_of(document.get("info")).get("title"))
+    position = 0
+    for path, item in mapping_of(document.get("paths")).items():
+        shared = _References(document).resolved(item)
+        for method in _METHODS:
+            if isinstance(shared.get(method), dict):
+                yield _operation(group, position, str(path), method, shared, document, servers, title)
+                position += 1
+
+
+def _operation(
+    group: str,
+    position: int,
+    path: str,
+    method: str,
+    item: Mapping[str, Any],
+    document: Mapping[str, Any],
+    servers: list[str],
+    api: str,
+) -> Passage:
+    references = _References(document)
+    operation = mapping_of(item[method])
+    schema = references.input_schema(
+        [*list_of(item.get("parameters")), *list_of(operation.get("parameters"))], operation
+    )
+    tags = [text for each in list_of(operation.get("tags")) if (text := text_of(each))]
+    about = [text_of(operation.get(key)) for key in ("summary", "description")]
+    answers = [
+        f"{code}: {text}"
+        for code, each in mapping_of(operation.get("responses")).items()
+        if (text := text_of(references.resolved(each).get("description")))
+    ]
+    lines = [f"{method.upper()} {path}", described_parameters(schema), f"of {api}" if api else "", ", ".join(tags)]
+    data: dict[str, JsonValue] = {"method": method.upper(), "path": path, "input_schema": schema}
+    own = [url for each in list_of(operation.get("servers")) if (url := text_of(mapping_of(each).get("url")))]
+    if own or servers:
+        data["servers"] = [*(own or servers)]
+    if operation.get("deprecated") is True:
+        data["deprecated"] = True
+    return Passage(
+        kind="api",
+        group=group,
+        position=position,
+        title=(text_of(operation.get("operationId")) or f"{method.upper()} {path}")[:1000],
+        description="\n".join(dict.fromkeys(part for part in about if part)),
+        content="\n".join(part for part in (*lines, *answers) if part),
+        path=group,
+        data=data,
+    )
+
+
+class _References:
+    """Puts local references of one operation in place, so deep and so many and no more; others are left as they are."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._left = MAX_RESOLVED
+
+    def resolved(self, value: object) -> dict[str, Any]:
+        """Return an object, or the one that it refers to."""
+        found = mapping_of(value)
+        for _ in range(MAX_REF_DEPTH):
+            reference = found.get("$ref")
+            if not isinstance(reference, str):
+                return found
+            found = self._target(reference)
+        return {}
+
+    def input_schema(self, parameters: list[Any], operation: Mapping[str, Any]) -> dict[str, JsonValue]:
+        """Return one JSON schema of all that an operation takes: its parameters, and the body as `body`."""
+        properties: dict[str, JsonValue] = {}
+        required: list[JsonValue] = []
+        for parameter in map(self.resolved, parameters):
+            name = text_of(parameter.get("name"))
+            if not name:
+                continue
+            field = mapping_of(self._whole(parameter.get("schema"), MAX_REF_DEPTH))
+            place, about = text_of(parameter.get("in")), text_of(parameter.get("description"))
+            properties[name] = {
+                **field,
+                **({"description": about} if about else {}),
+                **({"in": place} if place else {}),
+            }
+            if parameter.get("required") is True and name not in required:
+                required.append(name)
+        body = self.resolved(operation.get("requestBody"))
+        content = list(mapping_of(body.get("content")).values())
+        if content:
+            properties["body"] = self._whole(mapping_of(content[0]).get("schema"), MAX_REF_DEPTH)
+            if body.get("required") is True:
+                required.append("body")
+        return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+    def _whole(self, value: Any, depth: int, level: int = 0) -> Any:
+        """Return a schema with its references in place."""
+        self._left -= 1
+        if depth == 0 or level > MAX_NESTING or self._left <= 0:
+            return {}
+        if isinstance(value, list):
+            return [self._whole(each, depth, level + 1) for each in list_of(cast(object, value))]
+        if not isinstance(value, dict):
+            return value if isinstance(value, str | int | float | bool | None) else str(value)
+        below = depth - 1 if "$ref" in value else depth
+        found = self.resolved(cast(object, value))
+        return {str(key): self._whole(part, below, level + 1) for key, part in found.items() if key not in _EXAMPLES}
+
+    def _target(self, reference: str) -> dict[str, Any]:
+        if not reference.startswith("#/"):
+            return {}
+        at: Any = self._document
+        for part in reference[2:].split("/"):
+            at = mapping_of(at).get(part.replace("~1", "/").replace("~0", "~"))
+        return mapping_of(at)
+
+
+def _rapid(group: str, document: Mapping[str, Any]) -> Iterator[Passage]:
+    """Give the entries of a RapidAPI-style description: an API with the list of what can be called."""
+    api = text_of(document.get("tool_name")) or text_of(document.get("name")) or text_of(document.get("title"))
+    about_api = text_of(document.get("tool_description")) or text_of(document.get("description"))
+    for position, entry in enumerate(map(mapping_of, list_of(document.get("api_list")))):
+        name = text_of(entry.get("name")) or f"operation {position + 1}"
+        schema = _rapid_schema(entry)
+        method, url = text_of(entry.get("method")) or "GET", text_of(entry.get("url"))
+        lines = [f"{method} {url}".strip(), described_parameters(schema), f"{api}: {about_api}".strip(": ")]
+        data: dict[str, JsonValue] = {"method": method, "url": url, "input_schema": schema}
+        if api:
+            data["api"] = api
+        yield Passage(
+            kind="api",
+            group=group,
+            position=position,
+            title=(f"{api}: {name}" if api else name)[:1000],
+            description=text_of(entry.get("description")),
+            content="\n".join(part for part in lines if part),
+            path=group,
+            data=data,
+        )
+
+
+def _rapid_schema(entry: Mapping[str, Any]) -> dict[str, JsonValue]:
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    for key in ("required_parameters", "optional_parameters"):
+        for parameter in map(mapping_of, list_of(entry.get(key))):
+            name = text_of(parameter.get("name"))
+            if not name:
+                continue
+            field: dict[str, JsonValue] = {"type": text_of(parameter.get("type")).lower() or "string"}
+            if about := text_of(parameter.get("description")):
+                field["description"] = about
+            if parameter.get("default") not in (None, ""):
+                field["default"] = str(parameter["default"])
+            properties[name] = field
+            if key == "required_parameters":
+                required.append(name)
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
