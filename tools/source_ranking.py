@@ -13,6 +13,12 @@ from swarm_memory.tools.source_ports import PassageCandidate, SourceResult
 WITH_NEIGHBOURS: frozenset[SourceKind] = frozenset({"document", "code"})
 """Where the order within a group means something. Tools stand beside each other by chance."""
 
+TEST_SHARE = 0.8
+"""What is left of the score of code in a test, unless the query asks for tests: a test says in many words what it is
+about, and whoever asks where a thing is done wants the place that does it."""
+
+_TEST = "test"
+
 Field = tuple[float, str]
 """The weight of a field and its tokens, joined by spaces."""
 
@@ -45,6 +51,10 @@ def score_passages(result: SourceResult, settings: SourceSettings, vector_weight
     cosines = [_raised(each, beside[each.seq], weight) for each in candidates]
     ideal = ideal_keyword_score(result.passages, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
+    if _TEST not in result.document_frequency:
+        scores = [
+            score * TEST_SHARE if _is_test(each) else score for each, score in zip(candidates, scores, strict=True)
+        ]
     scored = [
         ScoredPassage(candidate, min(1.0, max(0.0, score)), keyword)
         for candidate, score, keyword in zip(candidates, scores, keywords, strict=True)
@@ -77,6 +87,10 @@ def field_scores(
         shift = BM25_K1 * (1 - BM25_B + BM25_B * length / mean)
         scores.append(math.fsum(idf[token] * n / (n + shift) for token, n in found.items()) if found else None)
     return scores
+
+
+def _is_test(candidate: PassageCandidate) -> bool:
+    return candidate.kind == "code" and _TEST in candidate.group_name.split()
 
 
 def _fields(candidate: PassageCandidate, settings: SourceSettings) -> list[Field]:

@@ -32,6 +32,7 @@ MAX_PART_CHARS = 6_000
 _MAX_PARTS = 50
 _MAX_LINE_CHARS = 5_000
 _MAX_DOC_CHARS = 4_000
+_MAX_PURPOSE_CHARS = 200
 _MIN_FILE_WORDS = 3
 _GENERATED_NAME = re.compile(
     r"[.-]min\.(?:js|mjs|cjs)$|\.bundle\.js$|_pb2(?:_grpc)?\.pyi?$|\.pb(?:\.gw)?\.(?:go|cc|h)$|\.g(?:enerated)?\.\w+$"
@@ -56,7 +57,8 @@ def read_code(
     .gitignore is respected; what is generated or minified is left out, and what `allows` (given the path) refuses.
     `parse` gives the passages in the order of the file: first the file itself (its docstring, imports, constants: what
     is in no definition), then each class (its members by signature) and each function, method and nested function
-    (signature and body) under its qualified name, docstring or leading comment as description, with path and lines; a
+    (signature and body) under its qualified name, docstring or leading comment as description, and after it the first
+    sentence of what the file says of itself (what a function is for stands there as often); with path and lines. A
     body over 6,000 characters is divided into passages of the same name. A file with syntax errors gives what can be
     parsed; of one that is too large, or takes longer than `timeout_s`, `parse` raises `InputError`. Raises
     `ConfigError` without the extra `code`, `InputError` when there is no such file or folder.
@@ -125,6 +127,7 @@ class _Writer:
         self.inner: dict[int, list[Definition]] = {}
         for each in found.definitions:
             self.inner.setdefault(id(each.parent), []).append(each)
+        self.purpose = _first_sentence(found.doc)
         self.passages: list[Passage] = []
 
     def write(self) -> None:
@@ -184,7 +187,8 @@ class _Writer:
         has_all_lines: bool = False,
     ) -> None:
         """Add a passage, or several of one name when the text is long; only `has_all_lines` lets them name theirs."""
-        line = lines[0]
+        line, about = lines[0], doc[:_MAX_DOC_CHARS]
+        purpose = "" if data["symbol"] == "file" else self.purpose
         for number, part in enumerate(_parts(text)):
             height = part.count("\n")
             span = (line, min(line + height, lines[1])) if has_all_lines else lines
@@ -193,7 +197,7 @@ class _Writer:
                 group=self.name[:2000],
                 position=len(self.passages),
                 title=(title or self.name)[:1000],
-                description=doc[:_MAX_DOC_CHARS] if number == 0 else "",
+                description="\n\n".join(filter(None, ("" if number else about, purpose))),
                 content=part,
                 path=self.name,
                 line=span[0],
@@ -217,6 +221,10 @@ def _parts(text: str) -> Iterator[str]:
             start = end + 1
         count += 1
     yield text[start : start + MAX_PART_CHARS]
+
+
+def _first_sentence(doc: str) -> str:
+    return " ".join(re.split(r"(?<=[.!?])\s|\n\n", doc, maxsplit=1)[0].split())[:_MAX_PURPOSE_CHARS]
 
 
 def _module_name(path: str) -> str:

@@ -1,5 +1,6 @@
 """The functions, classes and methods in a source text, by tree-sitter; it knows no file and no passage."""
 
+import itertools
 import re
 import time
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ _BETWEEN = frozenset(
 )
 """What may stand between a comment and its definition."""
 _COMMENT_MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|///?!?|//+|\*(?!/)|#+!?|--+)[ \t]?|[ \t]*\*+/[ \t]*$", re.MULTILINE)
+_LICENCE = re.compile(r"copyright|\blicen[cs]ed? |SPDX-License|-\*-|\bcoding[:=]", re.IGNORECASE)
 _COMMENT_LINE = re.compile(r"^[ \t]*(?://|#(?![a-z\[]))[^\n]*", re.MULTILINE)
 _STRING = re.compile(r"\A[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')(.*)\1\Z", re.DOTALL)
 
@@ -213,6 +215,10 @@ def _leading_comment(node: "Node", source: bytes) -> str:
     return _uncommented("\n".join(reversed(lines)))
 
 
+def _is_head(node: "Node", source: bytes) -> bool:
+    return node.type in ("hash_bang_line", "php_tag") or source.startswith(b"#!", node.start_byte)
+
+
 def _is_small_closure(each: Definition) -> bool:
     """Tell whether something is a function of one line in another function, which says it all."""
     return each.parent is not None and each.parent.kind == "function" and each.line == each.end_line
@@ -220,20 +226,32 @@ def _is_small_closure(each: Definition) -> bool:
 
 def _module_doc(root: "Node", source: bytes, language: Language, taken: set[int]) -> str:
     """Return the docstring or first comments of a file, but for `#!` and what stands right above a line of `taken`."""
-    children = [child for child in root.named_children[:50] if child.type not in ("hash_bang_line", "php_tag")]
+    children = [child for child in root.named_children[:50] if not _is_head(child, source)]
     if language.name == "python":
         first = next((child for child in children if child.type != "comment"), None)
         if doc := _string(first, source):
             return doc
-    lines: list[str] = []
-    row = None
-    for child in children:
-        if "comment" not in child.type or (row is not None and child.start_point[0] > row + 1):
-            break
-        row = _last_row(child)
-        text = _text(source, child.start_byte, child.end_byte)
-        lines += [] if text.startswith("#!") else [text]
-    return "" if row is not None and row + 2 in taken else _uncommented("\n".join(lines))
+    comments = list(itertools.takewhile(lambda child: "comment" in child.type, children))
+    for block in _together(comments):
+        text = "\n".join(_text(source, each.start_byte, each.end_byte) for each in block)
+        if _last_row(block[-1]) + 2 in taken:
+            return ""
+        if not _LICENCE.search(text):
+            return _uncommented(text)
+    return ""
+
+
+def _together(comments: "list[Node]") -> "Iterator[list[Node]]":
+    """Yield comments that stand right under each other as one block."""
+    block: list[Node] = []
+    for each in comments:
+        is_apart = block and (each.start_point[0] > _last_row(block[-1]) + 1)
+        if is_apart:
+            yield block
+            block = []
+        block.append(each)
+    if block:
+        yield block
 
 
 def _uncommented(text: str) -> str:
