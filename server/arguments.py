@@ -50,7 +50,7 @@ class Given(NamedTuple):
 
 
 class GivenAttempt(BaseModel):
-    """One attempt that the calling agent has made."""
+    """One attempt of the caller's."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -8,10 +8,13 @@ import anyio
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.ids import JOB, RUN, new_id
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.server.answers import JobAction, JobAnswer, JobsAnswer
 from swarm_memory.tools.toolbox import Toolbox
+
+RUN_MATTS = "run_matts"
+"""The kind of the scaling jobs; their key is the run's id."""
 
 WAIT_S = 45.0
 """So long a tool waits for its job; hosts give up on a call after a minute."""
@@ -85,20 +88,46 @@ async def manage_jobs(
     job_id: str | None,
     *,
     limit: int = 20,
+    wake: Callable[[], None] | None = None,
     wait_s: float | None = None,
     on_progress: OnProgress | None = None,
 ) -> JobsAnswer:
-    """Show, wait for or cancel one job, or list those of the project, newest first. Raises `InputError`."""
+    """Show, wait for, cancel or go on with one job, or list those of the project, newest first.
+
+    A scaling job may be named by its run too. Raises `InputError`, `NotFoundError`.
+    """
     if action == "list":
         found = await toolbox.store.list_jobs(toolbox.scope, _ALL, limit)
         return JobsAnswer(jobs=[JobAnswer.of(job.model_copy(update={"payload": {}})) for job in found])
     if not job_id:
         raise InputError(f"job_id is missing: action {action} is about one job")
+    found = await _found(toolbox, job_id)
+    if action == "resume":
+        found = await resume(toolbox, found)
+        if wake is not None:
+            wake()
     if action == "cancel":
-        await cancel(toolbox, job_id)
-    elif action == "result":
-        await follow(toolbox, job_id, wait_s=wait_s, on_progress=on_progress)
-    return JobsAnswer(jobs=[JobAnswer.of(await _found(toolbox, job_id))])
+        await cancel(toolbox, found.id)
+    elif action in ("result", "resume"):
+        await follow(toolbox, found.id, wait_s=wait_s, on_progress=on_progress)
+    return JobsAnswer(jobs=[JobAnswer.of(await _found(toolbox, found.id))])
+
+
+async def resume(toolbox: Toolbox, job: Job) -> Job:
+    """Queue a job that failed or was cancelled once more, with what it was asked; one that has not ended stays.
+
+    A scaling run goes on where it stopped. Raises `InputError` for a job that completed.
+    """
+    if job.status not in ENDED:
+        return job
+    if job.status == "completed":
+        raise InputError(f"{job.id} is completed: there is nothing to go on with; action result shows what it gave")
+    run_id: Any = job.payload.get("run_id")
+    if isinstance(run_id, str):
+        await toolbox.store.reopen_run(toolbox.scope, run_id)
+    now = toolbox.clock.now()
+    again = job.model_copy(update={"id": new_id(JOB), "run_after": now, "created_at": now})
+    return await _found(toolbox, await toolbox.store.enqueue(again))
 
 
 async def cancel(toolbox: Toolbox, job_id: str) -> bool:
@@ -112,6 +141,8 @@ async def cancel(toolbox: Toolbox, job_id: str) -> bool:
 
 async def _found(toolbox: Toolbox, job_id: str) -> Job:
     job = await toolbox.store.get_job(toolbox.scope, job_id)
+    if job is None and job_id.startswith(f"{RUN}_"):
+        job = await toolbox.store.find_job(toolbox.scope, RUN_MATTS, job_id)
     if job is None:
         raise NotFoundError(f"there is no job {job_id!r} in this project; action list shows those there are")
     return job

@@ -6,7 +6,7 @@ import anyio.to_thread
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import RUN, new_id
-from swarm_memory.schema.rollout import MAX_ROLLOUTS, ScalingMode
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, ScalingMode, ToolName
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.arguments import Given, GivenAttempt, read_one
@@ -26,6 +26,7 @@ async def matts_request(
     command: str | None = None,
     check: str | None = None,
     folder: str | None = None,
+    tools: Sequence[ToolName] = (),
     attempts: Sequence[GivenAttempt] = (),
     task_id: str | None = None,
     run_id: str | None = None,
@@ -41,6 +42,7 @@ async def matts_request(
         command=command,
         check=check,
         folder=folder,
+        tools=tuple(tools),
         trajectories=tuple(trajectories),
         verdicts={number: _verdict(each) for number, each in enumerate(attempts, 1) if each.verdict is not None},
     )

@@ -75,6 +75,10 @@ class RolloutStore(Protocol):
         """Write how a run ended, with its memories; False, and nothing written, when it is no longer running."""
         ...
 
+    async def reopen_run(self, scope: Scope, run_id: str) -> bool:
+        """Queue a run that was cancelled once more."""
+        ...
+
     async def cancel_run(self, scope: Scope, run_id: str) -> bool:
         """Cancel a run that is queued or running; its rollouts are kept."""
         ...

@@ -5,12 +5,12 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRun, RunStatus
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRun, RunStatus, ToolName
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
 
@@ -34,6 +34,9 @@ def matts() -> None:
 @click.option("--command", help="The agent's command line, exactly as in matts.allowed_commands.")
 @click.option("--check", help="A test command that is run after each rollout; it must be allowed too.")
 @click.option("--folder", help="Folder of the project that each rollout gets a copy of. Default: all of it.")
+@click.option(
+    "--tool", "tools", multiple=True, type=click.Choice(get_args(ToolName)), help="With --model: what it may use there."
+)
 @click.option("--given", "files", multiple=True, type=click.Path(exists=True, path_type=Path), help="A made rollout.")
 @click.option("--model", "by_model", is_flag=True, help="Let the chat model of the settings do it.")
 @click.option("-k", type=click.IntRange(1, MAX_ROLLOUTS), help="Parallel rollouts; 6 by default.")
@@ -48,6 +51,7 @@ def run(
     command: str | None,
     check: str | None,
     folder: str | None,
+    tools: tuple[ToolName, ...],
     files: tuple[Path, ...],
     by_model: bool,
     k: int | None,
@@ -70,7 +74,7 @@ def run(
         raise click.UsageError("-k and -r exclude each other")
 
     async def operate(toolbox: "Toolbox") -> "MattsResult":
-        spec = await _spec(toolbox, command, check, folder, files)
+        spec = await _spec(toolbox, command, check, folder, tools, files)
         count = r if r is not None else (k or len(files) or None)
         mode = "parallel" if r is None else "sequential"
         return await _run(toolbox, invocation, spec, task, mode, count, task_id, run_id, quiet=as_json)
@@ -85,14 +89,19 @@ def run(
 
 
 async def _spec(
-    toolbox: "Toolbox", command: str | None, check: str | None, folder: str | None, files: tuple[Path, ...]
+    toolbox: "Toolbox",
+    command: str | None,
+    check: str | None,
+    folder: str | None,
+    tools: tuple[ToolName, ...],
+    files: tuple[Path, ...],
 ) -> "RunnerSpec":
     from swarm_memory.server.arguments import Given, read_one
     from swarm_memory.server.runners.build import RunnerSpec
 
     read = [await read_one(Given(transcript_path=str(file)), toolbox.settings.learn) for file in files]
     kind = "given" if files else "command" if command else "model"
-    return RunnerSpec(kind=kind, command=command, check=check, folder=folder, trajectories=tuple(read))
+    return RunnerSpec(kind=kind, command=command, check=check, folder=folder, tools=tools, trajectories=tuple(read))
 
 
 async def _run(
@@ -109,7 +118,7 @@ async def _run(
 ) -> "MattsResult":
     from swarm_memory.schema.ids import RUN, new_id
     from swarm_memory.server.runners.build import make_runner
-    from swarm_memory.server.runners.command import scratch_folder
+    from swarm_memory.server.runners.working_copy import scratch_folder
     from swarm_memory.tools.matts import run_matts
 
     known = await toolbox.store.get_run(toolbox.scope, run_id) if run_id else None

@@ -12,11 +12,11 @@ from swarm_memory.server.answers import DistillAnswer, LearnAnswer, Learned, Out
 from swarm_memory.server.arguments import Given, read_all, read_one
 from swarm_memory.server.handlers.base import ADDS, AGAIN, AppContext, TaskId, answered, bank_of, tool
 
-TranscriptPath = Annotated[str | None, Field(description="Claude Code transcript or trajectory file (.jsonl, .json)")]
+TranscriptPath = Annotated[str | None, Field(description="Claude Code transcript or trajectory (.jsonl, .json)")]
 Task = Annotated[str | None, Field(description="With steps: what was asked")]
 Steps = Annotated[
     list[dict[str, JsonValue]] | None,
-    Field(description="What was done, in order: {role, content}, or chat messages with tool calls and results"),
+    Field(description="In order: {role, content}, or chat messages with tool calls and results"),
 ]
 Outcome = Annotated[
     Literal["Success", "Failure", "Undecided"] | None, Field(description="Your own verdict; left out: from evidence")
@@ -35,7 +35,7 @@ async def judge_trajectory(
     confidence: Sure = 0.8,
     reasons: Reasons = None,
 ) -> CallToolResult:
-    """Say whether a task was met: Success, Failure or Undecided, with the reasons and the steps they rest on.
+    """Say whether a task was met, with the reasons and the steps they rest on.
 
     Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` it is judged from
     evidence (tests, exit codes, the user's words) and a chat model if one is set; with it, yours is recorded.

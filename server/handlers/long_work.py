@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
 
+from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.answers import JobAction, JobAnswer
 from swarm_memory.server.arguments import GivenAttempt
 from swarm_memory.server.handlers.base import AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
@@ -18,7 +19,7 @@ async def consolidate_memories(
 ) -> CallToolResult:
     """Put the bank in order: archive duplicates, link contradictions, let what is unused fade. Nothing is destroyed.
 
-    Answers what was done with its run_id; after 45 s a job_id instead.
+    Answers what was done with its run_id; after 45 s a job_id.
     """
     from swarm_memory.server.job_tools import not_failed, run_as_job
     from swarm_memory.server.long_jobs import CONSOLIDATE
@@ -35,23 +36,22 @@ async def run_matts(
     task: Annotated[str, Field(min_length=1, max_length=20_000, description="What is to be done")],
     runner: Annotated[
         Literal["given", "command", "model"],
-        Field(description="Who does it: attempts you made, a command, the chat model"),
+        Field(description="Who does it: you did, a command, the chat model"),
     ],
-    attempts: Annotated[
-        list[GivenAttempt] | None, Field(max_length=32, description="given: your attempts at the task, in order")
-    ] = None,
-    command: Annotated[str | None, Field(description="command: as the user's matts.allowed_commands has it")] = None,
-    check: Annotated[str | None, Field(description="command: a test to run after each, allowed likewise")] = None,
+    attempts: Annotated[list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order")] = None,
+    command: Annotated[str | None, Field(description="One of the user's matts.allowed_commands")] = None,
+    check: Annotated[str | None, Field(description="Test after each command; likewise")] = None,
+    folder: Annotated[str, Field(description="Copied for each, unless given")] = ".",
+    tools: Annotated[tuple[ToolName, ...], Field(description="Those of the model, in its copy")] = (),
     mode: Annotated[
-        Literal["parallel", "sequential"], Field(description="sequential: each checks and corrects the one before")
+        Literal["parallel", "sequential"], Field(description="sequential: each corrects the last")
     ] = "parallel",
     k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)")] = None,
     task_id: TaskId = None,
 ) -> CallToolResult:
-    """Do a task several times, compare the attempts by their verdicts, and store what tells success from failure.
+    """Do a task several times, judge each attempt, and store what tells success from failure.
 
-    Use it when you have tried a task more than once, with your attempts, or when the user wants it tried several times.
-    Answers the best attempt and the items; after 45 s a job_id instead, to be asked for with job.
+    For attempts of your own, or when the user wants several. Answers the best and the items; after 45 s a job_id.
     """
     from swarm_memory.server.job_tools import not_failed, run_as_job
     from swarm_memory.server.long_jobs import RUN_MATTS
@@ -67,24 +67,29 @@ async def run_matts(
         count=k,
         command=command,
         check=check,
+        folder=folder,
+        tools=tools,
         attempts=attempts or (),
         task_id=task_id,
     )
     payload = asked.model_dump(mode="json")
-    ended = await run_as_job(toolbox, RUN_MATTS, payload, wake=bank.wake_worker, on_progress=telling(ctx))
+    ended = await run_as_job(
+        toolbox, RUN_MATTS, payload, key=asked.run_id, wake=bank.wake_worker, on_progress=telling(ctx)
+    )
     return answered(JobAnswer.of(not_failed(ended)))
 
 
 async def job(
     ctx: AppContext,
     action: Annotated[JobAction, Field(description="result waits up to 45 s for the end")],
-    job_id: Annotated[str | None, Field(description="For all but list")] = None,
+    job_id: Annotated[str | None, Field(description="Or run_id; for all but list")] = None,
 ) -> CallToolResult:
-    """Ask how work stands that a tool began: progress, result; cancel it; list all."""
+    """Ask how a tool's work stands; cancel it; resume what failed or was cancelled: what is done stays. List all."""
     from swarm_memory.server.job_tools import manage_jobs
 
-    toolbox = await bank_of(ctx).toolbox()
-    return answered(await manage_jobs(toolbox, action, job_id, on_progress=telling(ctx)))
+    bank = bank_of(ctx)
+    toolbox = await bank.toolbox()
+    return answered(await manage_jobs(toolbox, action, job_id, wake=bank.wake_worker, on_progress=telling(ctx)))
 
 
 TOOLS = (

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.rollout import ToolName
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.rollout_ports import AgentRunner
@@ -24,6 +25,8 @@ class RunnerSpec(BaseModel):
     check: str | None = None
     folder: str | None = None
     """Relative to the project's root; the root itself when not given."""
+    tools: tuple[ToolName, ...] = ()
+    """What the chat model may use."""
     trajectories: tuple[Trajectory, ...] = ()
     verdicts: dict[int, Verdict] = {}
     """The agent's own, by the number of the trajectory."""
@@ -38,11 +41,16 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
             raise InputError("runner is given: give the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
     if spec.kind == "model":
+        from swarm_memory.server.runners.folder_tools import FolderTools
         from swarm_memory.server.runners.model import ModelRunner
+        from swarm_memory.server.runners.working_copy import WorkingCopies
 
         if toolbox.chat is None:
             raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
-        return ModelRunner(toolbox.chat, max_steps=toolbox.settings.matts.model_steps)
+        matts = toolbox.settings.matts
+        copies = WorkingCopies(_within(root, spec.folder), scratch)
+        workplace = FolderTools(spec.tools, copies, matts) if spec.tools else None
+        return ModelRunner(toolbox.chat, workplace=workplace, max_steps=matts.model_steps)
     from swarm_memory.server.runners.command import CommandRunner
 
     if not spec.command:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import anyio
 from pydantic import JsonValue
@@ -51,6 +51,18 @@ class AgentTool:
     """Returns what the model gets to see. Raises one of `TOOL_FAULTS`."""
 
 
+class Workplace(Protocol):
+    """Where a rollout works: it gives each one its own tools."""
+
+    async def tools(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
+        """Return the rollout's tools by name. Raises `InputError`, `ConfigError`."""
+        ...
+
+    async def settle(self, run_id: str, best: int | None) -> str | None:
+        """Clear up after a run, and return where the best rollout's files are."""
+        ...
+
+
 class ReactAnswer(Answered):
     """What the prompt asks for at each step."""
 
@@ -65,6 +77,7 @@ class _Record:
     """The steps of one rollout."""
 
     request: RolloutRequest
+    tools: Mapping[str, AgentTool]
     steps: list[Step] = field(default_factory=list[Step])
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -85,22 +98,33 @@ class _Record:
 
 
 class ModelRunner:
-    """Lets `chat` do the task step by step with `tools`, at most `max_steps` of them.
+    """Lets `chat` do the task in at most `max_steps` steps with `tools` and those of the rollout's own `workplace`.
 
     A tool that is not among them is never called, whatever the model asks for.
     """
 
     takes_notes = True
 
-    def __init__(self, chat: ChatModel, tools: Mapping[str, AgentTool] | None = None, *, max_steps: int = 20) -> None:
+    def __init__(
+        self,
+        chat: ChatModel,
+        tools: Mapping[str, AgentTool] | None = None,
+        *,
+        workplace: Workplace | None = None,
+        max_steps: int = 20,
+    ) -> None:
         self._chat = chat
         self._tools = dict(tools or {})
+        self._workplace = workplace
         self._max_steps = max_steps
         self.name = f"model:{chat.name}"
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Do the task; what was done until the time limit, or until the model could not be asked, is kept."""
-        record = _Record(request)
+        tools = dict(self._tools)
+        if self._workplace is not None:
+            tools.update(await self._workplace.tools(request))
+        record = _Record(request, tools)
         status: RolloutStatus = "timed_out"
         error: str | None = f"ended by its time limit of {request.timeout_s:g} s"
         with anyio.move_on_after(request.timeout_s):
@@ -111,9 +135,8 @@ class ModelRunner:
         return RunnerAnswer(status=status, trajectory=record.trajectory, error=error)
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Leave everything as it is: what the tools did is theirs."""
-        del run_id, best
-        return None
+        """Let the workplace clear up; without one there is nothing to clear."""
+        return None if self._workplace is None else await self._workplace.settle(run_id, best)
 
     async def _loop(self, record: _Record) -> str | None:
         """Go on until the model ends; return why it was ended, if it was."""
@@ -141,7 +164,7 @@ class ModelRunner:
         shown = await asyncio.to_thread(shorten_trajectory, record.trajectory, RECORD_TOKENS)
         prompt = render(
             load_prompt(PROMPT),
-            given={"tools": self._described(), "steps_left": str(steps_left)},
+            given={"tools": _described(record.tools), "steps_left": str(steps_left)},
             untrusted={"task": record.request.prompt, "record": redact(shown.text).text or "Nothing was done yet."},
         )
         answer, _ = await ask(
@@ -156,18 +179,12 @@ class ModelRunner:
         )
         return answer
 
-    def _described(self) -> str:
-        if not self._tools:
-            return "There are none: answer from the task alone."
-        lines = (f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters)}" for tool in self._tools.values())
-        return "\n".join(lines)
-
     async def _call(self, record: _Record, answer: ReactAnswer) -> None:
         name, call_id = answer.tool.strip(), f"c{len(record.steps)}"
         arguments = _arguments(answer.arguments)
         given = arguments if isinstance(arguments, dict) else {"input": answer.arguments}
         record.add(kind="tool_call", role="assistant", tool_name=name, tool_input=given, call_id=call_id)
-        text, is_error = await self._result(name, arguments)
+        text, is_error = await _result(record.tools, name, arguments)
         record.add(
             kind="observation",
             role="tool",
@@ -177,19 +194,29 @@ class ModelRunner:
             is_error=is_error,
         )
 
-    async def _result(self, name: str, arguments: dict[str, JsonValue] | Unparsed) -> tuple[str, bool]:
-        tool = self._tools.get(name)
-        if tool is None:
-            return f"unknown tool {name!r}; there are: {', '.join(self._tools) or 'none'}", True
-        if isinstance(arguments, Unparsed):
-            return f"invalid arguments: {arguments.reason}", True
-        problem = _problem(arguments, tool.parameters)
-        if problem:
-            return f"invalid arguments: {problem}", True
-        try:
-            return await tool.call(arguments), False
-        except TOOL_FAULTS as error:
-            return f"{type(error).__name__}: {error}", True
+
+def _described(tools: Mapping[str, AgentTool]) -> str:
+    if not tools:
+        return "There are none: answer from the task alone."
+    lines = (f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters)}" for tool in tools.values())
+    return "\n".join(lines)
+
+
+async def _result(
+    tools: Mapping[str, AgentTool], name: str, arguments: dict[str, JsonValue] | Unparsed
+) -> tuple[str, bool]:
+    tool = tools.get(name)
+    if tool is None:
+        return f"unknown tool {name!r}; there are: {', '.join(tools) or 'none'}", True
+    if isinstance(arguments, Unparsed):
+        return f"invalid arguments: {arguments.reason}", True
+    problem = _problem(arguments, tool.parameters)
+    if problem:
+        return f"invalid arguments: {problem}", True
+    try:
+        return await tool.call(arguments), False
+    except TOOL_FAULTS as error:
+        return f"{type(error).__name__}: {error}", True
 
 
 def _arguments(text: str) -> dict[str, JsonValue] | Unparsed:

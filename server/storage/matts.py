@@ -100,6 +100,11 @@ def end_run(connection: "Connection", index: Index, end: RunEnd, quantization: Q
     return True
 
 
+def reopen_run(connection: "Connection", scope: Scope, run_id: str) -> bool:
+    """Queue a run that was cancelled once more."""
+    return connection.execute(_QUERIES["reopen_matts_run"], (run_id, find_scope(connection, scope))).rowcount == 1
+
+
 def cancel_run(connection: "Connection", scope: Scope, run_id: str, now: datetime) -> bool:
     """Cancel a run that has not ended."""
     scope_id = find_scope(connection, scope)

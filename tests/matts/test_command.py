@@ -12,7 +12,9 @@ from worlds import TASK, Agent, matts, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.settings import LearnSettings, MattsSettings
-from swarm_memory.server.runners.command import CommandRunner, allowed_commands, scratch_folder
+from swarm_memory.server.runners.command import CommandRunner
+from swarm_memory.server.runners.permission import allowed_commands
+from swarm_memory.server.runners.working_copy import scratch_folder
 from swarm_memory.tools.matts import run_matts
 
 SAYS = "import sys; print('I was told: ' + sys.stdin.read())"

@@ -1,12 +1,25 @@
 """`run_matts` and `job` over MCP, on a real bank with a real worker."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from swarm_memory.schema.settings import MattsSettings, Settings
+from swarm_memory.server.storage.location import Location
+from swarm_memory.server.wiring import open_toolbox
 
+AGENT = """
+import os, pathlib, time
+root, number = pathlib.Path({root!r}), os.environ["MATTS_ROLLOUT"]
+with open(root / "ran.txt", "a") as ran:
+    ran.write(number)
+if number == "2" and not (root / "gate").exists():
+    time.sleep(60)
+print("done")
+"""
 TASK = "Make the tests of the shop pass."
 
 
@@ -17,9 +30,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Settings that allow one command, which does not end by itself."""
-    return settings.model_copy(update={"matts": MattsSettings(allowed_commands="sleep 60")})
+def settings(settings: Settings, place: Location) -> Settings:
+    """Settings that allow two commands: one never ends by itself, of the other the second rollout waits for a file."""
+    script = place.root / "agent.py"
+    script.write_text(AGENT.format(root=str(place.root)))
+    allowed = f"sleep 60\n{sys.executable} -I {script}"
+    return settings.model_copy(update={"matts": MattsSettings(allowed_commands=allowed, max_concurrency=1)})
 
 
 @pytest.fixture
@@ -67,7 +83,7 @@ async def test_work_that_takes_longer_gives_a_job_id_and_can_be_cancelled(
 ) -> None:
     monkeypatch.setattr("swarm_memory.server.job_tools.WAIT_S", 0.2)
     async with connected() as caller:
-        begun = await caller.call("run_matts", task=TASK, runner="command", command=settings.matts.allowed_commands)
+        begun = await caller.call("run_matts", task=TASK, runner="command", command="sleep 60")
         assert begun["status"] in ("queued", "running")
         assert "job" in begun["hint"]
         shown = (await caller.call("job", action="status", job_id=begun["job_id"]))["jobs"][0]
@@ -121,3 +137,47 @@ async def test_consolidation_says_what_it_did_and_is_taken_back_by_its_run(
         undone = await caller.call("consolidate_memories", undo=done["result"]["run_id"])
         assert undone["status"] == "completed"
         assert (await caller.call("consolidate_memories", dry_run=True))["result"]["dry_run"] is True
+
+
+async def test_a_cancelled_run_is_gone_on_with_by_its_run_id_and_finished_rollouts_are_not_run_again(
+    connected: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, settings: Settings, place: Location
+) -> None:
+    monkeypatch.setattr("swarm_memory.server.job_tools.WAIT_S", 0.05)
+    ran, gate = place.root / "ran.txt", place.root / "gate"
+    async with connected() as caller:
+        begun = await caller.call(
+            "run_matts", task=TASK, runner="command", command=settings.matts.allowed_commands.splitlines()[1], k=2
+        )
+        with anyio.fail_after(4):
+            while not (ran.exists() and len(ran.read_text()) == 2):
+                await anyio.lowlevel.checkpoint()
+        assert (await caller.call("job", action="cancel", job_id=begun["job_id"]))["jobs"][0]["status"] == "cancelled"
+    gate.touch()
+    monkeypatch.setattr("swarm_memory.server.job_tools.WAIT_S", 4.0)
+    async with connected() as caller:
+        run_id = await _run_id(place, settings)
+        (ended,) = (await caller.call("job", action="resume", job_id=run_id))["jobs"]
+        assert ended["status"] == "completed", ended
+        assert ended["job_id"] != begun["job_id"]
+        assert ended["result"]["run_id"] == run_id
+        assert [each["number"] for each in ended["result"]["rollouts"]] == [1, 2]
+        assert ran.read_text() == "122", "the first was not run again"
+        assert "nothing to go on with" in await caller.error("job", action="resume", job_id=run_id)
+        shown = (await caller.call("job", action="status", job_id=run_id))["jobs"][0]
+        assert shown["job_id"] == ended["job_id"]
+
+
+async def _run_id(place: Location, settings: Settings) -> str:
+    toolbox = await open_toolbox(place, settings)
+    (run,) = await toolbox.store.list_runs(toolbox.scope, ("cancelled",), 5)
+    await toolbox.store.close()
+    return run.run_id
+
+
+async def test_the_model_works_in_a_copy_of_a_folder_with_the_tools_it_is_allowed(
+    connected: Callable[[], Any],
+) -> None:
+    async with connected() as caller:
+        asked = {"task": TASK, "runner": "model", "folder": "..", "tools": ["Read", "Bash"]}
+        assert "chat model" in await caller.error("run_matts", **asked)
+        assert "tools" in await caller.error("run_matts", **(asked | {"tools": ["Delete"]}))

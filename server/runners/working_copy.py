@@ -1,0 +1,91 @@
+"""A fresh copy of a working folder for each rollout, and their end; what runs in them is not known here."""
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.rollout import RolloutRequest
+from swarm_memory.tools.wording import one_line
+
+MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000
+"""A larger working folder is refused: it would be copied for each rollout."""
+
+_NOT_COPIED = frozenset({".swarm"})
+
+
+def scratch_folder(environ: Mapping[str, str]) -> Path:
+    """Return where copies are made: outside of every project, so that no tool takes the project around for its own."""
+    base = environ.get("XDG_CACHE_HOME") or ""
+    cache = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+    return cache / "swarm-memory" / "matts"
+
+
+class WorkingCopies:
+    """Copies of `folder` in `scratch/<run>/<number>`; that of the best rollout stays."""
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        self._folder, self._scratch = folder, scratch
+
+    def make(self, request: RolloutRequest) -> Path:
+        """Make the rollout's folder anew, in a refinement from what the former rollout left, and return it.
+
+        Raises `InputError` when the folder cannot be copied.
+        """
+        place, former = self._place(request.run_id, request.number), self._place(request.run_id, request.number - 1)
+        goes_on = request.mode == "sequential" and request.number > 1 and former.is_dir()
+        source = former if goes_on else self._folder
+        shutil.rmtree(place, ignore_errors=True)
+        _measure(source)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            shutil.copytree(source, place, symlinks=True, ignore=_left_out)
+        except (OSError, shutil.Error) as error:
+            raise InputError(f"the folder {source} cannot be copied: {one_line(str(error), 300)}") from error
+        return place
+
+    def clear(self, run_id: str, best: int | None) -> str | None:
+        """Delete the copies of all rollouts but the best one's, and return where that is."""
+        root = self._place(run_id, 0).parent
+        kept = self._place(run_id, best) if best is not None else None
+        for folder in sorted(root.iterdir()) if root.is_dir() else ():
+            if folder != kept:
+                shutil.rmtree(folder, ignore_errors=True)
+        if kept is not None and kept.is_dir():
+            return str(kept)
+        shutil.rmtree(root, ignore_errors=True)
+        return None
+
+    def _place(self, run_id: str, number: int) -> Path:
+        if not run_id.replace("_", "").replace("-", "").isalnum():
+            raise InputError("run_id may hold letters, digits, `_` and `-` only")
+        return self._scratch / run_id / str(number)
+
+
+def _left_out(folder: str, names: list[str]) -> Sequence[str]:
+    """Return what is not copied: our own bank, and what is no file, folder or link (a pipe would block for ever)."""
+    kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+    special: list[str] = []
+    for name in names:
+        mode = (Path(folder) / name).lstat().st_mode
+        if name in _NOT_COPIED or not any(is_kind(mode) for is_kind in kinds):
+            special.append(name)
+    return special
+
+
+def _measure(source: Path) -> None:
+    """Refuse a folder that is too large to be copied for each rollout."""
+    total = files = 0
+    for folder, names, found in os.walk(source):
+        names[:] = [name for name in names if name not in _NOT_COPIED]
+        for name in found:
+            files += 1
+            total += (Path(folder) / name).lstat().st_size
+        if total > MAX_COPY_BYTES or files > MAX_COPY_FILES:
+            raise InputError(
+                f"{source} has more than {MAX_COPY_FILES:,} files or {MAX_COPY_BYTES:,} bytes: name a smaller folder"
+            )
+    if not source.is_dir():
+        raise InputError(f"folder {source} is not there: name the folder that the agent works in")
