@@ -81,6 +81,12 @@ def checked_path(text: str, folders: tuple[Path, ...] | None = None) -> Path:
     return path
 
 
+def folder_of(text: str) -> str | None:
+    """Return the absolute path of a folder, where `text` names one."""
+    path = Path(text).expanduser() if "\0" not in text else Path()
+    return str(path.absolute()) if text.strip() and "\0" not in text and path.is_dir() else None
+
+
 async def read_one(given: Given, limits: "LearnSettings") -> "Trajectory":
     """Return the one trajectory that is meant: of a transcript without `task_id`, its last task.
 

@@ -13,8 +13,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.rollout import MattsResult, ScalingMode
 from swarm_memory.server import tool_memory_jobs
-from swarm_memory.server.job_tools import RUN_MATTS
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
+from swarm_memory.server.job_tools import RUN_MATTS
 from swarm_memory.server.jobs import LongHandler, Report
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
@@ -47,7 +47,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
         INDEX_SOURCES: partial(index_as_job, root=root),
-        IMPORT: partial(import_transcripts, root=root),
+        IMPORT: partial(import_given, root=root),
         BENCHMARK: partial(benchmark_from_job, root=root),
         tool_memory_jobs.EVALUATE: tool_memory_jobs.evaluate_logged,
         tool_memory_jobs.SUMMARIZE: tool_memory_jobs.summarize,
@@ -151,28 +151,22 @@ class Counted:
             await self._report(self._progress)
 
 
-async def import_transcripts(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
-    """Learn from transcripts: those of the payload's `paths`, files in the host's folder or below the project."""
+async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
+    """Take in the payload's `paths`: transcripts, exports and folders of them, in the host's folder or the project."""
     from swarm_memory.server.hook_files import checked_transcript
-    from swarm_memory.server.streaming import in_thread
-    from swarm_memory.server.transcript import read_trajectories
-    from swarm_memory.tools.learn import learn
+    from swarm_memory.server.importing import as_row, files_of, import_files
 
     named = job.payload.get("paths")
     if not isinstance(named, list) or not named:
         raise InputError("the job names no paths")
-    files = [Path(checked_transcript(str(path), root)) for path in named]
-    tasks = stored = known = 0
-    faults: dict[str, JsonValue] = {}
-    for number, file in enumerate(files):
+    found = files_of(Path(str(path)) for path in named)
+    if not found:
+        raise InputError(f"there are no .jsonl files in {', '.join(map(str, named))}")
+    files = [Path(checked_transcript(str(path), root)) for path in found]
+
+    async def on_file(number: int, file: Path) -> None:
         await report(Progress(done=number, total=len(files), message=file.name))
-        try:
-            async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
-                result = await learn(toolbox, trajectory)
-                tasks += 1
-                stored += len(result.stored)
-                known += result.status == "already_learned"
-        except InputError as error:
-            faults[str(file)] = str(error)
+
+    tally = await import_files(toolbox, files, quarantine=job.payload.get("quarantine") is True, on_file=on_file)
     await report(Progress(done=len(files), total=len(files), message="all read"))
-    return {"files": len(files), "tasks": tasks, "stored": stored, "known": known, "faults": faults}
+    return as_row(tally)

@@ -1,6 +1,6 @@
 """MCP tools of the loop: judge, distill, learn, credit. Operations are imported by the handler that calls them."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
@@ -8,9 +8,12 @@ from pydantic import Field, JsonValue
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.answers import DistillAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
-from swarm_memory.server.arguments import Given, read_all, read_one
-from swarm_memory.server.handlers.base import ADDS, AGAIN, AppContext, TaskId, answered, bank_of, tool
+from swarm_memory.server.answers import DistillAnswer, JobAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
+from swarm_memory.server.arguments import Given, folder_of, read_all, read_one
+from swarm_memory.server.handlers.base import ADDS, AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.toolbox import Toolbox
 
 TranscriptPath = Annotated[str | None, Field(description="Claude Code transcript or trajectory (.jsonl, .json)")]
 Task = Annotated[str | None, Field(description="With steps: what was asked")]
@@ -87,7 +90,9 @@ async def distill_memories(
 
 async def learn_from_trajectory(
     ctx: AppContext,
-    transcript_path: TranscriptPath = None,
+    transcript_path: Annotated[
+        str | None, Field(description="Transcript or trajectory (.jsonl, .json), or a folder of them: as a job")
+    ] = None,
     task: Task = None,
     steps: Steps = None,
     task_id: TaskId = None,
@@ -106,6 +111,8 @@ async def learn_from_trajectory(
     own = _own_verdict(verdict, confidence, reasons)
     if own is not None and transcript_path is not None and task_id is None:
         raise InputError("your verdict is of one task: say which by task_id")
+    if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
+        return answered(await _imported(ctx, toolbox, folder, task_id))
     learned: list[Learned] = []
     due = False
     async for trajectory in read_all(
@@ -117,6 +124,18 @@ async def learn_from_trajectory(
         await ctx.report_progress(len(learned), message=trajectory.task[:80])
     bank_of(ctx).wake_worker()
     return answered(LearnAnswer(tasks=learned, consolidation_due=due))
+
+
+async def _imported(ctx: AppContext, toolbox: "Toolbox", folder: str, task_id: str | None) -> JobAnswer:
+    """Take in a folder as a job. An export in it may be anybody's: its memories wait in quarantine."""
+    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.long_jobs import IMPORT
+
+    if task_id is not None:
+        raise InputError("task_id is of one transcript: name its file, or leave task_id out")
+    payload: dict[str, JsonValue] = {"paths": [folder], "quarantine": True}
+    ended = await run_as_job(toolbox, IMPORT, payload, wake=bank_of(ctx).wake_worker, on_progress=telling(ctx))
+    return JobAnswer.of(not_failed(ended))
 
 
 async def record_outcome(

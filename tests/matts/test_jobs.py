@@ -272,13 +272,16 @@ async def test_a_runner_that_cannot_run_fails_the_job_with_what_to_change(
 async def test_consolidation_and_imports_are_jobs_too(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(attempt(("npm test", "vitest: not found", 127), ("npx vitest", "3 passed", 0)).model_dump_json())
+    (tmp_path / "broken.jsonl").write_text("no json\n")
     async with opened(tmp_path) as tools:
         working = worker(tools, **long_handlers(tmp_path))
-        imported = await run_as_job(tools, IMPORT, {"paths": [str(path)]}, wake=working.wake, wait_s=0)
+        imported = await run_as_job(tools, IMPORT, {"paths": [str(tmp_path)]}, wake=working.wake, wait_s=0)
         tidied = await run_as_job(tools, CONSOLIDATE, {"dry_run": True}, wake=working.wake, wait_s=0)
         await working.work_off_due()
         job = await follow(tools, imported.id, wait_s=0)
-        assert (job.status, (job.result or {})["files"], (job.result or {})["tasks"]) == ("completed", 1, 1)
+        result: dict[str, Any] = dict(job.result or {})
+        assert (job.status, result["transcripts"]["files"], result["transcripts"]["tasks"]) == ("completed", 2, 1)
+        assert list(result["transcripts"]["faults"]) == [str(tmp_path / "broken.jsonl")]
         job = await follow(tools, tidied.id, wait_s=0)
         assert job.status == "completed", job.error
         assert (job.result or {})["dry_run"] is True

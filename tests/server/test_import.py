@@ -1,0 +1,68 @@
+"""A folder of transcripts and exports is taken in over MCP as a job, with progress, and only from where it may be."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.storage.location import Location
+from swarm_memory.server.wiring import open_toolbox
+from swarm_memory.tools.transfer import export_memories
+
+
+def _folder(place: Location, fixed: dict[str, Any]) -> Path:
+    folder = place.root / "runs"
+    folder.mkdir()
+    (folder / "one.jsonl").write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
+    return folder
+
+
+async def test_a_folder_is_learned_from_once(
+    connected: Callable[[], Any], place: Location, fixed: dict[str, Any]
+) -> None:
+    told: list[tuple[float, float | None]] = []
+
+    async def note(progress: float, total: float | None, _: str | None) -> None:
+        told.append((progress, total))
+
+    folder = str(_folder(place, fixed))
+    async with connected() as caller:
+        arguments = {"transcript_path": folder}
+        done = await caller.client.call_tool("learn_from_trajectory", arguments, progress_callback=note)
+        answer = done.structured_content
+        assert (answer["kind"], answer["status"]) == ("import", "completed")
+        assert answer["result"]["transcripts"]["tasks"] == 1
+        assert answer["result"]["transcripts"]["stored"] >= 1
+        again = await caller.call("learn_from_trajectory", transcript_path=folder)
+        assert (again["result"]["transcripts"]["known"], again["result"]["transcripts"]["stored"]) == (1, 0)
+        assert "leave task_id out" in await caller.error("learn_from_trajectory", transcript_path=folder, task_id="x")
+    assert all(total == 1 for _, total in told[1:])
+
+
+async def test_an_export_waits_in_quarantine(
+    connected: Callable[[], Any], place: Location, fixed: dict[str, Any]
+) -> None:
+    folder = _folder(place, fixed)
+    async with connected() as caller:
+        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        toolbox = await open_toolbox(place, Settings())
+        lines = [line async for line in export_memories(toolbox)]
+        await toolbox.store.close()
+        await caller.call("manage_memories", action="forget", ids=task["stored"])
+        (folder / "one.jsonl").write_text("\n".join(lines))
+        done = await caller.call("learn_from_trajectory", transcript_path=str(folder))
+        (row,) = done["result"]["exports"].values()
+        assert row["added"] == len(lines) >= 1
+        status = await caller.call("memory_status")
+        assert status["memories"]["quarantined"] == len(lines)
+
+
+async def test_a_folder_elsewhere_is_refused(connected: Callable[[], Any], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.jsonl").write_text("{}")
+    async with connected() as caller:
+        assert "must lie in" in await caller.error("learn_from_trajectory", transcript_path=str(other))
+        (other / "x.jsonl").unlink()
+        assert "no .jsonl files" in await caller.error("learn_from_trajectory", transcript_path=str(other))
