@@ -73,7 +73,8 @@ def outline(language: Language, source: bytes, timeout_s: float = TIMEOUT_S) -> 
     found = [_definition(kind, node, source) for kind, node in _captured(language, tree, deadline)]
     ordered = list(_qualified(sorted(_with_names(found), key=lambda each: (each.start, -each.end))))
     kept = tuple(each for each in ordered if not _is_small_closure(each))
-    return Outline(kept, _module_doc(tree.root_node, source, language, {each.line for each in kept}))
+    doc = _module_doc(tree.root_node, source, language)
+    return Outline(kept, "" if any(each.doc == doc for each in kept) else doc)
 
 
 def _parse(language: Language, source: bytes, deadline: float) -> "Tree":
@@ -224,8 +225,8 @@ def _is_small_closure(each: Definition) -> bool:
     return each.parent is not None and each.parent.kind == "function" and each.line == each.end_line
 
 
-def _module_doc(root: "Node", source: bytes, language: Language, taken: set[int]) -> str:
-    """Return the docstring or first comments of a file, but for `#!` and what stands right above a line of `taken`."""
+def _module_doc(root: "Node", source: bytes, language: Language) -> str:
+    """Return the docstring or the first comment of a file that is no licence; `#!` is none."""
     children = [child for child in root.named_children[:50] if not _is_head(child, source)]
     if language.name == "python":
         first = next((child for child in children if child.type != "comment"), None)
@@ -234,8 +235,6 @@ def _module_doc(root: "Node", source: bytes, language: Language, taken: set[int]
     comments = list(itertools.takewhile(lambda child: "comment" in child.type, children))
     for block in _together(comments):
         text = "\n".join(_text(source, each.start_byte, each.end_byte) for each in block)
-        if _last_row(block[-1]) + 2 in taken:
-            return ""
         if not _LICENCE.search(text):
             return _uncommented(text)
     return ""

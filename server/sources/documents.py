@@ -44,7 +44,7 @@ _MAX_TITLE = 300
 _FRONT_TITLE = re.compile(r"\A---[ \t]*\n(?:.*\n){0,100}?title:[ \t]*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)[ \t]*\n")
 
 
-class _Document(NamedTuple):
+class Document(NamedTuple):
     """A document's title and text, the encoding it was read in, and where its pages begin (of a PDF)."""
 
     title: str
@@ -98,14 +98,14 @@ def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:
     return document_passages(name, _html(decoded) if is_html else _plain(decoded))
 
 
-def _plain(decoded: Decoded) -> _Document:
+def _plain(decoded: Decoded) -> Document:
     front = _FRONT_TITLE.match(decoded.text) if decoded.text.startswith("---") else None
-    return _Document(front["title"].strip() if front else "", decoded.text, decoded.encoding)
+    return Document(front["title"].strip() if front else "", decoded.text, decoded.encoding)
 
 
-def _html(decoded: Decoded) -> _Document:
+def _html(decoded: Decoded) -> Document:
     title, text = page(decoded.text)
-    return _Document(title, text, decoded.encoding, has_lines=False)
+    return Document(title, text, decoded.encoding, has_lines=False)
 
 
 def _pdf_group(name: str, file: Path, named: bool) -> Group:
@@ -135,10 +135,10 @@ def _pdf_passages(name: str, file: Path) -> list[Passage]:
     if not joined.strip():
         raise InputError(f"{name} holds no text: its pages are pictures")
     title = decode(found.title.encode("utf-8", "replace")).text
-    return document_passages(name, _Document(title, joined, "pdf", starts, has_lines=False))
+    return document_passages(name, Document(title, joined, "pdf", starts, has_lines=False))
 
 
-def document_passages(name: str, document: _Document) -> list[Passage]:
+def document_passages(name: str, document: Document) -> list[Passage]:
     """Return the passages of a document's text; `name` is its path within the source. None of blank text."""
     text, blocks = document.text, markdown_blocks(document.text)
     first = next((block for block in blocks if block.kind == "heading" and block.heading), None)
@@ -178,7 +178,7 @@ def _shortened(text: str) -> str:
     return " ".join(text[: 4 * _MAX_TITLE].split())[:_MAX_TITLE].strip()
 
 
-def _data(title: str, document: _Document, begin: int) -> dict[str, JsonValue]:
+def _data(title: str, document: Document, begin: int) -> dict[str, JsonValue]:
     data: dict[str, JsonValue] = {"document": title}
     if document.page_starts:
         data["page"] = bisect_right(document.page_starts, begin)

@@ -1,0 +1,308 @@
+"""Documents as passages: by structure, in every encoding, and never an exception but the one that names the fault."""
+
+import io
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.source import Passage
+from swarm_memory.server.sources import pdf
+from swarm_memory.server.sources.chunks import MAX_WORDS, OVERLAP_WORDS, word_count
+from swarm_memory.server.sources.documents import read_documents
+from swarm_memory.server.sources.html import page
+
+
+def write(folder: Path, name: str, data: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def passages(root: Path) -> list[Passage]:
+    return [passage for group in read_documents(root) for passage in group.parse()]
+
+
+def groups(root: Path) -> list[str]:
+    return [group.group for group in read_documents(root)]
+
+
+def sentences(count: int) -> str:
+    return " ".join(f"Sentence number {number} says something of its own here." for number in range(count))
+
+
+def test_a_long_text_becomes_chunks_of_about_500_words_that_repeat_about_50(tmp_path: Path) -> None:
+    write(tmp_path, "long.txt", sentences(300))
+    found = passages(tmp_path)
+    lengths = [word_count(each.content) for each in found]
+    assert all(400 <= length <= MAX_WORDS for length in lengths[:-1])
+    assert [each.position for each in found] == list(range(len(found)))
+    for first, second in pairwise(found):
+        shared = max(
+            size for size in range(OVERLAP_WORDS + 1) if first.content.split()[-size:] == second.content.split()[:size]
+        )
+        assert 40 <= shared <= OVERLAP_WORDS
+
+
+def test_sections_are_chunks_titled_by_the_document_and_the_headings_above(tmp_path: Path) -> None:
+    body = sentences(20)
+    text = f"# Guide\n\nIntro.\n\n## Install\n\n{body}\n\n### Linux\n\n{body}\n\n## Use\n\n{body}\n"
+    write(tmp_path, "guide.md", text)
+    assert [each.title for each in passages(tmp_path)] == ["Guide > Install", "Guide > Install > Linux", "Guide > Use"]
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    text = f"# Guide\n\n{sentences(20)}\n\n\n## Use\n\n{sentences(20)}\n"
+    write(tmp_path, "guide.md", text)
+    assert [(each.line, each.end_line) for each in passages(tmp_path)] == [(1, 3), (6, 8)]
+
+
+def test_a_code_fence_and_a_table_that_fit_are_never_cut(tmp_path: Path) -> None:
+    fence = "```python\n" + "\n".join(f"value_{n} = {n} + 1  # step {n}" for n in range(60)) + "\n```"
+    table = "| a | b |\n| --- | --- |\n" + "\n".join(f"| row {n} | cell {n} |" for n in range(70))
+    write(tmp_path, "mixed.md", f"{sentences(30)}\n\n{fence}\n\n{sentences(30)}\n\n{table}\n\n{sentences(30)}\n")
+    found = passages(tmp_path)
+    assert sum(fence in each.content for each in found) == 1
+    assert sum(table in each.content for each in found) == 1
+    assert sum("value_5 =" in each.content or "row 5 |" in each.content for each in found) == 2
+
+
+def test_a_heading_in_a_code_fence_is_none(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", f"# Real\n\n```\n# not a heading\n```\n\n{sentences(20)}\n")
+    assert [each.title for each in passages(tmp_path)] == ["Real"]
+
+
+def test_a_paragraph_without_one_sentence_end_is_cut_between_words(tmp_path: Path) -> None:
+    write(tmp_path, "run.txt", " ".join(f"word{number}" for number in range(2000)))
+    found = passages(tmp_path)
+    assert all(word_count(each.content) <= MAX_WORDS for each in found)
+    assert {word for each in found for word in each.content.split()} == {f"word{number}" for number in range(2000)}
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        ("Käse und Brot".encode(), None),
+        (b"\xef\xbb\xbf" + "Käse und Brot".encode(), None),
+        ("Käse und Brot".encode("utf-16"), "utf-16"),
+        ("Käse und Brot".encode("utf-16-le"), "utf-16-le"),
+        ("Käse und Brot".encode("utf-32"), "utf-32"),
+        ("Käse und Brot".encode("latin-1"), "cp1252"),
+    ],
+)
+def test_each_encoding_is_read_and_one_that_is_not_utf8_is_said(
+    tmp_path: Path, data: bytes, encoding: str | None
+) -> None:
+    write(tmp_path, "a.txt", data)
+    (found,) = passages(tmp_path)
+    assert found.content == "Käse und Brot"
+    assert found.data.get("encoding") == encoding
+
+
+def test_control_characters_are_taken_out(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "# Ti\x07tle\n\nred \x1b[31mtext\x1b[0m and\u202e more\n")
+    (found,) = passages(tmp_path)
+    assert (found.title, found.content) == ("Title", "# Title\n\nred text and more")
+
+
+def test_a_binary_file_is_a_fault_and_the_rest_goes_on(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", b"\x00\x01\x02" * 100)
+    write(tmp_path, "b.md", "fine")
+    bad, good = read_documents(tmp_path)
+    with pytest.raises(InputError, match=r"a\.md is binary"):
+        bad.parse()
+    assert [each.content for each in good.parse()] == ["fine"]
+
+
+def test_a_file_that_is_too_large_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.sources.documents.MAX_TEXT_BYTES", 10)
+    write(tmp_path, "a.md", "much too long a text")
+    (group,) = read_documents(tmp_path)
+    with pytest.raises(InputError, match="larger than 10 bytes"):
+        group.parse()
+
+
+def test_html_becomes_sections_without_scripts(tmp_path: Path) -> None:
+    rows = "<tr><th>Name</th><th>Price</th></tr><tr><td>Tea | green</td><td>3</td></tr>"
+    table = f"<h1>Shop</h1><p>All &amp; more.</p><h2>Prices</h2><table>{rows}</table>"
+    body = f"{table}<pre>a\n  b</pre><ul><li>one<li>two</ul>"
+    write(
+        tmp_path,
+        "shop.html",
+        f"<title>My shop</title><script>var hidden=1</script><style>x{{}}</style>{body}<!-- gone -->",
+    )
+    (found,) = passages(tmp_path)
+    assert found.title == "My shop > Shop > Prices"
+    assert "hidden" not in found.content
+    assert "gone" not in found.content
+    assert "| Name | Price |\n| --- | --- |\n| Tea \\| green | 3 |" in found.content
+    assert "```\na\n  b\n```" in found.content
+    assert "- one\n- two" in found.content
+    assert found.line is None
+
+
+@pytest.mark.parametrize(
+    "piece", ["<!--", "<a ", '<a "', "<a '", "<script>", "<![CDATA[", "<!x", "&amp", "<div><", "<td>", "<pre>"]
+)
+def test_a_broken_page_takes_linear_time(piece: str) -> None:
+    assert page(piece * 100_000).text is not None
+
+
+def test_an_html_charset_is_believed_when_it_fits(tmp_path: Path) -> None:
+    write(tmp_path, "a.html", '<meta charset="iso-8859-2"><p>Łódź</p>'.encode("iso-8859-2"))
+    (found,) = passages(tmp_path)
+    assert "Łódź" in found.content
+
+
+def test_gitignore_nested_and_negated_and_the_defaults_are_respected(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    for name in (
+        "a.md",
+        "b.md",
+        "drafts/c.md",
+        "drafts/keep.md",
+        "node_modules/d.md",
+        "vendor/e.md",
+        "docs/build/f.md",
+    ):
+        write(tmp_path, name, "text")
+    write(tmp_path, ".gitignore", "b.md\n!vendor/\n")
+    write(tmp_path, "drafts/.gitignore", "*.md\n!keep.md\n")
+    assert groups(tmp_path) == ["a.md", "drafts/keep.md", "vendor/e.md"]
+
+
+def test_a_folder_in_a_repository_obeys_the_gitignore_above_it_unless_it_is_ignored_itself(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    write(tmp_path, ".gitignore", "secret.md\n/notes/\n")
+    for name in ("docs/a.md", "docs/secret.md", "notes/b.md"):
+        write(tmp_path, name, "text")
+    assert groups(tmp_path / "docs") == ["a.md"]
+    assert groups(tmp_path / "notes") == ["b.md"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    write(outside, "secret.md", "secret")
+    inside = tmp_path / "inside"
+    write(inside, "a.md", "text")
+    (inside / "link.md").symlink_to(outside / "secret.md")
+    (inside / "folder").symlink_to(outside)
+    (inside / "loop").symlink_to(inside)
+    assert groups(inside) == ["a.md"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are not UTF-8 exist there only")
+def test_a_name_that_is_no_utf8_is_told_in_utf8(tmp_path: Path) -> None:
+    with open(os.fsencode(tmp_path) + b"/caf\xe9.md", "w") as stream:  # noqa: PTH123 - a name in bytes
+        stream.write("text")
+    assert [each.path for each in passages(tmp_path)] == ["caf\ufffd.md"]
+
+
+def test_the_hash_changes_with_the_bytes_and_not_with_the_time(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.md", "one")
+    first = [group.content_hash for group in read_documents(tmp_path)]
+    os.utime(path, (1, 1))
+    assert [group.content_hash for group in read_documents(tmp_path)] == first
+    write(tmp_path, "a.md", "two")
+    assert [group.content_hash for group in read_documents(tmp_path)] != first
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        list(read_documents(tmp_path / "nothing"))
+
+
+def test_a_file_named_itself_is_read_whatever_it_is_called(tmp_path: Path) -> None:
+    assert [each.content for each in passages(write(tmp_path, "notes.xyz", "text"))] == ["text"]
+
+
+def pdf_bytes(*texts: str, password: str | None = None, title: str | None = None) -> bytes:
+    """Make a PDF with one page for each text."""
+    writer = PdfWriter()
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
+    for text in texts:
+        sheet = writer.add_blank_page(300, 300)
+        content = DecodedStreamObject()
+        content.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+        sheet[NameObject("/Contents")] = writer._add_object(content)  # pyright: ignore[reportPrivateUsage]
+        sheet[NameObject("/Resources")] = DictionaryObject(
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
+        )
+    if title is not None:
+        writer.add_metadata({"/Title": title})
+    if password is not None:
+        writer.encrypt(password, algorithm="RC4-128")
+    stream = io.BytesIO()
+    writer.write(stream)
+    return stream.getvalue()
+
+
+def test_a_pdf_gives_its_title_text_and_pages(tmp_path: Path) -> None:
+    data = pdf_bytes(sentences(50), sentences(45), title="Annual report")
+    assert len(PdfReader(io.BytesIO(data)).pages) == 2
+    write(tmp_path, "report.pdf", data)
+    found = passages(tmp_path)
+    assert [(each.title, each.data["page"], each.line) for each in found] == [
+        ("Annual report", 1, None),
+        ("Annual report", 1, None),
+    ]
+    assert "Sentence number 44 says" in found[-1].content
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (pdf_bytes("secret", password="geheim"), "is encrypted"),
+        (b"%PDF-1.7 and then nothing", "is no PDF that can be read"),
+        (b"", "is no PDF that can be read"),
+        (pdf_bytes(""), "holds no text"),
+        (pdf_bytes("cut")[:200], "is no PDF that can be read"),
+    ],
+)
+def test_a_pdf_that_cannot_be_read_is_a_fault_and_the_rest_goes_on(tmp_path: Path, data: bytes, reason: str) -> None:
+    write(tmp_path, "a.pdf", data)
+    write(tmp_path, "b.md", "fine")
+    bad, good = read_documents(tmp_path)
+    with pytest.raises(InputError, match=rf"a\.pdf {reason}"):
+        bad.parse()
+    assert len(good.parse()) == 1
+
+
+def test_a_pdf_that_takes_too_long_is_a_fault(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.pdf", pdf_bytes("slow"))
+    assert pdf.read_pdf(path, timeout_s=0.001) == "took longer than 0 s to read"
+
+
+def test_without_the_extra_a_pdf_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "is_available", lambda: False)
+    path = write(tmp_path, "a.pdf", pdf_bytes("x"))
+    with pytest.raises(ConfigError, match=r"swarm-memory\[pdf\]"):
+        list(read_documents(path))
+    (group,) = read_documents(tmp_path)
+    with pytest.raises(InputError, match=r"swarm-memory\[pdf\]"):
+        group.parse()
+
+
+@pytest.fixture(name="modules")
+def imported_modules() -> set[str]:
+    readers = "swarm_memory.server.sources.documents, swarm_memory.server.sources.code"
+    code = f"import sys, {readers}; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_the_readers_loads_no_heavy_library(modules: set[str]) -> None:
+    assert not modules & {"pypdf", "tree_sitter", "pathspec", "numpy", "mcp"}

@@ -1,0 +1,119 @@
+"""What holds of every document: no word is lost, nothing is too long, and no bytes break the reader."""
+
+import contextlib
+import re
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks, word_count
+from swarm_memory.server.sources.decoding import declared_charset, decode, is_binary
+from swarm_memory.server.sources.documents import Document, document_passages, read_documents
+from swarm_memory.server.sources.html import page
+
+LINES = st.one_of(
+    st.text(alphabet="ab .!?\t", max_size=80),
+    st.sampled_from(
+        [
+            "",
+            "# One",
+            "## Two",
+            "Three",
+            "=====",
+            "-----",
+            "---",
+            "```",
+            "~~~~",
+            "| a | b |",
+            "|---|---|",
+            "- item",
+            "1. item",
+        ]
+    ),
+    st.text(max_size=30).map(lambda text: re.sub(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", " ", text)),
+    st.just("long " * 60),
+    st.just("漢字かな" * 40),
+    st.just("x" * 400),
+)
+MARKDOWN = st.lists(LINES, max_size=60).map("\n".join)
+MAX_WORDS, OVERLAP_WORDS, MIN_WORDS = 40, 8, 10
+
+
+def cut(text: str) -> list[Chunk]:
+    blocks = markdown_blocks(text)
+    return chunks(text, blocks, max_words=MAX_WORDS, overlap_words=OVERLAP_WORDS, min_words=MIN_WORDS)
+
+
+@given(MARKDOWN)
+def test_the_blocks_are_the_whole_text_in_order(text: str) -> None:
+    blocks = markdown_blocks(text)
+    assert "".join(text[block.start : block.end] for block in blocks) == text
+
+
+@given(MARKDOWN)
+def test_every_word_is_in_some_chunk_in_order(text: str) -> None:
+    at = 0
+    for chunk in cut(text):
+        assert not text[at : chunk.start].strip()
+        assert chunk.start < chunk.end
+        assert chunk.end > at
+        at = chunk.end
+    assert not text[at:].strip()
+
+
+@given(MARKDOWN)
+def test_no_chunk_has_more_words_than_it_may(text: str) -> None:
+    assert all(word_count(text, chunk.start, chunk.end) <= MAX_WORDS for chunk in cut(text))
+
+
+@given(MARKDOWN)
+def test_no_chunk_repeats_more_than_it_may(text: str) -> None:
+    found = cut(text)
+    for first, second in pairwise(found):
+        if second.start < first.end:
+            assert word_count(text, second.start, first.end) <= OVERLAP_WORDS
+            assert second.start > first.start
+
+
+@given(st.integers(1, 60).flatmap(lambda n: st.just("```\n" + "code here\n" * (n // 4) + "```\n")), MARKDOWN)
+def test_a_fence_that_fits_is_in_one_chunk(fence: str, before: str) -> None:
+    before = re.sub(r"[`~]", "", before)
+    text = f"{before}\n\n{fence}\n\nafter it\n"
+    if word_count(fence) <= MAX_WORDS:
+        assert any(fence.strip() in text[chunk.start : chunk.end] for chunk in cut(text))
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_become_clean_text(data: bytes) -> None:
+    text, _ = decode(data, declared_charset(data))
+    text.encode("utf-8")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text)
+    is_binary(data)
+
+
+@given(
+    st.text(max_size=300).map(
+        lambda text: text.replace("a", "<td>").replace("b", "<h2>").replace("c", "<pre>").replace("d", "</")
+    )
+)
+def test_any_page_becomes_passages(source: str) -> None:
+    found = page(source)
+    for position, passage in enumerate(
+        document_passages("a.html", Document(found.title, found.text, "utf-8", has_lines=False))
+    ):
+        assert passage.position == position
+        assert passage.content.strip()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(max_size=300), st.sampled_from(["a.md", "a.html", "a.txt", "README"]))
+def test_arbitrary_bytes_raise_nothing_but_the_fault(data: bytes, name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / name).write_bytes(data)
+        for group in read_documents(Path(folder)):
+            with contextlib.suppress(InputError):
+                assert all(passage.path == name for passage in group.parse())
