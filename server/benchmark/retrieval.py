@@ -115,8 +115,8 @@ def _check(bench: Bench, options: RetrievalOptions) -> None:
 
 def _told(options: RetrievalOptions, dataset: Dataset) -> list[str]:
     notes: list[str] = []
-    if not options.floor:
-        notes.append("without the relevance floor: what fits nothing was returned too, as the product would not")
+    if not options.floor or "hybrid-nofloor" in options.systems:
+        notes.append("without the relevance floor what hardly fits is returned too; the product leaves it out")
     if "hybrid+temporal" in options.systems:
         notes.append("hybrid+temporal differs from hybrid only where a query names a time")
     if "hybrid+recency" in options.systems and not any(each.now for each in dataset.questions):
@@ -203,10 +203,11 @@ class _Banks:
 async def _system(name: str, options: RetrievalOptions, banks: _Banks, embedder: Embedder) -> MemorySystem:
     settings = options.retrieve_settings(banks.run.bench.toolbox.settings.retrieve)
     match name:
-        case "vector":
-            return BankSystem(name, await banks.bank(), settings.model_copy(update={**_LEG, "vector_weight": 1.0}))
-        case "keyword":
-            return BankSystem(name, await banks.bank(), settings.model_copy(update={**_LEG, "vector_weight": 0.0}))
+        case "vector" | "keyword":
+            alone = {**_LEG, "fusion": "convex", "vector_weight": float(name == "vector")}
+            return BankSystem(name, await banks.bank(), settings.model_copy(update=alone), name)
+        case "hybrid-nofloor":
+            return BankSystem(name, await banks.bank(), settings.model_copy(update={"min_cosine": 0.0}))
         case "bm25-okapi":
             return OkapiSystem()
         case "hybrid+context":

@@ -1,20 +1,20 @@
 """The MCP tool that measures the memory."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.types import CallToolResult
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from swarm_memory.server.answers import JobAnswer
 from swarm_memory.server.handlers.base import AGAIN, AppContext, answered, bank_of, telling, tool
 
-NONE: dict[str, JsonValue] = {}
+NONE: dict[str, Any] = {}
 
 
 async def run_benchmark(
     ctx: AppContext,
     suite: Annotated[str, Field(description="What to measure")] = "retrieval",
-    options: Annotated[dict[str, JsonValue], Field(description="Its options: dataset, path, limit …")] = NONE,
+    options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
 ) -> CallToolResult:
     """When the user asks: measure this memory. Answers tables, or a job_id."""
     from swarm_memory.server.benchmark.job import BENCHMARK, checked_payload

@@ -1,11 +1,14 @@
 """A run as Markdown. All texts are untrusted: none of them can end a cell, or become a link, an image or HTML."""
 
+import json
 import re
 from collections.abc import Iterator
 
+from pydantic import JsonValue
+
 from swarm_memory.schema.benchmark import BenchmarkRun, Table
 
-_ACTIVE = re.compile(r"([\\`*_\[\]<>|!#~])")
+_ACTIVE = re.compile(r"([\\`*\[<>|]|(?<!\w)_|_(?!\w))")
 
 
 def markdown(run: BenchmarkRun) -> str:
@@ -46,7 +49,7 @@ def described(run: BenchmarkRun) -> list[tuple[str, str]]:
         rows.append(
             ("data", f"{data.name}: {data.items:,} items, {data.questions:,} questions, sha256 {data.hash[:16]}")
         )
-    rows.append(("options", ", ".join(f"{name}={value}" for name, value in run.options.items()) or "defaults"))
+    rows.append(("options", ", ".join(f"{name}={_short(value)}" for name, value in run.options.items()) or "defaults"))
     rows.append(("embedder", str(run.settings.get("embedder"))))
     rows.append(("seed", str(run.seed)))
     rows.append(("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())))
@@ -54,6 +57,10 @@ def described(run: BenchmarkRun) -> list[tuple[str, str]]:
     if run.error is not None:
         rows.append(("error", run.error))
     return rows
+
+
+def _short(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def plain(text: str) -> str:

@@ -171,15 +171,25 @@ class Summary:
 
     def _tables(self, complete: Sequence[Asked]) -> tuple[Table, ...]:
         shown = [*(f"recall_any@{k}" for k in self._ks), MRR, NDCG]
-        main = Table(
-            title=f"Retrieval on {self._info.name}",
-            headings=("system", "asked", *shown, "p50 ms", "p95 ms", "ingest s", "bytes/item"),
-            rows=tuple(self._row(each, shown) for each in self._asked),
-            note="% with the bounds of the 95 % bootstrap interval over questions",
-        )
-        tables = [main]
+        names = (*(f"R@{k}" for k in self._ks), "MRR", "nDCG")
+        tables = [
+            Table(
+                title=f"Retrieval on {self._info.name}",
+                headings=("system", "asked", *names, "p50 ms", "p95 ms", "ingest s", "B/item"),
+                rows=tuple(self._row(each, shown) for each in self._asked),
+                note="%; R@K: a relevant item is among the first K; MRR and nDCG at 10; B/item: database and its log",
+            ),
+            Table(
+                title="95 % intervals",
+                headings=("system", *names),
+                rows=tuple(
+                    (each.system, *(bounds(self._means[each.system][m]) for m in shown)) for each in self._asked
+                ),
+                note="bootstrap over questions",
+            ),
+        ]
         if REFERENCE in self._means and len(complete) > 1:
-            tables.append(self._difference_table(complete, shown))
+            tables.append(self._difference_table(complete, shown, names))
         if self._category_names():
             tables.append(self._category_table())
         return tuple(tables)
@@ -188,16 +198,10 @@ class Summary:
         means = self._means[each.system]
         size = "-" if each.bytes_per_item is None else f"{each.bytes_per_item:,.0f}"
         speed = (f"{percentile(each.latencies_ms, share):.2f}" for share in (0.5, 0.95))
-        return (
-            each.system,
-            str(len(each.values)),
-            *(percent(means[m]) for m in shown),
-            *speed,
-            f"{each.ingest_s:.2f}",
-            size,
-        )
+        shares = (f"{100 * means[m].value:.1f}" for m in shown)
+        return each.system, str(len(each.values)), *shares, *speed, f"{each.ingest_s:.2f}", size
 
-    def _difference_table(self, complete: Sequence[Asked], shown: Sequence[str]) -> Table:
+    def _difference_table(self, complete: Sequence[Asked], shown: Sequence[str], names: Sequence[str]) -> Table:
         found = {(each.subject, each.measure): each for each in self._differences(complete)}
         rows = [
             (each.system, *(signed(found[f"{each.system} less {REFERENCE}", m]) for m in shown))
@@ -205,7 +209,7 @@ class Summary:
             if each.system != REFERENCE
         ]
         note = "points, paired over the same questions; * the 95 % interval does not hold 0"
-        return Table(title=f"Less {REFERENCE}", headings=("system", *shown), rows=tuple(rows), note=note)
+        return Table(title=f"Less {REFERENCE}", headings=("system", *names), rows=tuple(rows), note=note)
 
     def _category_table(self) -> Table:
         measure = f"recall_any@{self.main_k}"
@@ -245,16 +249,16 @@ class Summary:
         )
 
 
-def percent(interval: Interval) -> str:
-    """Return a share and its bounds in percent."""
-    return f"{100 * interval.value:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+def bounds(interval: Interval) -> str:
+    """Return the bounds of a share in percent."""
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
 
 
 def signed(figure: Figure) -> str:
     """Return a difference of shares and its bounds in points, marked where they do not hold 0."""
     low, high = figure.low or 0.0, figure.high or 0.0
     mark = " *" if low > 0 or high < 0 else ""
-    return f"{100 * figure.value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]{mark}"
+    return f"{100 * figure.value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}){mark}"
 
 
 def _figure(subject: str, measure: str, interval: Interval, n: int, part: str = "") -> Figure:

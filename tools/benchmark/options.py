@@ -19,6 +19,7 @@ from swarm_memory.tools.retrieve import MAX_K
 DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
 SystemName = Literal[
     "hybrid",
+    "hybrid-nofloor",
     "vector",
     "keyword",
     "bm25-okapi",
@@ -80,7 +81,8 @@ class RetrievalOptions(SuiteOptions):
     path: str | None = Field(default=None, description="The file or folder of the data")
     documents: Documents = Field(default="full", description="longmemeval: what of a session is its document")
     systems: Annotated[tuple[SystemName, ...], BeforeValidator(_listed)] = Field(
-        default=("hybrid", "vector", "keyword", "bm25-okapi", "hybrid+context"), description="What is measured"
+        default=("hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi", "hybrid+context"),
+        description="What is measured",
     )
     k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(_listed)] = Field(
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"

@@ -7,11 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Literal
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.systems.times import closeness, mentioned_time
 from swarm_memory.tools.consolidate import consolidate
@@ -98,13 +99,25 @@ class BankSystem:
     name: str
     bank: Bank
     retrieve_settings: RetrieveSettings
+    leg: Literal["vector", "keyword"] | None = None
+    """Only what this leg itself found counts; what the other one added to the pool does not."""
 
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
         await self.bank.ingest(group, items)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
         found = await retrieve(self._toolbox(question), question.query, k=k)
-        return self.bank.items_of(question.group, [each.item.id for each in found.memories])
+        kept = [each.item.id for each in found.memories if self._found_by_leg(each.parts)]
+        return self.bank.items_of(question.group, kept)
+
+    def _found_by_leg(self, parts: ScoreParts) -> bool:
+        match self.leg:
+            case "vector":
+                return parts.cosine is not None
+            case "keyword":
+                return parts.keyword is not None
+            case None:
+                return True
 
     async def size_bytes(self) -> int | None:
         return await self.bank.size_bytes()
