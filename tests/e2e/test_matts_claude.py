@@ -1,0 +1,73 @@
+"""MaTTS with the real Claude Code as its command: two rollouts in copies of the project, compared and learned from."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
+from messages_api import MessagesApi, Say, Turn, bash
+from record_demo import TASK, write_project
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.enable_socket,
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
+]
+
+AGENT = f"{CLAUDE} -p --output-format stream-json --verbose --permission-mode bypassPermissions"
+CHECK = "python -m pytest -q --tb=line"
+SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
+SCRIPT: list[Turn] = [
+    bash(CHECK),
+    bash(f"mkdir -p config && touch config/test.toml && {CHECK}"),
+    Say("I could not make them pass."),
+    bash(CHECK),
+    bash(SETUP),
+    bash(CHECK),
+    Say("Both tests pass."),
+]
+
+
+def swarm_memory(claude: ClaudeCode, *arguments: str, **settings: str) -> str:
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--project", str(claude.project), *arguments]
+    done = subprocess.run(
+        command, cwd=claude.project, env=claude.environment | settings, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_two_rollouts_of_claude_are_told_apart_by_what_they_did(tmp_path: Path) -> None:
+    project, home = tmp_path / "shop", tmp_path / "home"
+    write_project(project)
+    home.mkdir()
+    with MessagesApi(SCRIPT) as api:
+        claude = ClaudeCode(home, project, api.url)
+        swarm_memory(claude, "install", "--project")
+        allowed = {
+            "SWARM_MEMORY_MATTS__ALLOWED_COMMANDS": f"{AGENT};;{CHECK}",
+            "SWARM_MEMORY_MATTS__MAX_CONCURRENCY": "1",
+        }
+        run = json.loads(
+            swarm_memory(
+                claude, "matts", "run", TASK, "--command", AGENT, "--check", CHECK, "-k", "2", "--json", **allowed
+            )
+        )
+    assert run["status"] == "completed"
+    assert [each["label"] for each in run["rollouts"]] == ["Failure", "Success"]
+    assert run["best"] == 2
+    assert run["best_answer"] == "Both tests pass."
+    assert (Path(run["best_folder"]) / "config" / "test.toml").is_file()
+    assert not (project / "config" / "test.toml").exists(), "the project itself is left alone"
+    assert any(
+        SETUP.split(" && ")[1] in item["title"] or "test.example.toml" in item["title"] for item in run["stored"]
+    )
+    assert len(api.requests) == len(SCRIPT)
+    status = json.loads(swarm_memory(claude, "status", "--json"))
+    assert status["statistics"]["trajectories"] == 2, "the rollouts' own hooks learned nothing"
+    found = json.loads(swarm_memory(claude, "retrieve", "SettingsError: config/test.toml not found", "--json"))
+    assert [memory["item"]["id"] for memory in found["memories"]] == [item["id"] for item in run["stored"]][:3]
