@@ -403,13 +403,16 @@ WHERE scope_id = :scope_id AND status = 'queued' AND substr(key, 1, length(:pref
   AND run_after > :run_after;
 
 -- name: claim_job
--- Take the oldest due job, or one whose worker was not heard of since :lapsed.
+-- Take the oldest due job, or one whose worker was not heard of since :lapsed, or only :ahead of a clock set back.
 UPDATE jobs SET
   status = 'running', worker = :worker, started_at = :now, heartbeat_at = :now, attempts = attempts + 1
 WHERE seq = (
   SELECT seq FROM jobs
   WHERE kind IN (SELECT value FROM json_each(:kinds))
-    AND ((status = 'queued' AND run_after <= :now) OR (status = 'running' AND heartbeat_at <= :lapsed))
+    AND (
+      (status = 'queued' AND run_after <= :now)
+      OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
+    )
   ORDER BY run_after, seq LIMIT 1
 )
 RETURNING id;
@@ -418,7 +421,10 @@ RETURNING id;
 -- Whether there is a job to take.
 SELECT 1 FROM jobs
 WHERE kind IN (SELECT value FROM json_each(:kinds))
-  AND ((status = 'queued' AND run_after <= :now) OR (status = 'running' AND heartbeat_at <= :lapsed))
+  AND (
+      (status = 'queued' AND run_after <= :now)
+      OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
+    )
 LIMIT 1;
 
 -- name: heartbeat

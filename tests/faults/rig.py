@@ -31,10 +31,11 @@ FULL = os.environ.get("FAULTS") == "full"
 HERE = Scope(project="here")
 EVERY = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
 WORKER = Path(__file__).parent / "worker.py"
-WORDS = tuple(
+_TEXT = (
     "retry migrate database schema token cache lock queue timeout parse branch deploy index vector socket thread "
-    "build lint format review merge rebase config secret header cookie session worker".split()  # noqa: SIM905
+    "build lint format review merge rebase config secret header cookie session worker"
 )
+WORDS = tuple(_TEXT.split())
 
 
 def possible_rungs() -> list[str]:

@@ -150,7 +150,7 @@ INDEX_FAULTS = {
     "rows of the keyword index lost": "DELETE FROM pattern_fts_docsize WHERE id % 2",
     "the keyword index emptied": "INSERT INTO pattern_fts (pattern_fts) VALUES ('delete-all')",
     "vectors lost": "DELETE FROM vec_1 WHERE rowid % 3 = 0",
-    "a vector changed": "UPDATE pattern_embeddings SET vector = zeroblob(256) WHERE id IN (SELECT id FROM patterns LIMIT 1)",
+    "a vector changed": "UPDATE pattern_embeddings SET vector = zeroblob(256) WHERE rowid = 1",
     "counts wrong": "UPDATE scopes SET active = active + 5",
     "the table of vectors lost": "DROP TABLE vec_1_vector_chunks00",
     "the table of words lost": "DROP TABLE pattern_fts_data",

@@ -1,0 +1,279 @@
+"""The real command line, server and hooks, started, stopped and killed: nothing is left behind or half done."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import FULL, HERE, Crowd, environment, fill, inspected, made_item, opened, present, spread
+
+from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.job import Job
+from swarm_memory.server.storage.lock import writer_lock
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900 if FULL else 100)]
+
+CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
+HOOKS = [sys.executable, "-I", "-m", "swarm_memory.server.hooks"]
+ASKS: tuple[dict[str, Any], ...] = (
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}},
+    {"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "retrieve_memories", "arguments": {"query": "retry the token of the session"}}},
+)  # fmt: skip
+
+
+def start_server(folder: Path, **more: str) -> "subprocess.Popen[bytes]":
+    """Start the server in a project, and ask it for memories."""
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(
+        [*CLI, "serve"], cwd=folder, env=environment(**more), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+    )
+    assert server.stdin is not None
+    server.stdin.write(b"".join(json.dumps(ask).encode() + b"\n" for ask in ASKS))
+    server.stdin.flush()
+    return server
+
+
+def answered(server: "subprocess.Popen[bytes]") -> bool:
+    """Wait until the server has answered the tool's call."""
+    assert server.stdout is not None
+    return any(json.loads(line).get("id") == 2 for line in iter(server.stdout.readline, b""))
+
+
+def one_life(folder: Path, how: str) -> tuple[float, bool]:
+    """Start a server, use it and stop it; return how long it took to end, and whether it had answered."""
+    server = start_server(folder)
+    had_answered = answered(server)
+    began = time.monotonic()
+    if how == "end of input":
+        assert server.stdin is not None
+        server.stdin.close()
+    else:
+        server.send_signal(getattr(signal, how))
+    server.wait(20)
+    took = time.monotonic() - began
+    for stream in (server.stdin, server.stdout):
+        if stream is not None and not stream.closed:
+            stream.close()
+    return took, had_answered
+
+
+async def test_starts_and_stops_leave_no_process_no_lock_and_no_log(tmp_path: Path, record: Any) -> None:
+    database = tmp_path / ".swarm" / "memory.db"
+    async with opened(database) as store:
+        await fill(store, 20)
+    count, ways = (200 if FULL else 12), ("end of input", "SIGTERM", "SIGINT", "SIGKILL")
+    with ThreadPoolExecutor(4 if FULL else 3) as pool:
+        lives = list(pool.map(one_life, [tmp_path] * count, [ways[number % len(ways)] for number in range(count)]))
+    with writer_lock(database, 0.5):
+        pass
+    log = database.with_name("memory.db-wal")
+    bytes_left = log.stat().st_size if log.exists() else 0
+    found = await inspected(database)
+    record(
+        "starts",
+        f"{sum(had for _, had in lives)} of {count} lives answered; to the end {spread([took for took, _ in lives])}; "
+        f"lock free, log {bytes_left / 1e3:.0f} kB",
+    )
+    assert all(had for _, had in lives)
+    assert max(took for took, _ in lives) < 10
+    assert bytes_left < 4_200_000
+    assert found.sound, found
+    assert not list(database.parent.glob("*.part"))
+
+
+async def test_servers_hooks_and_commands_killed_at_random_lose_nothing(tmp_path: Path, record: Any) -> None:
+    database, draw = tmp_path / ".swarm" / "memory.db", random.Random(6)
+    async with opened(database):
+        pass
+    rounds, acknowledged, killed, hooks = (60 if FULL else 3), list[str](), 0, 0
+    for number in range(rounds):
+        items = [made_item(f"Round {number} memory {each}") for each in range(3)]
+        export = tmp_path / f"export{number}.jsonl"
+        export.write_text("".join(item.model_dump_json() + "\n" for item in items), "utf-8")
+        null, told = subprocess.DEVNULL, environment()
+        event = json.dumps({"session_id": f"s{number}", "transcript_path": "", "cwd": str(tmp_path), "reason": "other"})
+        server = start_server(tmp_path)
+        importing: subprocess.Popen[bytes] = subprocess.Popen(
+            [*CLI, "--set", f"storage.project={HERE.project}", "import", str(export)],
+            stdout=null, stderr=null, env=told, cwd=tmp_path,
+        )  # fmt: skip
+        hook = subprocess.run(
+            [*HOOKS, "session-start"],
+            input=event.encode(),
+            stdout=null,
+            stderr=null,
+            env=told,
+            cwd=tmp_path,
+            check=False,
+        )
+        hooks += hook.returncode == 0
+        await asyncio.sleep(draw.uniform(0, 1.0))
+        if draw.random() < 0.6:
+            importing.kill()
+            killed += 1
+        if await asyncio.to_thread(importing.wait) == 0:
+            acknowledged += [item.id for item in items]
+        server.kill()
+        killed += 1
+        await asyncio.to_thread(server.communicate)
+    there = await present(database, acknowledged)
+    found = await inspected(database)
+    record(
+        "A1 commands",
+        f"lost {len(acknowledged) - len(there)} of {len(acknowledged)} imported; {killed} servers and commands killed; "
+        f"{hooks} of {rounds} hooks ended with 0",
+    )
+    assert len(there) == len(acknowledged)
+    assert found.sound, found
+    assert hooks == rounds
+
+
+@pytest.mark.parametrize("what", ["reembed", "consolidate", "matts"])
+async def test_a_crash_in_long_work_leaves_a_whole_bank_and_the_work_is_done_by_the_next(
+    tmp_path: Path, what: str, record: Any
+) -> None:
+    database, draw = tmp_path / ".swarm" / "memory.db", random.Random(7)
+    async with opened(database) as store:
+        items = await fill(store, 400 if FULL else 150)
+        if what == "reembed":
+            await store.write(lambda connection: connection.execute("DELETE FROM pattern_embeddings").rowcount)
+            await store.reindex()
+    command = [*CLI, "--set", f"storage.project={HERE.project}", *_arguments(what, tmp_path)]
+    rounds, cut, broken = (15 if FULL else 2), 0, 0
+    for _ in range(rounds):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        await asyncio.sleep(draw.uniform(0.5, 1.6))
+        process.kill()
+        cut += await asyncio.to_thread(process.wait) != 0
+        inside = await inspected(database)
+        broken += bool(inside.pages or inside.memories or inside.indexes)
+    last = await asyncio.to_thread(
+        subprocess.run, command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    found = await inspected(database)
+    there = await present(database, [item.id for item in items])
+    record(
+        f"crash {what}", f"broken banks {broken} of {cut} kills; then done; {len(there)} of {len(items)} memories there"
+    )
+    assert last.returncode == 0, last.stderr
+    assert broken == 0
+    assert found.sound, found
+    assert len(there) == len(items)
+    await _is_done(what, database)
+
+
+def _arguments(what: str, folder: Path) -> list[str]:
+    if what != "matts":
+        return [what, "--json"]
+    agent = folder / "agent.py"
+    agent.write_text("import time; time.sleep(0.2); print('I looked.')", "utf-8")
+    command = f"{sys.executable} -I {agent}"
+    given = ["--set", f"matts.allowed_commands={command}", "matts", "run", "Look at the shop.", "--command", command]
+    return [*given, "-k", "3", "--run-id", "run_FAULT", "--json"]
+
+
+async def _is_done(what: str, database: Path) -> None:
+    async with opened(database) as store:
+        if what == "reembed":
+            rows = await store.without_vector("static-minilm-256-v1", 256, 10)
+            assert rows == []
+        elif what == "matts":
+            run = await store.get_run(HERE, "run_FAULT")
+            assert run is not None
+            assert run.status == "completed"
+        else:
+            assert (await store.read(lambda connection: connection.execute(
+                "SELECT count(*) FROM events WHERE type LIKE '%consolidat%'").fetchone()))[0] > 0  # fmt: skip
+
+
+async def test_jobs_of_killed_workers_are_taken_over_and_each_ends_once(database: Path, record: Any) -> None:
+    count, lease_s, draw, now = (120 if FULL else 24), 1.0, random.Random(8), datetime.now(UTC)
+    async with opened(database) as store:
+        for number in range(count):
+            await store.enqueue(
+                Job(id=new_id("job"), scope=HERE, kind="fault", key=str(number), run_after=now, created_at=now)
+            )
+    crowd = Crowd()
+    for number in range(4):
+        crowd.add("claim", database, f"worker{number}", 0.05, lease_s)
+    for number in range(12 if FULL else 3):
+        crowd.wait(lambda wanted=4 * (number + 1): len(crowd.told("claimed")) >= wanted)
+        crowd.kill(draw.choice(list(crowd.running)))
+        crowd.add("claim", database, f"after{number}", 0.05, lease_s)
+    await asyncio.to_thread(crowd.finish)
+    claims = [tuple(line) for line in crowd.told("claimed")]
+    ended = [line[0] for line in crowd.told("done") if line[1] == "True"]
+    async with opened(database) as store:
+        jobs = await store.list_jobs(HERE, ("queued", "running", "completed", "failed", "cancelled"), 500)
+    completed = sum(job.status == "completed" for job in jobs)
+    taken_over = sum(attempt != "1" for _, attempt in claims)
+    record(
+        "jobs",
+        f"{completed} of {count} done; {crowd.killed} workers killed, {taken_over} jobs taken over; "
+        f"claimed twice in one attempt {len(claims) - len(set(claims))}; ended twice {len(ended) - len(set(ended))}",
+    )
+    assert completed == count
+    assert len(claims) == len(set(claims))
+    assert len(ended) == len(set(ended))
+    assert taken_over <= crowd.killed
+
+
+@pytest.mark.skipif(not FULL or sys.platform != "linux", reason="make faults runs it: it takes minutes")
+async def test_a_day_of_work_leaves_memory_and_files_flat(tmp_path: Path, record: Any) -> None:
+    """A day: 24 hours of an agent that asks every 10 s and teaches something every 3 minutes."""
+    from rig import with_vectors
+
+    from swarm_memory.schema.settings import Settings
+    from swarm_memory.server.embedding.static import StaticEmbedder
+    from swarm_memory.server.wiring import SystemClock
+    from swarm_memory.tools.retrieve import retrieve
+    from swarm_memory.tools.toolbox import Toolbox
+
+    sizes: list[tuple[int, float]] = []
+    handles: list[int] = []
+    async with opened(tmp_path / "memory.db") as store:
+        await fill(store, 500)
+        box = Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE)
+        for number in range(8640):
+            await retrieve(box, f"retry the token of session {number % 97}", k=3)
+            if number % 18 == 0:
+                added = await with_vectors([made_item(f"Lesson {number}")])
+                await store.add_memories(added, StaticEmbedder().name)
+                await store.forget([HERE], [added[0].item.id])
+            if number % 200 == 0:
+                sizes.append((number, _resident_kb()))
+                handles.append(len(list(Path("/proc/self/fd").iterdir())))
+    warm = [pair for pair in sizes if pair[0] >= 2000]
+    slope = _slope(warm)
+    record(
+        "soak",
+        f"resident memory {slope * 1000:+.0f} kB per 1,000 calls, files open {handles[-1] - handles[10]:+d}, "
+        "8,640 retrievals",
+    )
+    assert slope * 1000 < 300
+    assert handles[-1] <= handles[10] + 1
+
+
+def _resident_kb() -> float:
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def _slope(points: list[tuple[int, float]]) -> float:
+    """Return the slope of the line of least squares."""
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)

@@ -1,0 +1,282 @@
+"""Copies of a bank and what is left of it: backups under load, restoring, exports, forgetting, permissions, growth."""
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import (
+    EVERY,
+    FULL,
+    HERE,
+    Crowd,
+    environment,
+    fill,
+    inspected,
+    made_item,
+    opened,
+    with_vectors,
+)
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.backup import KEEP, list_backups
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.placing import restore
+from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.wiring import SystemClock
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.transfer import export_memories, import_memories
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
+
+
+async def test_backups_made_while_others_write_are_whole_and_hold_what_was_acknowledged_before(
+    database: Path, tmp_path: Path, record: Any
+) -> None:
+    async with opened(database) as store:
+        await fill(store, 100)
+    crowd = Crowd()
+    for number in range(4):
+        crowd.add("write", database, "auto", number, 0)
+    crowd.wait(lambda: len(crowd.told("ack")) >= 4)
+    rounds, consistent, seconds = (20 if FULL else 5), 0, list[float]()
+    async with opened(database) as store:
+        for number in range(rounds):
+            before = {line[0] for line in crowd.told("ack")}
+            began = time.monotonic()
+            copy = await store.back_up(tmp_path / f"copy{number}.db")
+            seconds.append(time.monotonic() - began)
+            target = tmp_path / f"restored{number}" / "memory.db"
+            await asyncio.to_thread(restore, target, copy, choose(), 5.0)
+            async with opened(target) as other:
+                there = {item.id for item in await other.get_memories([HERE], sorted(before))}
+                consistent += before <= there and (await other.inspect()).sound
+    await asyncio.to_thread(crowd.end)
+    record("B7", f"consistent {consistent} of {rounds} under load, each restored; {max(seconds):.2f} s at most")
+    assert consistent == rounds
+    assert not crowd.told("error")
+
+
+async def test_so_many_backups_are_kept_and_no_file_is_overwritten(database: Path, tmp_path: Path) -> None:
+    async with opened(database) as store:
+        made = [await store.back_up() for _ in range(KEEP + 3)]
+        assert [copy.path for copy in list_backups(database)] == made[:2:-1]
+        (tmp_path / "taken.db").write_text("mine", "utf-8")
+        with pytest.raises(InputError, match="is there already"):
+            await store.back_up(tmp_path / "taken.db")
+    assert (tmp_path / "taken.db").read_text("utf-8") == "mine"
+
+
+async def test_an_export_read_into_a_new_bank_gives_the_same_bank(database: Path, tmp_path: Path, record: Any) -> None:
+    async with opened(database) as first, opened(tmp_path / "other" / "memory.db") as second:
+        items = await fill(first, 150)
+        await first.set_status([HERE], [items[3].id], "archived", "old")
+        await first.set_status([HERE], [items[4].id], "quarantined", "doubtful")
+        boxes = [Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE) for store in (first, second)]
+        lines = [line async for line in export_memories(boxes[0])]
+        done = await import_memories(boxes[1], lines)
+        again = await import_memories(boxes[1], lines)
+        ids = [item.id for item in items]
+        same = await first.get_memories([HERE], ids) == await second.get_memories([HERE], ids)
+        texts = ("retry the token", "merge config", "lock the queue")
+        answers = [
+            [found.item.id for found in (await retrieve(box, text, k=10)).memories] for box in boxes for text in texts
+        ]
+        assert (await second.inspect()).sound
+    record(
+        "export",
+        f"{done.added} of {len(items)} memories, every field the same: {same}; a second import adds {again.added}",
+    )
+    assert same
+    assert (done.added, again.added, again.known) == (len(items), 0, len(items))
+    assert answers[:3] == answers[3:]
+
+
+async def test_forgetting_leaves_no_byte_in_the_folder_of_the_bank(database: Path, record: Any) -> None:
+    # The last is the stem of a word in all of them, as the keyword index has it.
+    marks = [*(f"zq{number}xylophone{number}qz" for number in range(6)), "xylophon"]
+    async with opened(database) as store:
+        await fill(store, 40)
+        items = [
+            made_item(f"Secret {mark}", description=mark, content=f"1. {mark}", tags=(mark,)) for mark in marks[:-1]
+        ]
+        await store.add_memories(await with_vectors(items), StaticEmbedder().name)
+        changed = (await with_vectors([items[0].model_copy(update={"title": f"Edited {marks[0]}"})]))[0]
+        await store.replace_memory(changed, StaticEmbedder().name, f"because {marks[0]}")
+        await store.set_status([HERE], [items[1].id], "archived", f"because of {marks[1]}")
+        await store.back_up()
+        await store.back_up()
+        assert _bytes_with(database.parent, marks) > 0
+        await store.forget([HERE], [item.id for item in items])
+        while_open = _bytes_with(database.parent, marks)
+        copies = list_backups(database)
+    left = _bytes_with(database.parent, marks)
+    record(
+        "H4",
+        f"files with a trace {while_open} while open, {left} after; 2 backups that held it replaced by {len(copies)}",
+    )
+    assert [copy.reason for copy in copies] == ["forget"]
+    assert (while_open, left) == (0, 0)
+
+
+def _bytes_with(folder: Path, marks: list[str]) -> int:
+    """Count the files below a folder that hold any of the texts: by another process, for the bank may be open here."""
+    patterns = [part for mark in marks for part in ("-e", mark)]
+    found = subprocess.run(
+        ["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, text=True, timeout=20, check=False
+    )
+    return len(found.stdout.splitlines())
+
+
+UMASK = """
+import asyncio, os, sys
+from pathlib import Path
+os.umask(int(sys.argv[2], 8))
+from rig import fill, opened
+
+async def main(database):
+    async with opened(database) as store:
+        await fill(store, 3)
+        await store.back_up()
+        await store.back_up(database.parent / "mine.db")
+        print("\\n".join(f"{path.stat().st_mode & 0o777:o} {path.is_dir():d} {path.name}"
+              for path in [database.parent, *sorted(database.parent.rglob("*"))]))
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+@pytest.mark.parametrize("umask", ["000", "022", "777"])
+async def test_all_files_are_for_their_user_alone_under_any_umask(database: Path, umask: str, record: Any) -> None:
+    command = [sys.executable, "-c", UMASK, str(database), umask]
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    done = await asyncio.to_thread(
+        subprocess.run, command, env=environment(PYTHONPATH=paths), capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    wrong = [row for row in rows if int(row[0], 8) & (stat.S_IRWXG | stat.S_IRWXO)]
+    record(f"H5 umask {umask}", f"readable by others {len(wrong)} of {len(rows)} files and folders")
+    assert {"memory.db", "memory.db.lock", "memory.db-wal", "mine.db", "backups"} <= {row[2] for row in rows}
+    assert not wrong
+
+
+@pytest.mark.skipif(not FULL, reason="make faults runs it: 20,000 writes take minutes")
+async def test_a_bank_that_is_rewritten_again_and_again_stays_small(
+    database: Path, tmp_path: Path, record: Any
+) -> None:
+    live, rewritten = 2000, 20_000
+    embedder = StaticEmbedder()
+    async with opened(database) as store:
+        items = await fill(store, live)
+        for number in range(rewritten):
+            item = items[number % live].model_copy(update={"content": f"Version {number} of a strategy"})
+            (memory,) = await with_vectors([item])
+            await store.replace_memory(memory, embedder.name, "again")
+        await store.write(lambda connection: connection.execute("DELETE FROM events").rowcount)
+        worn = await _fastest(store)
+    async with opened(tmp_path / "fresh" / "memory.db") as store:
+        final = await _all(database)
+        for start in range(0, len(final), 200):
+            await store.add_memories(await with_vectors(final[start : start + 200]), embedder.name)
+        await store.write(lambda connection: connection.execute("DELETE FROM events").rowcount)
+        fresh = await _fastest(store)
+    used, wanted = await _used_bytes(database), await _used_bytes(tmp_path / "fresh" / "memory.db")
+    record(
+        "B8",
+        f"{used / wanted:.2f} times a fresh bank's pages, KNN {worn / fresh:.2f} times its time "
+        f"({live} live, {rewritten} rewritten)",
+    )
+    assert used <= 2 * wanted
+    assert (await inspected(database)).sound
+
+
+async def _all(database: Path) -> list[MemoryItem]:
+    items: list[MemoryItem] = []
+    async with opened(database) as store:
+        while page := await store.list_memories(
+            [HERE], EVERY.__class__(statuses=EVERY.statuses, limit=500, offset=len(items))
+        ):
+            items += page
+    return items
+
+
+async def _fastest(store: SqliteStore) -> float:
+    vector, best = await StaticEmbedder().embed_query("retry the migration of the schema"), 1e9
+    for _ in range(30):
+        began = time.perf_counter()
+        await store.nearest([HERE], StaticEmbedder().name, vector, 10)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+async def _used_bytes(database: Path) -> int:
+    """Return the bytes of the pages that hold something."""
+    async with opened(database) as store:
+        return await store.read(
+            lambda connection: (
+                (
+                    connection.execute("PRAGMA page_count").fetchone()[0]
+                    - connection.execute("PRAGMA freelist_count").fetchone()[0]
+                )
+                * connection.execute("PRAGMA page_size").fetchone()[0]
+            )
+        )
+
+
+class SetClock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = datetime.now(UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+
+async def test_a_clock_that_jumps_makes_no_score_greater_than_one(database: Path, record: Any) -> None:
+    clock, worst, found = SetClock(), 0.0, 0
+    async with opened(database) as store:
+        box = Toolbox(store, StaticEmbedder(), clock, Settings(), HERE)
+        future = made_item("Retry the token of the session", created_at=clock.at + timedelta(days=3650))
+        past = made_item("Retry the header of the session", created_at=clock.at - timedelta(days=365))
+        await store.add_memories(await with_vectors([future, past]), StaticEmbedder().name)
+        jumps = (timedelta(), timedelta(hours=-1), timedelta(days=3650), timedelta(days=-3650))
+        for jump in jumps:
+            clock.at = datetime.now(UTC) + jump
+            result = await retrieve(box, "retry the token of the session", k=2)
+            worst = max(worst, *(memory.score for memory in result.memories))
+            found += len(result.memories)
+    record("D9", f"greatest score {worst:.2f} over {len(jumps)} clocks and a memory from the future; {found} found")
+    assert 0 < worst <= 1
+
+
+async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_back(database: Path, record: Any) -> None:
+    now, taken = datetime.now(UTC), 0
+    jumps = (timedelta(hours=-2), timedelta(days=-3650), timedelta(hours=2))
+    async with opened(database) as store:
+        for number, jump in enumerate(jumps):
+            job = Job(id=new_id("job"), scope=HERE, kind="fault", key=str(number), run_after=now, created_at=now)
+            await store.enqueue(job)
+            first = await store.claim("dead", now, 60.0, ("fault",))
+            assert first is not None
+            assert await store.claim("other", now + timedelta(seconds=59), 60.0, ("fault",)) is None
+            second = await store.claim("alive", now + jump, 60.0, ("fault",))
+            taken += second is not None and second.id == first.id and second.attempts == 2
+            assert await store.finish(first.id, "alive", "completed", {}, None)
+            assert not await store.finish(first.id, "dead", "completed", {}, None)
+    record("D9 jobs", f"{taken} of {len(jumps)} jobs taken over, once each")
+    assert taken == len(jumps)

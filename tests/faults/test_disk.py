@@ -1,0 +1,228 @@
+"""A disk that is full, cannot be written, is somebody else's over a network, or loses what it was to keep."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import EVERY, FULL, HERE, WORKER, environment, fill, inspected, made_item, opened, present, with_vectors
+
+from swarm_memory.schema.errors import StorageError, StoreFull, StoreReadOnly
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage import connection as connection_module
+from swarm_memory.server.storage import health as health_module
+from swarm_memory.server.storage.filesystem import remote_kind
+from swarm_memory.server.storage.sqlite import SqliteStore
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A disk of 3 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m,mode=0700", "tmpfs", str(folder)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small disk can be mounted by root on Linux only")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_a_full_disk_refuses_whole_memories_reads_on_and_recovers_by_itself(
+    small_disk: Path, record: Any
+) -> None:
+    database, acknowledged, refused = small_disk / "memory.db", list[str](), 0
+    async with opened(database) as store:
+        ballast = small_disk / "ballast"
+        await fill(store, 10)
+        with ballast.open("wb") as file:
+            while file.tell() < 1_400_000:
+                file.write(bytes(100_000))
+        for number in range(400):
+            (memory,) = await with_vectors([made_item(f"Number {number} " + "word " * 200)])
+            try:
+                acknowledged += await store.add_memories([memory], StaticEmbedder().name)
+            except StorageError as error:
+                refused += 1
+                assert isinstance(error, StoreFull), error  # noqa: PT017 - one of many may be refused
+                if refused == 3:
+                    break
+        read = len(await store.list_memories([HERE], EVERY))
+        inside = await store.inspect()
+        ballast.unlink()
+        (memory,) = await with_vectors([made_item("There is room again")])
+        again = await store.add_memories([memory], StaticEmbedder().name)
+    found = await inspected(database)
+    there = await present(database, acknowledged)
+    record(
+        "B1",
+        f"{len(there)} of {len(acknowledged)} acknowledged there, {refused} refused as StoreFull, {read} readable on "
+        f"the full disk, {len(again)} of 1 write after room was made",
+    )
+    assert refused == 3
+    assert len(there) == len(acknowledged) > 0
+    assert read == len(acknowledged) + 10
+    assert inside.sound, inside
+    assert found.sound, found
+    assert again == [memory.item.id]
+
+
+READ_ONLY = """
+import asyncio, os, sys
+from pathlib import Path
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+from rig import EVERY, HERE, made_item, opened, with_vectors
+from swarm_memory.schema.errors import StoreReadOnly
+from swarm_memory.server.embedding.static import StaticEmbedder
+
+async def main(database):
+    async with opened(database) as store:
+        print(len(await store.list_memories([HERE], EVERY)), (await store.health()).read_only)
+        try:
+            await store.add_memories(await with_vectors([made_item("No")]), StaticEmbedder().name)
+        except StoreReadOnly:
+            print("refused")
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("what", ["file and folder", "folder", "mounted read-only"])
+async def test_what_may_only_be_read_is_read_and_writes_are_refused(what: str, record: Any) -> None:
+    # Other users reach no folder of pytest.
+    folder = Path("/var/tmp") / f"swarm-memory-fault-{os.getpid()}"
+    database = folder / "bank" / "memory.db"
+    folder.mkdir(mode=0o755)
+    mounted = False
+    try:
+        async with opened(database) as store:
+            await fill(store, 3)
+        if what == "mounted read-only":
+            bind = ["mount", "--bind", str(database.parent), str(database.parent)]
+            remount = ["mount", "-o", "remount,ro,bind", str(database.parent)]
+            mounted = subprocess.run(bind, capture_output=True).returncode == 0
+            if not mounted or subprocess.run(remount, capture_output=True).returncode != 0:
+                pytest.skip("nothing can be mounted here")
+            async with opened(database) as store:
+                told = [str(len(await store.list_memories([HERE], EVERY))), str((await store.health()).read_only)]
+                with pytest.raises(StoreReadOnly):
+                    await store.add_memories(await with_vectors([made_item("No")]), StaticEmbedder().name)
+                told.append("refused")
+        else:
+            database.parent.chmod(0o755)
+            for each in database.parent.iterdir():
+                each.chmod(0o644 if what == "file and folder" else 0o666)
+            command = [sys.executable, "-c", READ_ONLY, str(database)]
+            done = await asyncio.to_thread(
+                subprocess.run, command, env=environment(PYTHONPATH=_paths()), capture_output=True, text=True, cwd="/"
+            )
+            if "Permission denied" in done.stderr or "No module named" in done.stderr:
+                pytest.skip("another user cannot reach this Python")
+            told = done.stdout.split()
+            assert done.stderr == ""
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(database.parent)], check=True)
+        shutil.rmtree(folder)
+    record("B2", f"{what}: {told[0]} of 3 memories read, read-only said {told[1]}, write {told[2]}")
+    assert told == ["3", "True", "refused"]
+
+
+def _paths() -> str:
+    return os.pathsep.join([str(WORKER.parent), *filter(None, sys.path)])
+
+
+MOUNTS = """\
+22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+30 22 0:26 / /dev/shm rw - tmpfs tmpfs rw
+40 22 0:50 / /home/me/nfs rw - nfs4 server:/home rw
+41 22 0:51 / /mnt/share rw - cifs //server/share rw
+42 22 0:52 / /mnt/c rw - 9p C:\\134 rw
+43 22 0:53 / /mnt/ssh rw - fuse.sshfs me@host:/ rw
+44 22 0:54 / /mnt/ntfs rw - fuseblk /dev/sdb1 rw
+45 22 0:55 / /mnt/with\\040blank rw master:1 - nfs server:/x rw
+46 40 8:2 / /home/me/nfs/local rw - xfs /dev/sdc rw
+47 22 0:56 / /work rw - overlay overlay rw
+48 22 0:57 / /host rw - virtiofs host rw
+49 22 8:3 / /mnt/over rw - nfs server:/y rw
+50 22 8:3 / /mnt/over rw - btrfs /dev/sdd rw
+"""
+
+PLACES = {
+    "/home/me/project": None, "/dev/shm/x": None, "/home/me/nfs": "nfs4", "/home/me/nfs/project/.swarm": "nfs4",
+    "/home/me/nfsx": None, "/mnt/share/a": "cifs", "/mnt/c/Users/me": "9p", "/mnt/ssh/a": "fuse.sshfs",
+    "/mnt/ntfs/a": None, "/mnt/with blank/a": "nfs", "/home/me/nfs/local/a": None, "/work/a": None,
+    "/host/a": "virtiofs", "/mnt/over/a": None,
+}  # fmt: skip
+
+
+def test_file_systems_of_a_network_are_known_by_the_table_of_mounts(record: Any) -> None:
+    right = sum(remote_kind(Path(path), MOUNTS) == kind for path, kind in PLACES.items())
+    record("B9", f"{right} of {len(PLACES)} places classified")
+    assert right == len(PLACES)
+
+
+async def test_on_a_network_the_log_gives_way_to_a_rollback_journal_and_back(
+    database: Path, monkeypatch: pytest.MonkeyPatch, record: Any
+) -> None:
+    async with opened(database) as store:
+        items = await fill(store, 5)
+        assert await _journal(store) == "wal"
+
+    def on_nfs(path: Path) -> str:
+        return "nfs"
+
+    with monkeypatch.context() as patched:
+        patched.setattr(connection_module, "remote_kind", on_nfs)
+        patched.setattr(health_module, "remote_kind", on_nfs)
+        async with opened(database) as store:
+            assert await _journal(store) == "delete"
+            items += await fill(store, 5, seed=8)
+            assert len(await store.list_memories([HERE], EVERY)) == len(items)
+            notices = (await store.health()).notices
+            assert any("type nfs" in notice for notice in notices)
+        assert not database.with_name("memory.db-wal").exists()
+    async with opened(database) as store:
+        assert await _journal(store) == "wal"
+        assert len(await store.list_memories([HERE], EVERY)) == len(items)
+    record("B9 journal", f"{len(items)} of {len(items)} memories over wal, delete, wal; the notice names the type")
+
+
+async def _journal(store: SqliteStore) -> str:
+    return str((await store.write(lambda connection: connection.execute("PRAGMA journal_mode").fetchone()))[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
+async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(
+    database: Path, tmp_path: Path, record: Any
+) -> None:
+    shim = tmp_path / "refusing.so"
+    source = WORKER.parent / "refusing_fsync.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl"], check=True)
+    async with opened(database):
+        pass
+    rounds, false, acknowledged, refused = (30 if FULL else 3), 0, 0, 0
+    for number in range(rounds):
+        command = [sys.executable, str(WORKER), "write", str(database), "auto", f"eio{number}", "12"]
+        told = environment(LD_PRELOAD=str(shim), REFUSE_FROM=str(2 + number * 3))
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=told, capture_output=True, text=True, timeout=60, check=False
+        )
+        lines = [line.split() for line in done.stdout.splitlines()]
+        ids = [line[1] for line in lines if line[0] == "ack"]
+        refused += sum(line[0] == "error" for line in lines)
+        acknowledged += len(ids)
+        false += len(ids) - len(await present(database, ids))
+        assert (await inspected(database)).sound
+    record("B10", f"false acknowledgements {false} of {acknowledged}; {refused} writes refused with a typed error")
+    assert false == 0
+    assert refused > 0
