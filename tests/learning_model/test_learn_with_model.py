@@ -12,6 +12,7 @@ from records import broken, repaired
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.ids import TRAJECTORY, new_id
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
@@ -19,7 +20,9 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.prompting import load_prompt
+from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.verdicts import AUDITED, is_audited
 
 EMBEDDER = StaticEmbedder()
 ITEM: dict[str, JsonValue] = {
@@ -87,3 +90,27 @@ async def test_the_agents_own_verdict_asks_no_model_to_judge(tmp_path: Path) -> 
     async with bank(tmp_path, [{"items": [ITEM]}]) as (tools, model):
         learned = await learn(tools, repaired(), agent_verdict=own)
     assert (learned.verdict.judge, [request.purpose for request in model.requests]) == ("agent", ["distill"])
+
+
+async def test_a_verdict_that_is_drawn_is_audited_and_the_status_shows_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [f"tr_{number}" for number in range(400)]
+    drawn, passed = (next(each for each in ids if is_audited(each) is wanted) for wanted in (True, False))
+    given = iter((drawn, passed))
+
+    def named(kind: str) -> str:
+        return next(given) if kind == TRAJECTORY else new_id(kind)
+
+    monkeypatch.setattr("swarm_memory.tools.learn.new_id", named)
+    answers: list[ScriptedAnswer] = [verdict("Success", 0.9), {"items": [ITEM]}] * 2
+    async with bank(tmp_path, answers) as (tools, _):
+        await learn(tools, broken())
+        await learn(tools, repaired())
+        events = await tools.store.events_of_kind(tools.scope, AUDITED, 9)
+        status = await memory_status(tools, version="1")
+    assert [(event.subject_id, event.data["model"], event.data["evidence"]) for event in events] == [
+        (drawn, "Success", "Failure")
+    ]
+    assert status.chat is not None
+    assert status.chat.agreement == "0 of 1 as the evidence (1 times model Success, evidence Failure)"
