@@ -83,7 +83,7 @@ def _change(
         for key, other in _leaves(call.input)
         if key == path and other != value
     ]
-    is_code = is_named and not source and _may_be_told(value, task, particulars)
+    is_code = is_named and not source and _speaks_of(name, repair) and _may_be_told(value, task, particulars)
     refused = dict.fromkeys(str(other) for other in others if _may_be_told(other, task, particulars))
     return Change(path, value, tuple(refused) if is_code else (), source, is_named, is_code)
 
@@ -91,6 +91,15 @@ def _change(
 def _plain(text: str) -> str:
     """The words of a text, without the ending of the plural."""
     return " ".join(re.sub(r"s$", "", word) for word in re.split(r"[\W_]+", text.lower()) if word)
+
+
+def _speaks_of(name: str, repair: Repair) -> bool:
+    """Whether an error speaks of an argument as such, and not of a thing that happens to have the same name."""
+    word = re.escape(name)
+    spoken = rf"['\"`]{word}['\"`]|\b(?:field|parameter|argument|property|key) {word}\b"
+    judged = rf"\b{word}(?::| is | must | has to | should | may | cannot )"
+    named = "_" in name and any(name in call.error for call in (repair.failed, *repair.attempts))
+    return named or any(re.search(f"{spoken}|{judged}", call.error) for call in (repair.failed, *repair.attempts))
 
 
 def _may_be_told(value: JsonValue, task: str, particulars: Sequence[str]) -> bool:

@@ -132,8 +132,19 @@ def figures_of(arms: dict[str, list[Result]]) -> dict[str, object]:
         for left, right in PAIRS
         if arms[left]
     }
+    by_family: dict[str, dict[str, str]] = {}
+    for family in FAMILIES:
+        ours, theirs = (of_family(arms[arm], family) for arm in ("memory", "none"))
+        by_family[family] = {name: str(gain(ours, theirs, measure)) for name, measure in measures.items()}
     judge = {arm: judged(found) for arm, found in arms.items() if arm != "none" and found}
-    return {"levels": levels, "curves": curves, "paired gains": gains, "judge": judge}
+    return {
+        "levels": levels, "curves": curves, "paired gains": gains, "memory - none by family": by_family, "judge": judge,
+    }  # fmt: skip
+
+
+def of_family(results: Sequence[Result], family: str) -> list[Result]:
+    """Return the results of one family."""
+    return [each for each in results if each.family == family]
 
 
 def write(options: dict[str, object], figures: dict[str, object], results: list[Result], seconds: float) -> Path:
@@ -172,7 +183,7 @@ def show(arms: dict[str, list[Result]], figures: dict[str, object]) -> None:
         mine = at["memory"]
         notes = f"   {level(mine, lambda r: r.notes).mean:.2f}, {level(mine, lambda r: r.own_notes).mean:.2f}"
         print(f"{family:14}" + "".join(f"{cell:>16}" for cell in row) + notes)
-    for name in ("paired gains", "judge"):
+    for name in ("paired gains", "memory - none by family", "judge"):
         print(f"\n{name}\n{json.dumps(figures[name], indent=1)}")
 
 
