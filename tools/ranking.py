@@ -67,8 +67,8 @@ def scaled_fusion(
     if best <= 0.0:
         vector_weight, best = 1.0, 1.0
     low = min(present, default=0.0)
-    reach = math.sqrt((max(present, default=1.0) - low) * (1.0 - low)) if low < 1.0 else 0.0
-    ideal = math.sqrt(best * max(best, ideal_keyword))
+    reach = math.sqrt(max(present, default=1.0) - low) * math.sqrt(max(0.0, 1.0 - low))
+    ideal = math.sqrt(best) * math.sqrt(max(best, ideal_keyword))
     return [
         vector_weight * (0.0 if cosine is None else (cosine - low) / reach if reach > 0.0 else 1.0)
         + (1.0 - vector_weight) * max(0.0, keyword or 0.0) / ideal
@@ -94,7 +94,7 @@ def keyword_scores(documents: int, document_frequency: Mapping[str, int], items:
         if 0 < count <= documents
     }
     wanted, texts = frozenset(idf), [tokens.split() for tokens in items]
-    mean = sum(map(len, texts)) / len(texts) if texts else 1.0
+    mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
     scores: list[float | None] = []
     for words in texts:
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
