@@ -3,6 +3,7 @@
 What servers say is data. A server gets the few variables that every program needs and those of its own entry.
 """
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -101,6 +102,8 @@ async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"
     """Start the server, or reach it, and end it with the block."""
     from mcp.client import Client
 
+    # The SDK logs each line that is no message, with its text: a server could fill our terminal.
+    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
     if server.transport == "stdio":
         from mcp.client.stdio import StdioServerParameters, stdio_client
 

@@ -1,0 +1,131 @@
+"""The tools of real MCP servers, listed over stdio and over HTTP, indexed and found."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.sources.indexing import IndexRequest, Leave, index
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.sources import search_sources
+from swarm_memory.tools.toolbox import Toolbox
+
+BIN = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
+EVERYTHING, FILESYSTEM = BIN / "mcp-server-everything", BIN / "mcp-server-filesystem"
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(
+        not (EVERYTHING.exists() and FILESYSTEM.exists() and shutil.which("node")),
+        reason="needs Node.js and `npm ci --prefix tests/node`",
+    ),
+]
+ALLOWED = Leave(start_servers=True)
+TOOLS = IndexRequest(kind="tool")
+
+
+@pytest.fixture
+async def toolbox(tmp_path: Path) -> AsyncIterator[Toolbox]:
+    opened = await open_toolbox(place_of(tmp_path, Settings()), Settings())
+    yield opened
+    await opened.store.close()
+
+
+def configure(root: Path, **servers: object) -> None:
+    (root / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+async def best(toolbox: Toolbox, query: str) -> list[str]:
+    found = await search_sources(toolbox, query, kind="tool", k=3)
+    return [f"{hit.passage.group}/{hit.passage.title}" for hit in found.hits]
+
+
+async def test_two_real_servers_are_indexed_over_stdio_searched_and_forgotten(toolbox: Toolbox, tmp_path: Path) -> None:
+    everything = {"command": str(EVERYTHING), "args": ["stdio"]}
+    files = {"command": str(FILESYSTEM), "args": ["${FOLDER:-.}"]}
+    configure(tmp_path, everything=everything, files=files)
+    done = await index(toolbox, TOOLS, tmp_path, ALLOWED)
+    assert (done.added, done.faults) == (2, ())
+    assert done.passages > 20
+    assert "files/read_text_file" in await best(toolbox, "read what is in a text file")
+    assert "files/search_files" in await best(toolbox, "find files whose name matches a pattern")
+    assert "files/move_file" in await best(toolbox, "rename a file")
+    assert (await best(toolbox, "add two numbers"))[0] == "everything/get-sum"
+    again = await index(toolbox, TOOLS, tmp_path, ALLOWED)
+    assert (again.unchanged, again.passages) == (2, 0)
+    configure(tmp_path, files=files)
+    gone = await index(toolbox, TOOLS, tmp_path, ALLOWED)
+    assert (gone.removed, gone.unchanged) == (1, 1)
+    assert not any(name.startswith("everything/") for name in await best(toolbox, "add two numbers"))
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+async def test_servers_that_cannot_be_asked_are_told_and_do_not_stop_the_others(
+    toolbox: Toolbox, tmp_path: Path
+) -> None:
+    configure(
+        tmp_path,
+        files={"command": str(FILESYSTEM), "args": ["."]},
+        absent={"command": "/no/such/server"},
+        dying={"command": "false"},
+        silent={"command": "sleep", "args": ["600"]},
+        talking={"command": "yes"},
+        unreachable={"type": "http", "url": "http://127.0.0.1:9/mcp"},
+    )
+    settings = Settings.model_validate({"sources": {"server_timeout_s": 8}})
+    done = await index(replace(toolbox, settings=settings), TOOLS, tmp_path, ALLOWED)
+    assert done.added == 1
+    reasons = {fault.group: fault.reason for fault in done.faults}
+    assert set(reasons) == {"absent", "dying", "silent", "talking", "unreachable"}
+    assert "within 8 s" in reasons["silent"]
+
+
+async def test_a_server_gets_its_own_environment_and_not_ours(
+    toolbox: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_SECRET", "hidden")
+    told = tmp_path / "environment"
+    script = tmp_path / "server.sh"
+    script.write_text(f'#!/bin/sh\nenv > "{told}"\nexec "{FILESYSTEM}" .\n')
+    script.chmod(0o755)
+    configure(tmp_path, files={"command": str(script), "env": {"GIVEN": "${OUR_SECRET:-x}y", "PLAIN": "1"}})
+    await index(toolbox, TOOLS, tmp_path, ALLOWED)
+    names = {line.partition("=")[0] for line in told.read_text().splitlines()}
+    assert {"GIVEN", "PLAIN", "PATH"} <= names
+    assert "OUR_SECRET" not in names
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+async def test_a_real_server_is_indexed_over_http(toolbox: Toolbox, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "PORT": str(port)}
+    process = await asyncio.create_subprocess_exec(
+        str(EVERYTHING),
+        "streamableHttp",
+        env=environment,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(30):
+            while b"listening" not in (line := (await process.stderr.readline()).lower()):
+                assert line, "the server ended"
+        configure(tmp_path, web={"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})
+        done = await index(toolbox, TOOLS, tmp_path, ALLOWED)
+    finally:
+        process.terminate()
+        await process.wait()
+    assert (done.added, done.faults) == (1, ())
+    assert (await best(toolbox, "add two numbers"))[0] == "web/get-sum"

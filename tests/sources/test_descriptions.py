@@ -1,0 +1,204 @@
+"""Descriptions of tools and APIs as files: function lists, OpenAPI, RapidAPI, .mcp.json; and hostile ones of each."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.source import Passage
+from swarm_memory.server.sources.files import Group
+from swarm_memory.server.sources.json_tools import MAX_PARAMETERS, described_parameters, read_json_tools
+from swarm_memory.server.sources.mcp_config import McpServer, Unusable, read_config
+from swarm_memory.server.sources.openapi import read_openapi
+
+Read = Callable[[Path], Iterator[Group]]
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "Name of the city"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+
+
+def passages(read: Read, folder: Path, text: str, name: str = "tools.json") -> list[Passage]:
+    """Write a file and return what is read of it alone."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    (group,) = read(path)
+    return list(group.parse())
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"type": "function", "function": {"name": "weather", "description": "Forecast.", "parameters": SCHEMA}}],
+        [{"name": "weather", "description": "Forecast.", "parameters": SCHEMA}],
+        [{"name": "weather", "description": "Forecast.", "input_schema": SCHEMA}],
+        {"tools": [{"name": "weather", "description": "Forecast.", "inputSchema": SCHEMA}]},
+        {"functions": [{"name": "weather", "description": "Forecast.", "parameters": SCHEMA}]},
+        {"name": "weather", "description": "Forecast.", "parameters": SCHEMA},
+        {"title": "weather", "description": "Forecast.", **SCHEMA},
+    ],
+    ids=["openai", "plain", "anthropic", "mcp", "functions", "one", "schema"],
+)
+def test_every_usual_form_of_a_function_list_is_read(tmp_path: Path, document: Any) -> None:
+    (tool,) = passages(read_json_tools, tmp_path, json.dumps(document))
+    assert (tool.kind, tool.title, tool.description) == ("tool", "weather", "Forecast.")
+    assert tool.content.splitlines() == ["city (string, required): Name of the city", "days (integer)"]
+    schema = tool.data["input_schema"]
+    assert isinstance(schema, dict)
+    assert schema["required"] == ["city"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"a": NaN}', '[{"x": 1}]', "[" * 100_000])
+def test_what_is_no_function_list_says_so(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError):
+        passages(read_json_tools, tmp_path, text)
+
+
+def test_in_a_folder_other_json_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"name": "shop", "description": "A shop."}')
+    (tmp_path / "people.json").write_text('[{"name": "x", "description": "y"}]')
+    (tmp_path / "tools.json").write_text(json.dumps([{"name": "weather", "parameters": SCHEMA}]))
+    assert [group.group for group in read_json_tools(tmp_path)] == ["tools.json"]
+
+
+def test_parameters_within_parameters_are_named_and_have_an_end() -> None:
+    deep: dict[str, Any] = {"type": "string", "enum": ["a", "b"]}
+    for _ in range(50):
+        deep = {"type": "object", "properties": {"inner": deep}}
+    assert described_parameters(deep).count("inner") == 1 + 2 + 3 + 4
+    wide = {"properties": {f"p{n}": {"type": "array", "items": SCHEMA} for n in range(1000)}}
+    lines = described_parameters(wide).splitlines()
+    assert lines[1] == "p0[].city (string, required): Name of the city"
+    assert len(lines) <= MAX_PARAMETERS + 2
+
+
+OPENAPI = """
+openapi: 3.1.0
+info: {title: Shop}
+servers: [{url: "https://shop.example/v1"}]
+paths:
+  /orders/{id}:
+    parameters: [{$ref: "#/components/parameters/Id"}]
+    get:
+      operationId: getOrder
+      summary: Returns one order.
+      responses: {200: {description: The order}, 404: {$ref: "#/components/responses/Missing"}}
+    put:
+      summary: Changes an order.
+      requestBody: {required: true, content: {application/json: {schema: {$ref: "#/components/schemas/Order"}}}}
+components:
+  parameters: {Id: {name: id, in: path, required: true, description: Number of the order, schema: {type: integer}}}
+  responses: {Missing: {description: No such order}}
+  schemas:
+    Order: {type: object, properties: {item: {type: string}, next: {$ref: "#/components/schemas/Order"}}}
+"""
+
+
+def test_the_operations_of_openapi_are_read_with_their_references(tmp_path: Path) -> None:
+    get, put = passages(read_openapi, tmp_path, OPENAPI, "api.yaml")
+    assert (get.kind, get.title, get.description) == ("api", "getOrder", "Returns one order.")
+    assert get.content.splitlines() == [
+        "GET /orders/{id}",
+        "id (integer, required): Number of the order",
+        "of Shop",
+        "200: The order",
+        "404: No such order",
+    ]
+    assert get.data["servers"] == ["https://shop.example/v1"]
+    assert put.title == "PUT /orders/{id}"
+    assert "body.item (string)" in put.content
+    assert "body.next.item (string)" in put.content
+
+
+def test_openapi_in_json_is_the_same(tmp_path: Path) -> None:
+    import yaml
+
+    text = json.dumps(yaml.safe_load(OPENAPI))
+    in_yaml = passages(read_openapi, tmp_path, OPENAPI, "api.yaml")
+    in_json = passages(read_openapi, tmp_path, text, "api.json")
+    assert [each.content for each in in_json] == [each.content for each in in_yaml]
+
+
+def test_descriptions_of_rapidapi_become_operations(tmp_path: Path) -> None:
+    description = {
+        "tool_name": "Weather",
+        "tool_description": "All about the sky.",
+        "api_list": [
+            {
+                "name": "Forecast",
+                "url": "https://weather.example/forecast",
+                "method": "GET",
+                "description": "The weather of the next days.",
+                "required_parameters": [{"name": "city", "type": "STRING", "description": "Where", "default": "Oslo"}],
+                "optional_parameters": [{"name": "days", "type": "NUMBER"}],
+            }
+        ],
+    }
+    (operation,) = passages(read_openapi, tmp_path, json.dumps(description), "weather.json")
+    assert (operation.title, operation.description) == ("Weather: Forecast", "The weather of the next days.")
+    assert "city (string, required): Where" in operation.content
+    assert operation.data["url"] == "https://weather.example/forecast"
+
+
+ALIASES = "openapi: 3.0.0\nx: &a [1]\n" + "y: [" + ", ".join(["*a"] * 2000) + "]\n"
+LOOP = "openapi: 3.0.0\npaths: {/a: {get: {requestBody: {content: {x: {schema: &a {properties: {b: *a}}}}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"swagger": "2.0", "paths": {}}', "convert it to OpenAPI 3"),
+        ("a: 1", "no description of an API"),
+        ("a: [", "not valid YAML"),
+        (ALIASES, "YAML aliases"),
+        ("!!python/object/apply:os.system ['true']", "not valid YAML"),
+    ],
+)
+def test_what_is_no_api_description_says_so(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        passages(read_openapi, tmp_path, text, "api.yaml")
+
+
+def test_references_without_end_come_to_an_end(tmp_path: Path) -> None:
+    (operation,) = passages(read_openapi, tmp_path, LOOP, "api.yaml")
+    assert len(json.dumps(operation.data)) < 100_000
+    wide = {f"S{n}": {"properties": {f"p{m}": {"$ref": f"#/c/S{n + 1}"} for m in range(9)}} for n in range(40)}
+    body = {"content": {"x": {"schema": {"$ref": "#/c/S0"}}}}
+    text = json.dumps({"openapi": "3.0.0", "c": wide, "paths": {"/a": {"post": {"requestBody": body}}}})
+    (operation,) = passages(read_openapi, tmp_path, text, "wide.json")
+    assert len(json.dumps(operation.data)) < 200_000
+
+
+def test_servers_are_named_as_claude_code_names_them(tmp_path: Path) -> None:
+    config = {
+        "mcpServers": {
+            "local": {"command": "${TOOL}", "args": ["--root", "${ROOT:-/srv}", "$TOOL"], "env": {"KEY": "${NONE}"}},
+            "remote": {"type": "http", "url": "https://${HOST}/mcp", "headers": {"authorization": "Bearer ${TOKEN}"}},
+            "old": {"type": "sse", "url": "https://x.example/sse"},
+            "empty": {},
+            "swarm-memory": {"command": "/usr/bin/python3", "args": ["-I", "-m", "swarm_memory.server.cli", "serve"]},
+            "same": {"command": "uvx", "args": ["swarm-memory", "serve"]},
+        }
+    }
+    path = tmp_path / ".mcp.json"
+    path.write_text(json.dumps(config))
+    local, remote, old, empty = read_config(path, {"TOOL": "server", "HOST": "h.example", "TOKEN": "t"})
+    assert isinstance(local, McpServer)
+    assert (local.command, local.args) == ("server", ("--root", "/srv", "$TOOL"))
+    assert (local.env, local.unset) == ((("KEY", "${NONE}"),), ("NONE",))
+    assert isinstance(remote, McpServer)
+    assert (remote.url, remote.headers) == ("https://h.example/mcp", (("authorization", "Bearer t"),))
+    assert [type(each) for each in (old, empty)] == [Unusable, Unusable]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"servers": {}}', '{"mcpServers": []}'])
+def test_what_names_no_servers_says_so(tmp_path: Path, text: str) -> None:
+    path = tmp_path / ".mcp.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"\.mcp\.json"):
+        read_config(path, {})

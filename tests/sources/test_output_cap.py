@@ -1,0 +1,76 @@
+"""Answers cut to a limit: what is kept is whole, what is missing is counted, and the way to it is named."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_memory.server.output_cap import Paging, capped, capped_text
+from swarm_memory.tools.text import count_tokens
+
+PAGED = Paging(offset=10, counts=("k",))
+
+
+def tokens(value: Any) -> int:
+    return count_tokens(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def test_a_short_answer_is_left_as_it_is() -> None:
+    assert capped({"hits": [1, 2]}, 500, PAGED) == {"hits": [1, 2]}
+    assert capped_text("short", 500, PAGED) == "short"
+
+
+def test_the_last_entries_are_left_out_whole_and_the_next_offset_is_named() -> None:
+    answer = {"hits": [{"title": f"hit {n}", "text": "word " * 100} for n in range(20)], "embedder": "static"}
+    cut = capped(answer, 1000, PAGED)
+    kept = len(cut["hits"])
+    assert cut["hits"] == answer["hits"][:kept]
+    assert 5 <= kept < 20
+    assert cut["embedder"] == "static"
+    assert tokens(cut) <= 1000
+    assert cut["cut"]["left_out_tokens"] == tokens(answer) - tokens({key: cut[key] for key in ("hits", "embedder")})
+    assert f"offset={10 + kept}" in cut["cut"]["how"]
+
+
+def test_a_long_text_is_cut_at_a_boundary() -> None:
+    text = "\n\n".join(f"Paragraph {n} says something of its own. It has two sentences." for n in range(500))
+    cut = capped({"preamble": text, "ids": ["a"]}, 1000, Paging(counts=("k",)))
+    assert tokens(cut) <= 1000
+    assert cut["preamble"].endswith("two sentences. …")
+    assert "smaller k" in cut["cut"]["how"]
+    said = capped_text(text, 1000, Paging())
+    assert count_tokens(said) <= 1000
+    assert "tokens were left out" in said.splitlines()[-1]
+
+
+def test_one_hit_that_is_longer_than_all_is_cut_within() -> None:
+    answer = {"hits": [{"title": "one", "text": "word " * 20_000}, {"title": "two", "text": "short"}]}
+    cut = capped(answer, 800, PAGED)
+    assert tokens(cut) <= 800
+    assert cut["hits"][0]["title"] == "one"
+    assert cut["hits"][0]["text"].startswith("word word")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=400),
+    lambda part: st.lists(part, max_size=8) | st.dictionaries(st.text(max_size=10), part, max_size=6),
+    max_leaves=40,
+)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.slow
+@settings(deadline=None)
+@given(answer=st.dictionaries(st.text(min_size=1, max_size=8), JSON, max_size=6), limit=st.integers(150, 600))
+def test_whatever_is_answered_is_within_the_limit_and_never_silent_about_it(answer: dict[str, Any], limit: int) -> None:
+    cut = capped(answer, limit, PAGED)
+    assert tokens(cut) <= limit
+    assert cut == answer or cut["cut"]["left_out_tokens"] > 0
+
+
+@settings(deadline=None)
+@given(text=st.text(max_size=3000), limit=st.integers(150, 600))
+def test_whatever_is_said_is_within_the_limit(text: str, limit: int) -> None:
+    assert count_tokens(capped_text(text, limit, PAGED)) <= limit

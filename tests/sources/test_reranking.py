@@ -1,0 +1,196 @@
+"""The second stage: a chat model, a cross-encoder over real HTTP, experience; and how each of them fails."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import SourceKind, SourceSearch
+from swarm_memory.schema.tool_memory import ToolCall
+from swarm_memory.server.chat.scripted import ScriptedChatModel
+from swarm_memory.server.chat.scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
+from swarm_memory.server.rerank.endpoint import EndpointReranker
+from swarm_memory.tools.source_ports import RerankCandidate
+from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.toolbox import Toolbox
+
+Made = Callable[[SourceKind], Any]
+
+TOOLS = [
+    ("read_file", "Reads a text file from the disk.", "path"),
+    ("write_file", "Writes a text file to the disk.", "path, text"),
+    ("list_files", "Lists the files of a folder on the disk.", "folder"),
+]
+CANDIDATES = [RerankCandidate(name, about) for name, about, _ in TOOLS]
+
+
+@pytest.fixture
+async def tools(toolbox: Toolbox, made: Made) -> Toolbox:
+    """A bank with three tools of one server."""
+    source = made("tool")
+    source.groups |= {"disk": TOOLS}
+    await index_source(toolbox, "tool", ".mcp.json", source.read())
+    return toolbox
+
+
+def titles(found: SourceSearch) -> list[str]:
+    return [hit.passage.title for hit in found.hits]
+
+
+def answer(*scores: tuple[str, float], selected: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a model's answer with scores of tools."""
+    rows = [{"tool_name": name, "relevance_score": score, "justification": f"why {name}"} for name, score in scores]
+    return {"scores": rows, "selected_tools": list(selected)}
+
+
+async def test_a_chat_model_puts_tools_in_order_and_says_why(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("read_file", 0.2), ("list_files", 0.9), ("write_file", 0.4))])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "what lies in this folder?", kind="tool")
+    assert titles(found) == ["list_files", "write_file", "read_file"]
+    assert found.reranker == "scripted:test"
+    assert (found.hits[0].rerank_score, found.hits[0].justification) == (0.9, "why list_files")
+    (request,) = chat.requests
+    assert "what lies in this folder?" in request.user
+    assert "what lies in this folder?" not in request.system
+
+
+async def test_the_tools_that_the_model_selected_come_first(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("read_file", 0.9), ("list_files", 0.8), selected=["list_files"])])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
+    assert titles(found)[:2] == ["list_files", "read_file"]
+    assert len(found.hits) == 3
+
+
+async def test_tools_that_a_model_makes_up_are_left_out_and_told(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("delete_all", 1.0), ("write_file", 0.7), selected=["delete_all"])])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
+    assert titles(found)[0] == "write_file"
+    assert "delete_all" not in titles(found)
+    assert any("named 1 tools that it was not shown" in notice for notice in found.notices)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ModelUnavailable("it is down"),
+        "no JSON at all",
+        answer(),
+        answer(("delete_all", 1.0)),
+        answer(("read_file", 7.0)),
+        {"scores": "all", "selected_tools": []},
+    ],
+)
+async def test_a_model_that_fails_leaves_the_order_of_the_index_and_says_so(tools: Toolbox, bad: Any) -> None:
+    alone = await search_sources(tools, "read a text file", kind="tool")
+    chat = ScriptedChatModel([bad, bad])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "read a text file", kind="tool")
+    assert titles(found) == titles(alone)
+    assert found.reranker is None
+    assert any("the reranker scripted:test failed" in notice for notice in found.notices)
+
+
+async def test_only_tools_and_operations_are_shown_to_a_chat_model(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "read a text file")
+    assert chat.requests == []
+    assert found.notices == ()
+
+
+async def test_tools_of_one_name_are_told_apart_by_their_servers(toolbox: Toolbox, made: Made) -> None:
+    source = made("tool")
+    source.groups |= {"github": [("search", "Searches issues.", "")], "disk": [("search", "Searches files.", "")]}
+    await index_source(toolbox, "tool", ".mcp.json", source.read())
+    chat = ScriptedChatModel([answer(("github/search", 0.9), ("disk/search", 0.1))])
+    found = await search_sources(dataclasses.replace(toolbox, chat=chat), "search", kind="tool")
+    assert [hit.passage.group for hit in found.hits] == ["github", "disk"]
+
+
+async def test_without_a_reranker_experience_decides_between_equal_tools(toolbox: Toolbox, made: Made) -> None:
+    source = made("tool")
+    same = ("fetch", "Fetches a page.", "url")
+    source.groups |= {"first": [same], "second": [same]}
+    await index_source(toolbox, "tool", ".mcp.json", source.read())
+    now = toolbox.clock.now()
+    calls = [
+        ToolCall(scope=toolbox.scope, tool_name=f"mcp__{server}__fetch", success=server == "second", created_at=now)
+        for server in ("first", "second")
+        for _ in range(5)
+    ]
+    before = await search_sources(toolbox, "fetch a page", kind="tool")
+    await toolbox.store.tool_memory.add_calls(calls, 100)
+    found = await search_sources(toolbox, "fetch a page", kind="tool")
+    assert [hit.passage.group for hit in before.hits] == ["first", "second"]
+    assert [hit.passage.group for hit in found.hits] == ["second", "first"]
+    assert (before.reranker, found.reranker) == (None, "experience")
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+class TestEndpoint:
+    """The cross-encoder, over real sockets."""
+
+    async def ask(self, *turns: Turn, timeout_s: float = 3.0) -> tuple[list[str], list[Any]]:
+        async with ScriptedServer(turns) as server:
+            reranker = EndpointReranker(server.url, "m-1", "sk-proj-Zx81kfQ0aLw2mNbV7cXy", timeout_s)
+            ranked, _ = await reranker.rerank("read it", CANDIDATES)
+            return [CANDIDATES[each.place].name for each in ranked], server.requests
+
+    async def test_it_speaks_the_form_of_most_endpoints(self) -> None:
+        rows = [{"index": 2, "relevance_score": -3.1}, {"index": 0, "relevance_score": 8.6}]
+        names, (request,) = await self.ask(in_json({"results": rows}))
+        assert names == ["read_file", "list_files"]
+        assert (request.path, request.headers["authorization"]) == ("/rerank", "Bearer sk-proj-Zx81kfQ0aLw2mNbV7cXy")
+        assert request.body["documents"][0] == "read_file\nReads a text file from the disk."
+
+    async def test_it_speaks_the_other_form_where_the_first_is_refused(self) -> None:
+        refused, given = in_json({}, status=422), in_json([{"index": 1, "score": 0.9}, {"index": 0, "score": 0.1}])
+        names, requests = await self.ask(refused, given)
+        assert names == ["write_file", "read_file"]
+        assert set(requests[1].body) == {"query", "texts"}
+
+    async def test_it_tries_again_when_the_endpoint_is_busy(self) -> None:
+        names, requests = await self.ask(error(503), in_json({"results": [{"index": 0, "relevance_score": 1}]}))
+        assert (names, len(requests)) == (["read_file"], 2)
+
+    @pytest.mark.parametrize(
+        ("turn", "kind"),
+        [
+            (page(), ModelAnswerInvalid),
+            (in_json({"results": []}), ModelAnswerInvalid),
+            (in_json({"results": [{"index": 9, "relevance_score": 1.0}]}), ModelAnswerInvalid),
+            (in_json({"results": [{"index": 0, "relevance_score": "high"}]}), ModelAnswerInvalid),
+            (Turn(b'{"results": [{"index": 0, "relevance_score": NaN}]}'), ModelAnswerInvalid),
+            (Turn(b"[" * 100_000), ModelAnswerInvalid),
+            (Turn(b" " * 1_000_000, repeats=5), ModelAnswerInvalid),
+            (error(401, "bad key sk-proj-Zx81kfQ0aLw2mNbV7cXy"), ModelError),
+        ],
+    )
+    async def test_what_is_no_order_is_an_error_that_repeats_nothing(self, turn: Turn, kind: type[ModelError]) -> None:
+        with pytest.raises(kind) as raised:
+            await self.ask(turn)
+        assert "sk-proj" not in str(raised.value)
+
+    async def test_a_silent_endpoint_ends_in_time(self) -> None:
+        with pytest.raises(ModelUnavailable, match=r"within 0\.2 s"):
+            await self.ask(HANG, timeout_s=0.2)
+
+    async def test_a_search_is_reranked_by_it_and_survives_its_failure(self, tools: Toolbox) -> None:
+        rows = [{"index": 2, "relevance_score": 3.0}, {"index": 1, "relevance_score": 2.0}]
+        alone = await search_sources(tools, "text file")
+        async with ScriptedServer([in_json({"results": rows}), error(400), error(400)]) as server:
+            reranker = EndpointReranker(server.url, None, None, 3.0)
+            asked = dataclasses.replace(tools, reranker=reranker)
+            found = await search_sources(asked, "text file")
+            failed = await search_sources(asked, "text file")
+        assert titles(found) == [titles(alone)[2], titles(alone)[1], titles(alone)[0]]
+        assert titles(failed) == titles(alone)
+        assert any("rerank:127.0.0.1 failed" in notice for notice in failed.notices)
+
+
+async def test_a_reranker_that_is_set_and_missing_is_told(tools: Toolbox) -> None:
+    for name, told in (("endpoint", "sources.rerank_url is not set"), ("chat", "no chat model is set")):
+        settings = Settings.model_validate({"sources": {"reranker": name}})
+        found = await search_sources(dataclasses.replace(tools, settings=settings), "text file", kind="tool")
+        assert any(told in notice for notice in found.notices)

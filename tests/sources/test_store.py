@@ -1,0 +1,189 @@
+"""The store of sources on every rung of SQLite: the same answers, indexes in step with the rows, nothing foreign."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import ConfigError, StoreUntrusted
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import SourceKind
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.reembedding import reembed
+from swarm_memory.server.storage.driver import RUNGS, choose
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.tools.source_ports import SourceKey
+from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.toolbox import Toolbox
+
+Made = Callable[[SourceKind], Any]
+
+TEXTS = [
+    ("Install", "", "Run the installer and choose a folder for the program."),
+    ("Configure", "", "The retry limit stands in the file settings.toml under network."),
+    ("Upgrade", "", "Stop the service, unpack the archive, start the service."),
+]
+
+
+def _possible(rung: str) -> bool:
+    try:
+        choose(rung)
+    except ConfigError:
+        return False
+    return True
+
+
+AVAILABLE = [rung for rung in (os.environ.get("SWARM_MEMORY_SQLITE"),) if rung] or [
+    rung for rung in RUNGS if _possible(rung)
+]
+
+
+async def opened(database: Path, rung: str) -> Toolbox:
+    embedder = StaticEmbedder()
+    store = await open_store(database, sqlite=rung, embedder=embedder)
+    return Toolbox(store, embedder, cast(Any, None), Settings(), Scope(project="shop"))
+
+
+def raw(toolbox: Toolbox) -> SqliteStore:
+    assert isinstance(toolbox.store, SqliteStore)
+    return toolbox.store
+
+
+async def count(toolbox: Toolbox, sql: str) -> int:
+    (row,) = await raw(toolbox).read(lambda connection: connection.execute(sql).fetchall())
+    return int(row[0])
+
+
+@pytest.mark.timeout(20)
+async def test_every_rung_finds_the_same_with_the_same_scores(tmp_path: Path, made: Made) -> None:
+    source = made("document")
+    source.groups |= {"guide.md": TEXTS, "other.md": [("Zoo", "", "Feed the lions at noon.")]}
+    answers: list[list[tuple[str, float]]] = []
+    for rung in AVAILABLE:
+        toolbox = await opened(tmp_path / f"{rung}.db", rung)
+        await index_source(toolbox, "document", "docs", source.read())
+        found = await search_sources(toolbox, "where is the retry limit of the network", kind="document")
+        await toolbox.store.close()
+        best = found.hits[0]
+        assert (best.passage.title, best.group_title) == ("Configure", "Install")
+        assert (best.before, best.after) == (TEXTS[0][2], TEXTS[2][2])
+        assert found.legs[0] == ("exact_scan" if rung == "scan" else "vector")
+        answers.append([(hit.passage.title, round(hit.score, 3)) for hit in found.hits])
+    assert all(answer == answers[0] for answer in answers)
+
+
+async def test_what_was_written_without_sqlite_vec_is_found_by_the_index_later(tmp_path: Path, made: Made) -> None:
+    if AVAILABLE == ["scan"]:
+        pytest.skip("needs a rung with sqlite-vec")
+    source = made("tool")
+    source.groups |= {"a": [("add", "Adds two numbers.", "")], "b": [("mail", "Sends a letter.", "")]}
+    without = await opened(tmp_path / "bank.db", "scan")
+    await index_source(without, "tool", "list", source.read())
+    await without.store.close()
+    toolbox = await opened(tmp_path / "bank.db", next(rung for rung in AVAILABLE if rung != "scan"))
+    found = await search_sources(toolbox, "sum of numbers")
+    assert found.legs[0] == "vector"
+    assert [hit.passage.title for hit in found.hits] == ["add", "mail"]
+    await toolbox.store.close()
+
+
+async def test_neighbours_raise_a_passage_and_are_found_with_it(toolbox: Toolbox, made: Made) -> None:
+    around = ("Harbour", "", "Ships of the northern fleet lie in the harbour.")
+    alone, beside = ("Note", "", "It was painted red in spring."), ("Note", "", "It was painted red in spring.")
+    source = made("document")
+    source.groups |= {"alone.md": [alone], "fleet.md": [around, beside]}
+    await index_source(toolbox, "document", "docs", source.read())
+    found = await search_sources(toolbox, "which ships of the fleet were painted red")
+    groups = [(hit.passage.group, hit.passage.position) for hit in found.hits]
+    assert groups.index(("fleet.md", 1)) < groups.index(("alone.md", 0))
+
+
+async def test_a_changed_group_leaves_the_rows_of_others_as_they_are(toolbox: Toolbox, made: Made) -> None:
+    source = made("document")
+    source.groups |= {"a.md": TEXTS, "b.md": [("Zoo", "", "Feed the lions.")]}
+    await index_source(toolbox, "document", "docs", source.read())
+    rows = "SELECT seq FROM passages AS p JOIN source_groups AS g ON g.id = p.group_id WHERE g.name = 'a.md'"
+    before = await raw(toolbox).read(lambda connection: connection.execute(rows).fetchall())
+    source.groups["b.md"] = [("Zoo", "", "Feed the bears.")]
+    await index_source(toolbox, "document", "docs", source.read())
+    assert await raw(toolbox).read(lambda connection: connection.execute(rows).fetchall()) == before
+
+
+class Other(StaticEmbedder):
+    """The same vectors under another name."""
+
+    @property
+    def name(self) -> str:
+        return "other-256"
+
+
+async def test_indexes_are_built_anew_and_given_to_another_embedder(toolbox: Toolbox, made: Made) -> None:
+    source = made("document")
+    source.groups |= {"a.md": TEXTS}
+    await index_source(toolbox, "document", "docs", source.read())
+    once = await search_sources(toolbox, "retry limit")
+    await raw(toolbox).reindex()
+    again = await search_sources(toolbox, "retry limit")
+    assert [hit.score for hit in again.hits] == [hit.score for hit in once.hits]
+    done = await reembed(raw(toolbox), Other(), drop_others=True, on_progress=lambda _: None)
+    assert done.passages == 3
+    assert done.dropped == (toolbox.embedder.name,)
+    assert await count(toolbox, "SELECT count(*) FROM source_spaces") == 1
+    assert await count(toolbox, "SELECT count(*) FROM passage_embeddings WHERE model = 'other-256'") == 3
+
+
+async def test_a_bank_with_a_foreign_table_of_vectors_is_refused(tmp_path: Path, made: Made) -> None:
+    database = tmp_path / "bank.db"
+    toolbox = await opened(database, AVAILABLE[0])
+    source = made("tool")
+    source.groups |= {"a": [("add", "Adds two numbers.", "")]}
+    await index_source(toolbox, "tool", "list", source.read())
+    await toolbox.store.close()
+    again = await opened(database, AVAILABLE[0])
+    hostile = "CREATE TABLE source_vec_9_info (key TEXT DEFAULT (randomblob(1)))"
+    await raw(again).write(lambda connection: connection.execute(hostile).rowcount)
+    await again.store.close()
+    with pytest.raises(StoreUntrusted, match="source_vec_9_info"):
+        await opened(database, AVAILABLE[0])
+
+
+STATES = st.lists(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "c"]),
+        st.lists(st.sampled_from(["red ships", "blue birds", "retry limit"]), max_size=3),
+        max_size=3,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(states=STATES)
+@pytest.mark.timeout(30)
+@pytest.mark.slow
+async def test_after_any_changes_indexes_and_counts_are_those_of_the_last_state(
+    toolbox: Toolbox, made: Made, states: list[dict[str, list[str]]]
+) -> None:
+    key = SourceKey(toolbox.scope, "document", "docs")
+    for state in states:
+        source = made("document")
+        source.groups |= {
+            name: [(f"Part {at}", "", text) for at, text in enumerate(texts)] for name, texts in state.items()
+        }
+        await index_source(toolbox, "document", "docs", source.read())
+        again = await index_source(toolbox, "document", "docs", source.read())
+        assert (again.added, again.changed, again.removed) == (0, 0, 0)
+    passages = sum(map(len, states[-1].values()))
+    assert set(await toolbox.store.sources.groups(key)) == set(states[-1])
+    for table in ("passages", "passage_tokens", "passage_embeddings"):
+        assert await count(toolbox, f"SELECT count(*) FROM {table}") == passages
+    assert await count(toolbox, "SELECT coalesce(sum(passages), 0) FROM source_partitions") == passages
+    assert await count(toolbox, "SELECT coalesce(sum(passages), 0) FROM source_space_members") == passages
+    wanted = sum("red ships" in texts for texts in states[-1].values() for texts in texts)
+    assert await count(toolbox, "SELECT coalesce(sum(doc), 0) FROM passage_terms WHERE term LIKE '%xred'") == wanted

@@ -1,0 +1,183 @@
+"""index_sources and search_sources as an agent calls them: what may be read, what is started, what an answer costs."""
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.types import CallToolResult, TextContent
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.app import build_server
+from swarm_memory.server.storage.location import Location
+from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+from swarm_memory.tools.text import count_tokens
+
+Call = Callable[..., Any]
+
+# The worker of a server first looks for jobs a second after the start.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(20)]
+
+SERVER = """
+import sys
+from mcp.server import MCPServer
+
+server = MCPServer("tiny")
+open(sys.argv[1], "w").close()
+
+@server.tool()
+def add_numbers(first: int, second: int) -> int:
+    \"\"\"Add two numbers.\"\"\"
+    return first + second
+
+server.run()
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Location:
+    folder = tmp_path / "shop"
+    (folder / "docs").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    (folder / "docs" / "guide.md").write_text("# Guide\n\nThe retry limit stands in settings.toml.\n")
+    return place_of(folder, Settings())
+
+
+@asynccontextmanager
+async def connected(place: Location, **sections: dict[str, Any]) -> AsyncGenerator[Call]:
+    """Connect to a server with a real bank and worker; the returned function calls a tool."""
+    settings = Settings.model_validate(sections)
+    server = build_server(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place))
+    async with Client(server) as client:
+
+        async def call(tool: str, **arguments: Any) -> CallToolResult:
+            result = await client.call_tool(tool, arguments)
+            assert isinstance(result, CallToolResult)
+            return result
+
+        yield call
+
+
+def structure(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, result.content
+    return result.structured_content or {}
+
+
+def said(result: CallToolResult) -> str:
+    (part,) = result.content
+    assert isinstance(part, TextContent)
+    return part.text
+
+
+async def test_documents_are_indexed_as_a_job_and_found(place: Location) -> None:
+    async with connected(place) as call:
+        done = structure(await call("index_sources", kind="document", path="docs"))
+        found = structure(await call("search_sources", query="where is the retry limit", kind="document"))
+    assert (done["status"], done["result"]["added"], done["result"]["location"]) == ("completed", 1, "docs")
+    (hit,) = found["hits"]
+    assert hit["where"].startswith("guide.md:")
+    assert "settings.toml" in hit["text"]
+    assert found["legs"] == ["vector", "keyword"]
+
+
+async def test_a_path_that_leads_out_is_refused_also_through_a_link(place: Location, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("# Secret\n\nThe password of the vault.\n")
+    (place.root / "link").symlink_to(outside)
+    (place.root / "docs" / "link.md").symlink_to(outside / "secret.md")
+    async with connected(place) as call:
+        for path in ("..", str(outside), "link", "docs/link.md", "docs/../../outside"):
+            refused = await call("index_sources", kind="document", path=path)
+            assert refused.is_error
+            assert "lies outside the project" in said(refused)
+        missing = await call("index_sources", kind="document", path="none")
+        structure(await call("index_sources", kind="document"))
+        found = structure(await call("search_sources", query="password of the vault"))
+    assert "does not exist" in said(missing)
+    assert all("password" not in hit["text"] for hit in found["hits"])
+    async with connected(place, sources={"allowed_folders": f"/none;;{outside}"}) as call:
+        done = structure(await call("index_sources", kind="document", path=str(outside)))
+    assert done["result"]["location"] == str(outside)
+
+
+async def test_the_database_itself_is_never_read(place: Location) -> None:
+    (place.root / ".gitignore").write_text("!.swarm/\n!.swarm/**\n")
+    async with connected(place) as call:
+        structure(await call("memory_status"))
+        refused = await call("index_sources", kind="document", path=".swarm/memory.db")
+        everything = structure(await call("index_sources", kind="document"))
+    assert refused.is_error
+    assert "belongs to the database" in said(refused)
+    assert not any(".swarm" in fault["group"] for fault in everything["result"].get("faults", []))
+
+
+@pytest.mark.timeout(40)
+@pytest.mark.slow
+async def test_servers_of_a_project_are_started_only_where_the_user_allows_it(place: Location) -> None:
+    started = place.root / "started"
+    (place.root / "server.py").write_text(SERVER)
+    entry = {"command": sys.executable, "args": ["server.py", str(started)]}
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"tiny": entry}}))
+    async with connected(place) as call:
+        refused = await call("index_sources", kind="tool")
+    assert refused.is_error
+    assert "sources.allow_mcp_servers" in said(refused)
+    assert not started.exists()
+    async with connected(place, sources={"allow_mcp_servers": str(place.root)}) as call:
+        done = structure(await call("index_sources", kind="tool"))
+        found = structure(await call("search_sources", query="the sum of two numbers", kind="tool"))
+    assert started.exists()
+    assert done["result"]["passages"] == 1
+    (hit,) = found["hits"]
+    assert (hit["title"], hit["where"], hit["use"]["server"]) == ("add_numbers", "tiny", "tiny")
+    assert set(hit["use"]["input_schema"]["properties"]) == {"first", "second"}
+
+
+async def test_a_projects_file_cannot_allow_its_own_servers(place: Location) -> None:
+    from swarm_memory.schema.errors import ConfigError
+    from swarm_memory.server.config import resolve_settings
+
+    (place.root / ".swarm").mkdir()
+    for line in (f"allow_mcp_servers: {place.root}", "rerank_url: http://x.example", "allowed_folders: /"):
+        (place.root / ".swarm" / "config.yaml").write_text(f"sources:\n  {line}\n")
+        with pytest.raises(ConfigError, match="may not be set by a project's file"):
+            resolve_settings(place.root, environ={})
+
+
+async def test_an_answer_is_within_the_limit_and_says_how_to_go_on(place: Location) -> None:
+    for number in range(20):
+        text = f"# Chapter {number}\n\n" + f"The river number {number} flows to the sea. " * 12
+        (place.root / "docs" / f"chapter{number:02}.md").write_text(text)
+    async with connected(place, output={"max_tokens": 900}) as call:
+        structure(await call("index_sources", kind="document", path="docs"))
+        whole: list[str] = []
+        offset = 0
+        for _ in range(30):
+            result = await call("search_sources", query="which river flows to the sea", k=20, offset=offset)
+            page = structure(result)
+            assert count_tokens(said(result)) <= 900
+            assert json.loads(said(result)) == page
+            if not page["hits"]:
+                break
+            whole += [hit["where"] for hit in page["hits"]]
+            offset = len(whole)
+            if "cut" in page:
+                assert f"offset={offset}" in page["cut"]["how"]
+                assert page["cut"]["left_out_tokens"] > 0
+    assert len(set(whole)) == len(whole) == 21
+
+
+async def test_nothing_indexed_and_nothing_asked_say_what_to_do(place: Location) -> None:
+    async with connected(place) as call:
+        empty = structure(await call("search_sources", query="anything"))
+        blank = await call("search_sources", query=" ")
+        many = await call("search_sources", query="x", k=500)
+    assert empty["hits"] == []
+    assert "index_sources" in empty["reason"]
+    assert "query is empty" in said(blank)
+    assert "from 1 to 50" in said(many)
