@@ -16,7 +16,7 @@ from swarm_memory.tools.prompting import Rendered, load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.text import query_tokens
-from swarm_memory.tools.tool_evidence import Surroundings, evaluate_by_evidence, is_error, surroundings_of
+from swarm_memory.tools.tool_evidence import Surroundings, evaluate_by_evidence, is_error, surroundings_of, tool_words
 from swarm_memory.tools.tool_inputs import input_tokens
 from swarm_memory.tools.tool_memory_ports import EvaluatedCall, FailedEvaluation, PendingCalls
 from swarm_memory.tools.toolbox import Toolbox
@@ -63,7 +63,7 @@ async def evaluate_tool_calls(
     now = toolbox.clock.now()
     settings = toolbox.settings.tool_memory
     until = now - timedelta(seconds=settings.settle_s) if settled else now + timedelta(days=1)
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, tool_names)
+    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
     schemas = {each.totals.tool_name: each.tool_schema for each in memories}
     after = total = failures = 0
     methods: dict[str, int] = {}
@@ -104,7 +104,7 @@ async def _evaluate_all(
 ) -> tuple[list[EvaluatedCall], list[FailedEvaluation], bool]:
     """Return evaluations, failures, and whether the model cannot be reached, so that the rest waits."""
     if toolbox.chat is None or toolbox.settings.tool_memory.evaluator == "evidence":
-        return await asyncio.to_thread(_all_by_evidence, pending), [], False
+        return await asyncio.to_thread(_all_by_evidence, pending, tool_words(schemas)), [], False
     model = toolbox.chat
     done: list[EvaluatedCall] = []
     failed: list[FailedEvaluation] = []
@@ -146,9 +146,11 @@ async def spaced(
             group.start_soon(work, item)
 
 
-def _all_by_evidence(pending: PendingCalls) -> list[EvaluatedCall]:
+def _all_by_evidence(pending: PendingCalls, names: frozenset[str]) -> list[EvaluatedCall]:
     return [
-        EvaluatedCall(kept.seq, evaluate_by_evidence(kept.call, surroundings_of(kept, pending)), indexed_tokens(kept))
+        EvaluatedCall(
+            kept.seq, evaluate_by_evidence(kept.call, surroundings_of(kept, pending), names), indexed_tokens(kept)
+        )
         for kept in pending.calls
     ]
 

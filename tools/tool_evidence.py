@@ -6,7 +6,7 @@ is praised in a page, gains nothing by it.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -50,6 +50,8 @@ _RESULT_KEYS = ("results", "result", "items", "data", "matches", "hits", "docume
 _ERROR_LINE = re.compile(
     r"(?i)error|exception|fail|fatal|denied|not found|busy|timed? ?out|invalid|missing|cannot|refused"
 )
+_IDENTIFIER = re.compile(r"\w+(?:[.-]\w+)*")
+_TELLING_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -75,9 +77,12 @@ def surroundings_of(kept: KeptCall, pending: PendingCalls) -> Surroundings:
     return Surroundings(following, corrected)
 
 
-def evaluate_by_evidence(call: ToolCall, around: Surroundings) -> Evaluation:
-    """Return score, summary and evaluation of a call; the reason for a 0 is the first of the proofs that holds."""
-    against = _against(call, around)
+def evaluate_by_evidence(call: ToolCall, around: Surroundings, names: frozenset[str] = frozenset()) -> Evaluation:
+    """Return score, summary and evaluation of a call; the reason for a 0 is the first of the proofs that holds.
+
+    `names` are those of all tools that are known: what an output says of any of them is no answer.
+    """
+    against = _against(call, around, names)
     return Evaluation(
         score=0.0 if against else 1.0,
         summary=_summary(call),
@@ -107,7 +112,7 @@ def went_well(kept: KeptCall) -> bool:
     return not is_error(kept.call) if kept.evaluation is None else kept.evaluation.score >= 1.0
 
 
-def _against(call: ToolCall, around: Surroundings) -> str | None:
+def _against(call: ToolCall, around: Surroundings, names: frozenset[str]) -> str | None:
     if is_error(call):
         line = error_line(call.output)
         return f'it failed: "{line}"' if line else "it failed"
@@ -117,7 +122,7 @@ def _against(call: ToolCall, around: Surroundings) -> str | None:
     if is_looking(call.tool_name, arguments) and _is_nothing(call.output):
         return "it found nothing"
     asked = asked_of(arguments)
-    found = _coverage(asked, call)
+    found = _coverage(asked, call, names)
     if found is not None and found < MIN_COVERAGE:
         return "what it returned shares hardly a word with what was asked"
     if asked and (found is None or found < ENOUGH) and _was_rephrased(call, around.next_call):
@@ -135,17 +140,30 @@ def _is_nothing(output: str) -> bool:
     return bool(told) and all(not value for value in told)
 
 
-def _coverage(asked: str, call: ToolCall) -> float | None:
+def _coverage(asked: str, call: ToolCall, names: frozenset[str]) -> float | None:
     """Return the share of the words asked for that the output has; None where there are too few to tell.
 
-    Sentences that name the tool speak of it and not of what was asked: they are left out.
+    Sentences that name a tool speak of it and not of what was asked: they are left out.
     """
     wanted = set(query_tokens(asked))
     if len(wanted) < MIN_ASKED:
         return None
-    name = call.tool_name.rpartition("__")[2].lower()
-    told = " ".join(part for part in _SENTENCE_END.split(call.output) if name not in part.lower())
+    own = call.tool_name.rpartition("__")[2].lower()
+    told = " ".join(part for part in _SENTENCE_END.split(call.output) if not _names_a_tool(part.lower(), own, names))
     return len(wanted & set(tokenize(told))) / len(wanted)
+
+
+def _names_a_tool(sentence: str, own: str, names: frozenset[str]) -> bool:
+    return own in sentence or not names.isdisjoint(_IDENTIFIER.findall(sentence))
+
+
+def tool_words(tool_names: Iterable[str]) -> frozenset[str]:
+    """Return the names of tools by which a sentence is known to speak of a tool, in lower case.
+
+    Names that are words of the language too, such as Read, are not among them.
+    """
+    short = (name.rpartition("__")[2] for name in tool_names)
+    return frozenset(name.lower() for name in short if _TELLING_NAME.search(name))
 
 
 def _was_rephrased(call: ToolCall, following: Neighbour | None) -> bool:

@@ -1,6 +1,6 @@
 """MCP tools of the tool memory: log calls, summarize them, retrieve guidance."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
@@ -15,7 +15,7 @@ Names = Annotated[list[str] | None, Field(description="Tools; default all")]
 async def log_tool_call(
     ctx: AppContext,
     calls: Annotated[
-        list[dict[str, JsonValue]],
+        list[dict[str, Any]],
         Field(description="{tool_name, input, output, success}, maybe time_cost (s), token_cost, create_time, task_id"),
     ],
 ) -> CallToolResult:

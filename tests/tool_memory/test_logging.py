@@ -1,0 +1,168 @@
+"""Logging calls: rows, the window, exact totals, ids, redaction."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import bank
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from logged import at, call
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.tool_memory import ToolMemory
+from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.tool_memory import log_tool_calls
+from swarm_memory.tools.toolbox import Toolbox
+
+
+async def memory_of(toolbox: Toolbox, tool: str = "search") -> ToolMemory:
+    (found,) = await toolbox.store.tool_memory.memories(toolbox.scope, [tool])
+    return found
+
+
+async def test_a_repeated_call_is_a_new_row_and_an_empty_output_is_valid(toolbox: Toolbox) -> None:
+    again = call(output="")
+    result = await log_tool_calls(toolbox, [again, again, again])
+    assert (result.logged, result.known, result.tools) == (3, 0, ("search",))
+    kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
+    assert [each.call.output for each in kept] == ["", "", ""]
+
+
+async def test_a_call_with_an_id_that_is_known_is_one_row_even_after_it_left_the_window(open_bank: Any) -> None:
+    async with open_bank(max_history_tool_call_cnt=2) as toolbox:
+        first = call(session_id="s", call_id="c0", create_time=at(0))
+        await log_tool_calls(toolbox, [first, first])
+        await log_tool_calls(toolbox, [call(session_id="s", call_id=f"c{n}", create_time=at(n)) for n in range(1, 4)])
+        assert (await log_tool_calls(toolbox, [first])).known == 1
+        totals = (await memory_of(toolbox)).totals
+        assert (totals.calls, totals.kept) == (4, 2)
+
+
+async def test_the_same_id_in_another_session_is_another_call(toolbox: Toolbox) -> None:
+    calls = [call(session_id=session, call_id="c") for session in ("s", "t")]
+    assert (await log_tool_calls(toolbox, calls)).logged == 2
+
+
+async def test_the_window_keeps_the_newest_by_time_and_not_by_arrival(open_bank: Any) -> None:
+    async with open_bank(max_history_tool_call_cnt=3) as toolbox:
+        for second in (5, 1, 4, 2, 3):
+            await log_tool_calls(toolbox, [call(input={"n": second}, create_time=at(second))])
+        kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
+        assert [each.call.input for each in kept] == ['{"n": 5}', '{"n": 4}', '{"n": 3}']
+
+
+async def test_what_a_caller_does_not_say_is_counted_or_left_open(toolbox: Toolbox) -> None:
+    await log_tool_calls(toolbox, [call(input="a b c", output="d e"), call(token_cost=7, time_cost=0.25)])
+    second, first = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 2)
+    assert first.call.token_cost == count_tokens("a b c") + count_tokens("d e")
+    assert (first.call.time_cost_s, second.call.token_cost, second.call.time_cost_s) == (None, 7, 0.25)
+
+
+async def test_secrets_are_taken_out_and_long_arguments_stay_json(toolbox: Toolbox) -> None:
+    key = "AKIA" + "IOSFODNN7" + "ABCDEFG"
+    told = {"key": key, "content": "x" * 50_000, "path": "a.py"}
+    await log_tool_calls(toolbox, [call(input=told, output=f"key {key} " + "y" * 50_000, task=f"use {key}")])
+    (kept,) = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 1)
+    assert key not in kept.model_dump_json()
+    assert len(kept.call.input) <= 2000
+    assert len(kept.call.output) <= 2000
+    assert '"path": "a.py"' in kept.call.input
+
+
+@pytest.mark.parametrize(
+    ("calls", "says"),
+    [
+        ([], "calls is empty"),
+        ([{"tool_name": "x"}], "calls[0].success"),
+        ([call(), call(create_time="yesterday")], "calls[1].create_time: must be ISO 8601"),
+        ([call(create_time="2026-05-01T12:00:00")], "with a zone"),
+        ([call(inputs={})], "calls[0].inputs: is not known; known are tool_name, input"),
+        ([call(time_cost=float("nan"))], "calls[0].time_cost"),
+        ([call(tool_name="")], "calls[0].tool_name"),
+    ],
+)
+async def test_a_faulty_call_is_named_and_nothing_is_kept(
+    toolbox: Toolbox, calls: list[dict[str, Any]], says: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        await log_tool_calls(toolbox, calls)
+    assert says in str(raised.value)
+    assert await toolbox.store.tool_memory.memories(toolbox.scope, None) == []
+
+
+async def test_projects_and_tenants_never_see_each_others_calls(toolbox: Toolbox) -> None:
+    await log_tool_calls(toolbox, [call()])
+    for other in (Scope(project="other"), Scope(tenant_id="else", project="shop"), Scope()):
+        assert await toolbox.store.tool_memory.memories(other, None) == []
+        assert await toolbox.store.tool_memory.recent_calls(other, "search", 10) == []
+        assert (await toolbox.store.tool_memory.past_calls(other, ["weather"], None)).calls == ()
+
+
+_LOGGED = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),
+        st.booleans(),
+        st.one_of(st.none(), st.floats(0, 1e6, allow_nan=False)),
+        st.integers(0, 10_000),
+        st.integers(0, 50),
+        st.one_of(st.none(), st.integers(0, 20)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(logged=_LOGGED, window=st.integers(1, 8), cuts=st.integers(1, 5))
+@pytest.mark.timeout(60)
+@pytest.mark.slow
+async def test_totals_are_exact_and_windows_hold_whatever_is_logged(logged: list[Any], window: int, cuts: int) -> None:
+    calls = [
+        call(
+            tool,
+            success=success,
+            time_cost=time,
+            token_cost=tokens,
+            create_time=at(second),
+            session_id="s",
+            call_id=None if number is None else f"c{number}",
+        )
+        for tool, success, time, tokens, second, number in logged
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        async with bank(Path(folder), max_history_tool_call_cnt=window) as toolbox:
+            for part in _parts(calls, cuts):
+                await log_tool_calls(toolbox, part)
+            distinct = _distinct(calls)
+            for tool in ("a", "b"):
+                own = [each for each in distinct if each["tool_name"] == tool]
+                found = await toolbox.store.tool_memory.memories(toolbox.scope, [tool])
+                if not own:
+                    assert found == []
+                    continue
+                totals = found[0].totals
+                timed = [each["time_cost"] for each in own if each["time_cost"] is not None]
+                assert (totals.calls, totals.succeeded) == (len(own), sum(each["success"] for each in own))
+                assert (totals.counted, totals.token_cost) == (len(own), sum(each["token_cost"] for each in own))
+                assert (totals.timed, totals.time_cost_us) == (len(timed), sum(round(t * 1e6) for t in timed))
+                kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, tool, 1000)
+                assert totals.kept == len(kept) == min(window, len(own))
+                newest = sorted((each["create_time"] for each in own), reverse=True)[:window]
+                assert sorted((k.call.created_at.isoformat() for k in kept), reverse=True) == newest
+
+
+def _parts(calls: list[Any], size: int) -> list[list[Any]]:
+    return [calls[start : start + size] for start in range(0, len(calls), size)]
+
+
+def _distinct(calls: list[Any]) -> list[Any]:
+    """Leave out calls whose id came before, whichever tool they are of."""
+    seen: set[str | None] = set()
+    kept: list[Any] = []
+    for each in calls:
+        if each["call_id"] is None or each["call_id"] not in seen:
+            kept.append(each)
+        seen.add(each["call_id"])
+    return kept

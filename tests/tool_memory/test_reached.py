@@ -1,0 +1,137 @@
+"""The tool memory as it is reached: over MCP, from the command line, through the hooks' events and jobs."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from logged import Still, call, failed
+from mcp.client import Client
+from mcp.types import CallToolResult
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.hook import HookEvent
+from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.app import build_server
+from swarm_memory.server.cli import cli
+from swarm_memory.server.tool_memory_jobs import evaluate_logged
+from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+from swarm_memory.tools.hook_events import handle_hook
+from swarm_memory.tools.status import memory_status
+from swarm_memory.tools.tool_memory import EVALUATE, log_tool_calls
+from swarm_memory.tools.toolbox import Toolbox
+
+
+@asynccontextmanager
+async def connected(folder: Path) -> AsyncGenerator[Client]:
+    """Connect to a server with a real bank and a real worker."""
+    place = place_of(folder, Settings())
+    server = build_server(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place))
+    async with Client(server) as client:
+        yield client
+
+
+async def answer(client: Client, tool: str, **arguments: Any) -> CallToolResult:
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result, CallToolResult)
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(30)
+async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        logged = await answer(client, "log_tool_call", calls=[call(), failed()])
+        assert logged.structured_content == {"logged": 2, "known": 0, "tools": ["search"]}
+        told = (await answer(client, "summarize_tool_memory")).structured_content
+        assert told is not None
+        assert told["status"] == "completed"
+        message = "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"
+        assert told["result"]["message"] == message
+        found = (await answer(client, "retrieve_tool_memory", tool_names=["search"])).structured_content
+        assert found is not None
+        assert "## `search`" in found["markdown"]
+        ranked = (await answer(client, "retrieve_tool_memory", task="weather in Rome")).structured_content
+        assert ranked is not None
+        assert ranked["ranked"][0]["tool_name"] == "search"
+        faulty = await answer(client, "log_tool_call", calls=[{"tool_name": "x"}])
+        assert faulty.is_error
+        status = (await answer(client, "memory_status")).structured_content
+        assert status is not None
+        assert status["tools"].startswith("1 tools, 2 calls (2 kept, 0 not evaluated)")
+
+
+def test_the_command_line_logs_shows_moves_and_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, told: str | None = None) -> str:
+        done = CliRunner().invoke(cli, ["tools", *arguments], input=told, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    lines = "\n".join(json.dumps(each) for each in (call(), failed()))
+    assert json.loads(run("log", "--json", told=lines)) == {"logged": 2, "known": 0, "tools": ["search"]}
+    assert run("summarize").startswith("Successfully processed 1 tool memories: 1 summarized, 0 skipped")
+    assert "## `search`" in run("show", "search")
+    assert "1. `search`" in run("show", "--task", "weather in Rome")
+    assert json.loads(run("list", "--json"))["tools"][0]["calls"] == 2
+    run("export", "-o", "tools.jsonl")
+    assert json.loads(run("import", "tools.jsonl", "--json"))["known"] == 2
+    assert json.loads(run("copy", "other", "--json"))["calls"] == 2
+    assert json.loads(run("forget", "--all", "--yes", "--json")) == {"forgotten": 1}
+    assert run("list").startswith("No calls")
+
+
+async def test_a_stop_queues_the_evaluation_and_the_job_evaluates_and_summarizes(open_bank: Any) -> None:
+    async with open_bank(summarize_after=2) as toolbox:
+        for event in (
+            {"hook_event_name": "UserPromptSubmit", "prompt": "Find the weather in Rome please"},
+            {"hook_event_name": "PostToolUse", "tool_name": "search", "tool_use_id": "a", "tool_response": "Rome"},
+            {"hook_event_name": "PostToolUseFailure", "tool_name": "search", "tool_use_id": "b", "error": "Error: no"},
+            {"hook_event_name": "Stop"},
+        ):
+            await handle_hook(toolbox, HookEvent.model_validate({"session_id": "s1", **event}))
+        jobs = await toolbox.store.list_jobs(toolbox.scope, ("queued",), 10)
+        (job,) = [each for each in jobs if each.kind == EVALUATE]
+        kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
+        assert {each.call.task for each in kept} == {"Find the weather in Rome please"}
+        assert [each.call.success for each in sorted(kept, key=lambda each: each.seq)] == [True, False]
+        assert isinstance(toolbox.clock, Still)
+        toolbox.clock.time += timedelta(seconds=61)
+        result = await evaluate_logged(toolbox, job, _ignore)
+        assert result["message"] == (
+            "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"
+        )
+
+
+async def _ignore(progress: Progress) -> None:
+    del progress
+
+
+async def test_a_users_correction_is_noted_from_the_prompt(toolbox: Toolbox) -> None:
+    prompts = ("Find the weather in Rome please", "no, that is wrong, I meant Rome in Georgia")
+    for prompt in prompts:
+        event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt}
+        await handle_hook(toolbox, HookEvent.model_validate(event))
+        await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())
+    (noted,) = await toolbox.store.events_of_kind(toolbox.scope, "tool_call.corrected", 10)
+    assert noted.subject_id == "s1"
+
+
+async def test_the_status_counts_calls_that_are_not_evaluated(toolbox: Toolbox) -> None:
+    assert (await memory_status(toolbox, version="0")).tools == "no calls logged"
+    await log_tool_calls(toolbox, [call(), call("other")])
+    told = (await memory_status(toolbox, version="0")).tools
+    assert told == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 tools summarized"
+
+
+async def test_logging_queues_one_evaluation_however_many_calls_come(toolbox: Toolbox) -> None:
+    for _ in range(3):
+        await log_tool_calls(toolbox, [call()])
+    jobs: list[Job] = await toolbox.store.list_jobs(Scope(project="shop"), ("queued",), 10)
+    assert [each.kind for each in jobs] == [EVALUATE]
