@@ -1,0 +1,38 @@
+"""The real Claude Code is warned before a call that failed in an earlier session, only where that is switched on."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from claude_code import CLAUDE, INSTALL_HINT
+from messages_api import Say, Turn, bash
+from test_two_sessions import run_session, swarm_memory
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.enable_socket,
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
+    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
+]
+
+FIRST: list[Turn] = [bash("cat settings.ini"), bash("cat config/settings.ini"), Say("It holds the answer.")]
+SECOND: list[Turn] = [bash("cat settings.ini"), Say("As noted.")]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_call_that_failed_in_the_session_before_is_warned_of_once_it_is_wanted(tmp_path: Path, wanted: bool) -> None:
+    project = tmp_path / "shop"
+    (project / "config").mkdir(parents=True)
+    (project / "config" / "settings.ini").write_text("answer = 42\n")
+    (project / ".swarm").mkdir(mode=0o700)
+    (project / ".swarm" / "config.yaml").write_text(f"hooks: {{warn_before_tools: {str(wanted).lower()}}}\n")
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    swarm_memory(project, "install", "--project")
+    run_session(project, tmp_path / "first", FIRST, "Tell me which answer the settings hold")
+    api, _ = run_session(project, tmp_path / "second", SECOND, "Tell me which answer the settings hold")
+    told = json.dumps(api.requests[-1]["messages"])
+    assert ("Note from earlier calls: `Bash` failed before" in told) is wanted
+    assert ("cat config/settings.ini" in told) is wanted
