@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from swarm_memory.schema.settings import CreditSettings, Settings
@@ -23,9 +24,16 @@ def settings(settings: Settings, rate: float) -> Settings:
     return settings.model_copy(update={"credit": CreditSettings(holdout_rate=rate)})
 
 
+async def noted(toolbox: Toolbox) -> None:
+    """Wait until the prompt's task is written: the hook's answer does not wait for that."""
+    with anyio.fail_after(4):
+        while await toolbox.store.get_session(toolbox.scope, SESSION) is None:
+            await anyio.lowlevel.checkpoint()
+
+
 @pytest.mark.parametrize("rate", [1.0])
 async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
-    connected: Callable[[], Any], fixed: dict[str, Any]
+    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox
 ) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed)
@@ -33,6 +41,7 @@ async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
         assert before["memories"], "nobody knows of a task yet"
         assert "takes no part" in before["notices"][0]
         assert await caller.call("handle_hook", event=EVENT) == {}
+        await noted(toolbox)
         after = await caller.call("retrieve_memories", query=PROMPT)
         assert after["memories"] == []
         assert "held out" in after["reason"]
@@ -45,6 +54,7 @@ async def test_what_it_gets_is_credited_to_the_hosts_task(
         await caller.call("learn_from_trajectory", **fixed)
         short = EVENT | {"prompt": "Fix it."}
         assert await caller.call("handle_hook", event=short) == {}
+        await noted(toolbox)
         found = await caller.call("retrieve_memories", query=PROMPT)
     kept = await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")
     assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
@@ -60,6 +70,7 @@ async def test_a_client_that_cannot_be_told_apart_has_no_task(toolbox: Toolbox) 
 
     bank = Bank(opened)
     await handle_hook(toolbox, HookEvent.model_validate(EVENT))
+    await noted(toolbox)
     bank.note_session(None, SESSION)
     assert await bank.task_of(None) is None
     bank.note_session("one", SESSION)
