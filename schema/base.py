@@ -12,6 +12,9 @@ GLOBAL_PROJECT = "*"
 """The project name of what belongs to every project of a tenant."""
 
 
+MAX_PROJECT_CHARS = 500
+
+
 class Model(BaseModel):
     """A value: immutable, and refusing keys it does not know."""
 
@@ -22,7 +25,7 @@ class Scope(Model):
     """The boundary of items: nothing of another tenant, and of another project, is ever seen."""
 
     tenant_id: str = Field(default="default", min_length=1, max_length=200)
-    project: str = Field(default=GLOBAL_PROJECT, min_length=1, max_length=500)
+    project: str = Field(default=GLOBAL_PROJECT, min_length=1, max_length=MAX_PROJECT_CHARS)
 
 
 def utc_now() -> datetime:

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import anyio
 from pydantic import JsonValue
@@ -140,11 +140,11 @@ class Worker:
                 group.start_soon(self._watch, job, group.cancel_scope)
             try:
                 outcome = await self._handle(self._toolbox.in_project(job.scope.project), job)
-            except SwarmMemoryError as error:
-                outcome = error
             except Exception as error:  # the worker's main: a fault in one job must not end the others
-                log.exception("job %s (%s) ended by a fault", job.id, job.kind)
-                outcome = error
+                sole = _sole(error)
+                outcome = sole if isinstance(sole, Exception) else error
+                if not isinstance(outcome, SwarmMemoryError):
+                    log.exception("job %s (%s) ended by a fault", job.id, job.kind)
             group.cancel_scope.cancel()
         return outcome
 
@@ -199,3 +199,11 @@ class Worker:
 
     def _now(self) -> datetime:
         return self._toolbox.clock.now()
+
+
+def _sole(error: BaseException) -> BaseException:
+    """Return what was raised within a handler's task groups: they wrap even a single error."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    within = cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return _sole(within[0]) if len(within) == 1 else cast(BaseException, error)

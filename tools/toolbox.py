@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, Scope
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.ports import ChatModel, Clock, Embedder, Store
 from swarm_memory.tools.source_ports import Reranker
@@ -29,7 +30,9 @@ class Toolbox:
         return (own,) if own == shared else (own, shared)
 
     def in_project(self, project: str | None) -> "Toolbox":
-        """Return a toolbox whose scope is that project of the same tenant."""
+        """Return a toolbox whose scope is that project of the same tenant. Raises `InputError` for no possible name."""
         if project is None:
             return self
+        if not 1 <= len(project) <= MAX_PROJECT_CHARS:
+            raise InputError(f"project must be a name of 1 to {MAX_PROJECT_CHARS} characters, not of {len(project)}")
         return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project))

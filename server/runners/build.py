@@ -68,7 +68,10 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
 
 def _within(root: Path, folder: str | None) -> Path:
     """Return the folder that is to be copied. Raises `InputError` unless it lies in the project."""
-    wanted = (root / (folder or ".")).resolve()
-    if not wanted.is_relative_to(root.resolve()) or not wanted.is_dir():
-        raise InputError(f"folder must be a folder within the project: {folder}")
-    return wanted
+    try:
+        wanted = (root / (folder or ".")).resolve()
+        if wanted.is_relative_to(root.resolve()) and wanted.is_dir():
+            return wanted
+    except (OSError, ValueError, RuntimeError):
+        pass  # no name that a file system takes
+    raise InputError(f"folder must be a folder within the project: {str(folder)[:500]}")

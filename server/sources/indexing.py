@@ -78,7 +78,7 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     given = Path(asked.path or _DEFAULT_PATHS[asked.kind]).expanduser()
     try:
         path = (root / given).resolve(strict=True)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         raise InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}") from None
     allowed = [root.resolve(), *folders(settings.allowed_folders)]
     if not leave.any_folder and not any(path.is_relative_to(folder) for folder in allowed):

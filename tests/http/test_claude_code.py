@@ -1,38 +1,41 @@
 """Claude Code reaches a server over HTTP as the documentation says."""
 
+import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from http_server import HttpServer
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
-
-from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
+NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
 
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
     pytest.mark.timeout(120),
     pytest.mark.allow_hosts(["127.0.0.1"]),
-    pytest.mark.skipif(not CLAUDE.exists() or shutil.which("node") is None, reason=INSTALL_HINT),
+    pytest.mark.skipif(
+        not (NODE / "claude").exists() or shutil.which("node") is None,
+        reason="needs Node.js programs: npm ci --prefix tests/node",
+    ),
 ]
 
 
 def test_claude_code_connects_with_the_token_and_not_without(serve: Callable[..., HttpServer], tmp_path: Path) -> None:
     server = serve()
-    claude = ClaudeCode(tmp_path / "claude-home", tmp_path / "project", "http://127.0.0.1:9")
-    for folder in (claude.home, claude.project):
-        folder.mkdir()
+    home = tmp_path / "claude-home"
+    home.mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude")}
+    environment |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    environment |= {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_API_KEY": "dummy"}
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [str(claude.binary), "mcp", *arguments],
-            cwd=claude.project,
-            env=claude.environment,
+            [str(NODE / "claude"), "mcp", *arguments],
+            cwd=home,
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -1,0 +1,140 @@
+"""Servers on real banks for abuse: tenants that share a file, calls whose answers are counted, a look from outside."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import MCPError
+from mcp.client import Client
+from mcp.types import CallToolResult, Tool
+
+from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
+from swarm_memory.server.app import build_server
+from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+
+CALL_LIMIT_S = 10.0
+
+
+@dataclass
+class Tally:
+    """What became of the calls."""
+
+    calls: int = 0
+    refused: int = 0
+    """Answered with an error that says what to change."""
+    internal: list[str] = field(default_factory=list[str])
+    unanswered: list[str] = field(default_factory=list[str])
+
+    def __str__(self) -> str:
+        return (
+            f"{self.calls} calls: {self.refused} refused, internal errors {len(self.internal)}, "
+            f"unanswered {len(self.unanswered)}"
+        )
+
+
+class _Faults(logging.Handler):
+    """Counts what was caught in a main and only logged as an internal error."""
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(logging.ERROR)
+        self._tally = tally
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tally.internal.append(f"logged: {record.getMessage()[:300]} {self._end_of(record)}")
+
+    @staticmethod
+    def _end_of(record: logging.LogRecord) -> str:
+        """Return where an exception was raised and what it says."""
+        raised = record.exc_info[1] if record.exc_info else None
+        if raised is None:
+            return ""
+        raised = raised.__cause__ or raised
+        places = traceback.extract_tb(raised.__traceback__)
+        return f"{type(raised).__name__}: {str(raised)[:200]} at {places[-1].filename}:{places[-1].lineno}"
+
+
+class Abused:
+    """A connected client that counts how its calls are answered."""
+
+    def __init__(self, client: Client, tools: list[Tool]) -> None:
+        self.client = client
+        self.tools = tools
+        self.tally = Tally()
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> str:
+        """Call a tool; return all that the answer holds, as text. Empty when none came."""
+        self.tally.calls += 1
+        told = f"{tool} {json.dumps(arguments, default=repr)[:600]}"
+        try:
+            with anyio.fail_after(CALL_LIMIT_S):
+                result = await self.client.call_tool(tool, arguments)
+        except TimeoutError:
+            self.tally.unanswered.append(told)
+            return ""
+        except MCPError as error:
+            self.tally.internal.append(f"{told}: {error}")
+            return str(error)
+        assert isinstance(result, CallToolResult)
+        text = result.model_dump_json()
+        if result.is_error:
+            self.tally.refused += 1
+            said = getattr(result.content[0], "text", "")
+            if said.startswith("Error executing tool") or not said:
+                self.tally.internal.append(f"{told}: {said}")
+        return text
+
+
+def settings_of(tenant: str = "default", **groups: Any) -> Settings:
+    """Return settings for a tenant, on the rung of SQLite that the environment forces."""
+    rung = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"
+    storage = StorageSettings.model_validate({"sqlite": rung, "tenant_id": tenant})
+    return Settings(storage=storage, jobs=JobSettings(lease_s=5, max_attempts=1, timeout_s=10, retry_s=0), **groups)
+
+
+@asynccontextmanager
+async def abused(folder: Path, tenant: str = "default", **groups: Any) -> AsyncGenerator[Abused]:
+    """Connect to a server of a tenant on the bank of a project's folder; also the tools that are not listed."""
+    settings = settings_of(tenant, **groups)
+    place = place_of(folder, settings)
+    server = build_server(
+        lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
+    )
+    unlisted = [Tool(name=tool.name, input_schema=tool.parameters) for tool in server._tool_manager.list_tools()]  # pyright: ignore[reportPrivateUsage]
+    async with Client(server) as client:
+        listed = (await client.list_tools()).tools
+        names = {tool.name for tool in listed}
+        server = Abused(client, [*listed, *(tool for tool in unlisted if tool.name not in names)])
+        faults = _Faults(server.tally)
+        logging.getLogger().addHandler(faults)
+        try:
+            yield server
+        finally:
+            logging.getLogger().removeHandler(faults)
+
+
+_LOOK = """
+import json, sqlite3, sys
+bank = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+objects = bank.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+plain = [name for kind, name, _, sql in objects if kind == "table" and not (sql or "").startswith("CREATE VIRTUAL")]
+rows = {name: bank.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in plain}
+kept = bank.execute("SELECT id, type, pattern_data FROM patterns ORDER BY id").fetchall()
+whole = bank.execute("PRAGMA quick_check").fetchone()[0]
+print(json.dumps({"objects": objects, "rows": rows, "patterns": kept, "check": whole}))
+"""
+
+
+def look(folder: Path) -> dict[str, Any]:
+    """Return what a bank's file holds, read by another process: one process must not open it by two libraries."""
+    database = folder / ".swarm" / "memory.db"
+    done = subprocess.run([sys.executable, "-c", _LOOK, str(database)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)

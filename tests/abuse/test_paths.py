@@ -1,0 +1,148 @@
+"""A path from outside leads only where transcripts may be, and no link in `.swarm/` leads out of it."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from banks import abused
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.config import resolve_settings
+from swarm_memory.server.hook_files import log_line, spool_event
+from swarm_memory.server.spool import drain_spool
+from swarm_memory.server.transcript import read_trajectories
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.attack]
+
+SECRET = "quetzalcoatl"
+RECORD = json.dumps({"id": "t-1", "task": f"Mend {SECRET}", "steps": [{"role": "assistant", "content": SECRET}]})
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A project, beside which a file lies that is none of its business."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.jsonl").write_text(RECORD, encoding="utf-8")
+    folder = tmp_path / "shop"
+    (folder / "runs").mkdir(parents=True)
+    return folder
+
+
+def escapes(shop: Path) -> Iterator[str]:
+    """Yield names that lead out of a project, or to what is no file."""
+    outside = shop.parent / "outside"
+    (shop / "link.jsonl").symlink_to(outside / "secret.jsonl")
+    (shop / "folder").symlink_to(outside)
+    (shop / "loop.jsonl").symlink_to("loop.jsonl")
+    os.mkfifo(shop / "pipe.jsonl")
+    (shop / "runs" / "a.jsonl").mkdir()
+    yield from (
+        str(outside / "secret.jsonl"),
+        f"{shop}/../outside/secret.jsonl",
+        f"{shop}/runs/../../outside/secret.jsonl",
+    )
+    yield from (f"{shop}/link.jsonl", f"{shop}/folder/secret.jsonl", f"{shop}/loop.jsonl", f"{shop}/pipe.jsonl")
+    yield from (
+        "../outside/secret.jsonl",
+        "~root/secret.jsonl",
+        "~nobody-here/x.jsonl",
+        "~/secret.jsonl",
+        "//etc//passwd.json",
+    )
+    yield from (
+        f"{outside}/secret.jsonl\0",
+        f"{shop}\0/../outside/secret.jsonl",
+        "file:///etc/passwd.json",
+        "\\\\host\\x.json",
+    )
+    yield from (
+        "/dev/zero",
+        "/dev/stdin.jsonl",
+        "/proc/self/environ",
+        "/proc/self/environ/x.json",
+        f"{shop}/runs/a.jsonl",
+    )
+    yield from ("", " ", ".", "/", ".jsonl", "x" * 5000 + ".jsonl", "\ud800.jsonl".encode("utf-8", "replace").decode())
+
+
+async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_folder(shop: Path) -> None:
+    (shop / "runs" / "own.jsonl").write_text(RECORD, encoding="utf-8")
+    async with abused(shop) as server:
+        names = list(escapes(shop))
+        for tool in ("judge_trajectory", "distill_memories", "learn_from_trajectory"):
+            for name in names:
+                answer = await server.call(tool, {"transcript_path": name})
+                assert '"is_error":true' in answer
+                assert SECRET not in answer
+        assert server.tally.internal == []
+        assert server.tally.unanswered == []
+        own = await server.call("judge_trajectory", {"transcript_path": str(shop / "runs" / "own.jsonl")})
+        assert '"is_error":false' in own
+    print(f"transcript paths: escapes 0 of {3 * len(names)}")
+
+
+def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> None:
+    outside = shop.parent / "outside"
+    (shop / "s1.jsonl").write_text(RECORD.replace(SECRET, "orders"), encoding="utf-8")
+    agents = shop / "s1" / "subagents"
+    agents.mkdir(parents=True)
+    (agents / "agent-a.jsonl").symlink_to(outside / "secret.jsonl")
+    os.mkfifo(agents / "agent-b.jsonl")
+    assert [each.task for each in read_trajectories(shop / "s1.jsonl")] == ["Mend orders"]
+    (outside / "agent-c.jsonl").write_text(RECORD, encoding="utf-8")
+    (shop / "s2.jsonl").write_text(RECORD.replace(SECRET, "orders"), encoding="utf-8")
+    (shop / "s2").mkdir()
+    (shop / "s2" / "subagents").symlink_to(outside)
+    assert [each.task for each in read_trajectories(shop / "s2.jsonl")] == ["Mend orders"]
+
+
+async def test_a_spool_that_is_a_link_is_neither_read_nor_emptied(shop: Path) -> None:
+    private = shop.parent / "outside" / "token.json"
+    private.write_text("{}", encoding="utf-8")
+    private.chmod(0o600)
+    swarm = shop / ".swarm"
+    swarm.mkdir()
+    (swarm / "spool").symlink_to(private.parent)
+    async with abused(shop) as server:
+        await server.call("memory_status", {})
+    assert await drain_spool_of(swarm / "spool") == 0
+    assert private.exists()
+    with pytest.raises(OSError, match="symbolic link"):
+        spool_event(str(swarm), {"hook_event_name": "Stop"})
+    assert sorted(path.name for path in private.parent.iterdir()) == ["secret.jsonl", "token.json"]
+
+
+async def drain_spool_of(folder: Path) -> int:
+    """Take in a spool that must not be read: the toolbox is never touched."""
+    return await drain_spool(None, folder)  # pyright: ignore[reportArgumentType] - nothing may be done with it
+
+
+async def test_a_spooled_event_that_is_a_pipe_or_a_link_is_dropped_and_hangs_nothing(shop: Path) -> None:
+    spool = shop / ".swarm" / "spool"
+    spool.mkdir(parents=True)
+    os.mkfifo(spool / "1.json", 0o600)
+    (spool / "2.json").symlink_to(shop.parent / "outside" / "secret.jsonl")
+    assert await drain_spool_of(spool) == 0
+    assert list(spool.iterdir()) == []
+    assert (shop.parent / "outside" / "secret.jsonl").exists()
+
+
+def test_a_swarm_folder_that_is_a_link_gets_no_log_and_gives_no_settings(shop: Path) -> None:
+    outside = shop.parent / "outside"
+    (outside / "config.yaml").write_text("retrieve: {k: 7}", encoding="utf-8")
+    (shop / ".swarm").symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic link"):
+        log_line(str(shop / ".swarm"), "fault")
+    with pytest.raises(ConfigError, match="symbolic link"):
+        resolve_settings(shop)
+    assert sorted(path.name for path in outside.iterdir()) == ["config.yaml", "secret.jsonl"]
+
+
+def test_settings_are_not_read_through_a_link(shop: Path) -> None:
+    (shop / ".swarm").mkdir()
+    (shop / ".swarm" / "config.yaml").symlink_to(shop.parent / "outside" / "secret.jsonl")
+    with pytest.raises(ConfigError, match="symbolic link") as raised:
+        resolve_settings(shop)
+    assert SECRET not in str(raised.value)

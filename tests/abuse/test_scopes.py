@@ -1,0 +1,172 @@
+"""A tenant never sees another's: not by any tool, resource, id or name, and not in scores or counts either."""
+
+import json
+import os
+import random
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from banks import Abused, abused
+from mcp import MCPError
+from test_tools import some, teach
+from tool_arguments import TEXTS, drawn, string_fields, valid
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.attack]
+
+CALLS = int(os.environ.get("SWARM_ABUSE_CALLS", "150"))
+SEED = 20261121
+SECRET = "quetzalcoatl"
+"""A word that only the other tenant's rows hold."""
+LABEL = "of-the-other"
+"""What everybody may know: the ids of its task and session."""
+
+_ID = re.compile(r"\b(?:rm|tr|rt|vd|job|run)_[0-9A-HJKMNP-TV-Z]{26}\b")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The folder of a project, in which two tenants share one bank."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return folder
+
+
+async def fill_other(folder: Path) -> list[str]:
+    """Make rows of every kind for the other tenant; return all the ids that its answers showed."""
+    async with abused(folder, tenant="other") as server:
+        await teach(server, SECRET, LABEL)
+        seen: list[str] = [
+            await server.call("retrieve_memories", {"query": f"tests of {SECRET} fail", "task_id": f"task-{LABEL}"}),
+            await server.call("record_outcome", {"task_id": f"task-{LABEL}", "outcome": "Success"}),
+            await server.call("consolidate_memories", {"full": True}),
+            await server.call("job", {"action": "list"}),
+        ]
+        event: dict[str, Any] = {"session_id": f"s-{LABEL}", "hook_event_name": "UserPromptSubmit"}
+        await server.call(
+            "handle_hook", {"event": event | {"prompt": f"Mend the failing tests of {SECRET} now please"}}
+        )
+        call = {
+            "tool_name": f"tool-{SECRET}",
+            "tool_use_id": "t1",
+            "tool_input": {"q": SECRET},
+            "tool_response": SECRET,
+        }
+        await server.call("handle_hook", {"event": event | {"hook_event_name": "PostToolUse"} | call})
+        chance = random.Random(SEED)
+        for tool in server.tools:
+            for name in string_fields(tool.input_schema):
+                arguments = valid(tool.input_schema, chance, **{name: SECRET})
+                seen.append(await server.call(tool.name, arguments))
+        listed = await server.call("manage_memories", {"action": "list"})
+        assert SECRET in listed
+        return sorted({found for text in (*seen, listed) for found in _ID.findall(text)})
+
+
+async def read_all(server: Abused, ids: list[str]) -> str:
+    """Return what every resource says for every id, and of the statistics."""
+    uris = [f"memory://{kind}/{each}" for kind in ("item", "trajectory") for each in ids]
+    uris += [f"memory://trajectory/task-{LABEL}", "memory://statistics", "memory://statistics?project=shop"]
+    told: list[str] = []
+    for uri in uris:
+        try:
+            told.append((await server.client.read_resource(uri)).model_dump_json())
+        except MCPError as error:
+            told.append(str(error))
+    return "\n".join(told)
+
+
+async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path) -> None:
+    ids = await fill_other(shop)
+    assert len(ids) >= 4
+    chance = random.Random(SEED)
+    wanted = [
+        *ids,
+        f"task-{LABEL}",
+        f"s-{LABEL}:1",
+        "other",
+        "shop",
+        "*",
+        "%",
+        "default' OR 'a'='a",
+        "../other",
+        *TEXTS,
+    ]
+    leaks: list[str] = []
+    async with abused(shop) as server:
+        await teach(server, "orders")
+        places = [(tool, name) for tool in server.tools for name in string_fields(tool.input_schema)]
+        calls = [(tool, valid(tool.input_schema, chance, **{name: each})) for tool, name in places for each in wanted]
+        calls += [(tool, drawn(tool.input_schema, chance)) for tool in server.tools for _ in range(10)]
+        for tool, arguments in some(calls, chance):
+            answer = await server.call(tool.name, arguments)
+            if _shows(answer, arguments):
+                leaks.append(f"{tool.name} {json.dumps(arguments)[:300]} → {answer[:600]}")
+        if SECRET in await read_all(server, ids):
+            leaks.append("a resource")
+    print(f"rows of another tenant: leaks {len(leaks)} of {server.tally.calls} calls over {len(server.tools)} tools")
+    assert leaks == []
+    assert server.tally.internal == []
+
+
+def _shows(answer: str, arguments: dict[str, Any]) -> bool:
+    """Tell whether an answer holds the other's word where the question did not."""
+    return SECRET in answer and SECRET not in json.dumps(arguments)
+
+
+async def test_nothing_of_another_tenant_can_be_changed_by_its_ids(shop: Path) -> None:
+    ids = await fill_other(shop)
+    async with abused(shop, tenant="other") as other:
+        before = await other.call(
+            "manage_memories", {"action": "get", "ids": [i for i in ids if i.startswith("rm_")][:1]}
+        )
+    async with abused(shop) as server:
+        for each in ids:
+            for action in ("edit", "forget", "restore", "quarantine", "archive"):
+                change = {"title": "Owned by another"} if action == "edit" else {}
+                await server.call("manage_memories", {"action": action, "ids": [each], **change})
+            await server.call("consolidate_memories", {"undo": each})
+            await server.call("job", {"action": "cancel", "job_id": each})
+        await server.call("record_outcome", {"task_id": f"task-{LABEL}", "outcome": "Failure", "used": ids})
+    async with abused(shop, tenant="other") as other:
+        after = await other.call(
+            "manage_memories", {"action": "get", "ids": [i for i in ids if i.startswith("rm_")][:1]}
+        )
+    assert after == before
+    print(f"changes by another's ids: 0 of {server.tally.calls} calls")
+
+
+async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_file(tmp_path: Path) -> None:
+    """The rarity of a word, and all counts, are those of the tenant alone."""
+    answers: list[tuple[list[Any], Any]] = []
+    for name, shared in (("alone", False), ("shared", True)):
+        folder = tmp_path / name / "shop"
+        folder.mkdir(parents=True)
+        if shared:
+            async with abused(folder, tenant="other") as other:
+                for number in range(12):
+                    await teach(other, f"orders{number} orders migrate tests table")
+        async with abused(folder) as server:
+            for word in ("orders", "invoices", "carts"):
+                await teach(server, word)
+            found: Any = await server.client.call_tool(
+                "retrieve_memories", {"query": "tests of orders: missing table", "k": 5}
+            )
+            counted = await server.client.read_resource("memory://statistics")
+        memories = cast(list[dict[str, Any]], found.structured_content["memories"])
+        answers.append(
+            (
+                [{key: value for key, value in memory.items() if not key.endswith("id")} for memory in memories],
+                re.sub(r"\d{4}-\d\d-\d\dT[^\"]*", "", counted.model_dump_json()),
+            )
+        )
+    (alone, counts), (shared_scores, shared_counts) = answers
+    assert alone
+    assert _rounded(alone) == _rounded(shared_scores)
+    assert counts == shared_counts
+
+
+def _rounded(memories: list[Any]) -> str:
+    """Return the answers as text; recency differs by the milliseconds between the two."""
+    return re.sub(r"(\d\.\d{3})\d+", r"\1", json.dumps(memories, sort_keys=True))

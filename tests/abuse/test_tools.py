@@ -1,0 +1,192 @@
+"""Whatever a caller hands to any tool, it is answered, and what it says never reaches an interpreter."""
+
+import asyncio
+import os
+import random
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from banks import Abused, abused, look
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tool_arguments import drawn, string_fields, valid
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.attack]
+
+CALLS = int(os.environ.get("SWARM_ABUSE_CALLS", "150"))
+"""Of each row; the nightly run makes 10,000."""
+
+SEED = 20261121
+BENCHMARK = "run_benchmark"
+"""One call takes as long as hundreds of any other."""
+
+T = TypeVar("T")
+
+NASTY = (
+    *("a\0b", "\0" * 500, "\u202eevil\u2066", "\u200b\u200d\ufeff", "\x1b]0;x\x07\x1b[2J", "\uffff\ufffe\ufdd0"),
+    *(
+        "e" + "\u0301" * 50_000,
+        "\U000e0041\U000e007f",
+        "\U0010ffff",
+        "\r\n\r",
+        "\u2028\u2029",
+        "\x85\x1c",
+        "x" * 15_000,
+    ),
+)
+INJECTIONS = (
+    "'; DROP TABLE patterns; --",
+    '"; DELETE FROM patterns; --',
+    "x' UNION SELECT pattern_data FROM patterns --",
+    "'); ATTACH DATABASE 'owned.db' AS o; --",
+    "1; PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql='x'",
+    "%",
+    "_",
+    "' || (SELECT group_concat(pattern_data) FROM patterns) || '",
+    "load_extension('owned')",
+    "../../../../etc/passwd",
+    "/etc/passwd\0.jsonl",
+    "~/.ssh/id_rsa.json",
+    "file:///etc/passwd",
+    "\\\\host\\share\\x.jsonl",
+    "$(touch owned)",
+    "`touch owned`; touch owned | touch owned && touch owned",
+    'NEAR("a" "b") AND title:x OR NOT (',
+    "a* ^b {title content}: c",
+    '"unbalanced',
+    '- + : ( ) " * ^',
+)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The folder of a project."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return folder
+
+
+async def teach(server: Abused, marker: str, label: str | None = None) -> None:
+    """Store one item whose texts and tags hold a marker; the id of its task holds the label, else the marker too."""
+    item = {
+        "title": f"Migrate {marker} before testing",
+        "description": f"Of use when tests of {marker} fail with a missing table.",
+        "content": f"1. Run the migrations of {marker}.\n2. Run the tests again.",
+        "tags": [f"tag-{marker}"],
+        "domain": f"domain.{marker}",
+    }
+    steps = [{"role": "assistant", "content": f"I ran the migrations of {marker}."}]
+    own = {
+        "task_id": f"task-{label or marker}",
+        "task": f"Fix the tests of {marker}",
+        "steps": steps,
+        "verdict": "Success",
+    }
+    assert '"is_error":false' in await server.call("distill_memories", {**own, "items": [item]})
+
+
+def some(calls: list[T], chance: random.Random) -> list[T]:
+    """Return as many of the calls as a row makes, drawn from all."""
+    chance.shuffle(calls)
+    return calls[:CALLS]
+
+
+def judged(server: Abused, what: str) -> None:
+    """Print the figure of a row, and hold it."""
+    print(f"{what}: {server.tally}")
+    assert server.tally.internal == []
+    assert server.tally.unanswered == []
+
+
+async def test_arguments_at_and_past_every_limit_give_no_internal_error(shop: Path) -> None:
+    chance = random.Random(SEED)
+    async with abused(shop) as server:
+        for number in range(CALLS):
+            tool = server.tools[number % len(server.tools)]
+            if tool.name == BENCHMARK and number > 2 * len(server.tools):
+                continue
+            await server.call(tool.name, drawn(tool.input_schema, chance))
+    judged(server, f"schema-driven fuzz of {len(server.tools)} tools")
+
+
+async def test_every_text_in_every_argument_is_answered(shop: Path) -> None:
+    chance = random.Random(SEED)
+    async with abused(shop) as server:
+        places = [(tool, name) for tool in server.tools for name in string_fields(tool.input_schema)]
+        for tool, name, text in some([(tool, name, text) for text in NASTY for tool, name in places], chance):
+            await server.call(tool.name, valid(tool.input_schema, chance, **{name: text}))
+        await _any_text(server, places_of=[(tool.name, name) for tool, name in places])
+    judged(server, f"texts in {len(places)} string arguments of {len(server.tools)} tools")
+    assert look(shop)["check"] == "ok"
+
+
+async def _any_text(server: Abused, places_of: list[tuple[str, str]]) -> None:
+    """Let Hypothesis find texts; its tests are synchronous, so the calls go back to the loop."""
+    loop = asyncio.get_running_loop()
+    schemas = {tool.name: tool.input_schema for tool in server.tools}
+
+    @settings(max_examples=CALLS // 3, deadline=None, database=None, derandomize=True)
+    @given(st.text(st.characters(exclude_categories=()), max_size=60), st.sampled_from(places_of), st.randoms())
+    def call(text: str, place: tuple[str, str], chance: random.Random) -> None:
+        tool, name = place
+        sent = text.encode("utf-8", "replace").decode()  # a client's JSON is UTF-8; what is not has tests of its own
+        arguments = valid(schemas[tool], chance, **{name: sent})
+        asyncio.run_coroutine_threadsafe(server.call(tool, arguments), loop).result(60)
+
+    await asyncio.to_thread(call)
+
+
+async def test_no_query_is_a_syntax_error_of_the_search(shop: Path) -> None:
+    signs = "\"*^:()-+{}[]~&|!\\/.,;'`"
+    words = ["AND", "OR", "NOT", "NEAR", "NEAR(", "title", "content:", "migrate", *signs, "\u00e9", "表", "\0"]
+    chance = random.Random(SEED)
+    async with abused(shop) as server:
+        await teach(server, "orders")
+        for _ in range(CALLS):
+            query = chance.choice(("", " ")).join(chance.choices(words, k=chance.randint(1, 8)))
+            await server.call("retrieve_memories", {"query": query or "x"})
+    judged(server, "FTS syntax in queries")
+
+
+def traces(folder: Path) -> list[Path]:
+    """Return the files that only an executed string makes."""
+    return list(folder.rglob("owned*"))
+
+
+async def test_no_string_reaches_an_interpreter(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(SEED)
+    async with abused(shop, tenant="canary") as others:
+        await teach(others, "quetzal")
+    async with abused(shop) as server:
+        await teach(server, "orders")
+        before = look(shop)
+        places = [(tool, name) for tool in server.tools for name in string_fields(tool.input_schema)]
+        for tool, name, text in some([(tool, name, text) for text in INJECTIONS for tool, name in places], chance):
+            answer = await server.call(tool.name, valid(tool.input_schema, chance, **{name: text}))
+            assert "quetzal" not in answer
+        judged(server, f"{len(INJECTIONS)} injections in {len(places)} string arguments")
+    after = look(shop)
+    assert after["objects"] == before["objects"]
+    assert after["check"] == "ok"
+    kept = {row[0]: row for row in after["patterns"]}
+    assert [row for row in before["patterns"] if kept.get(row[0]) != row] == []
+    assert traces(tmp_path) == []
+
+
+async def test_reading_tools_change_no_row_but_their_log(shop: Path) -> None:
+    """The log: which memories were retrieved, and what was asked of a model."""
+    async with abused(shop) as server:
+        await teach(server, "orders")
+        before = look(shop)["rows"]
+        chance = random.Random(SEED)
+        reading = [tool for tool in server.tools if tool.annotations and tool.annotations.read_only_hint]
+        for tool in reading:
+            for name in string_fields(tool.input_schema):
+                for text in INJECTIONS:
+                    await server.call(tool.name, valid(tool.input_schema, chance, **{name: text}))
+    after = look(shop)["rows"]
+    changed = {name for name in after if after[name] != before.get(name)}
+    print(f"{len(reading)} reading tools: tables that grew: {sorted(changed) or 'none'}")
+    assert changed <= {"events", "retrievals", "performance_metrics", "scopes"}
