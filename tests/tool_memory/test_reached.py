@@ -96,6 +96,7 @@ async def test_a_stop_queues_the_evaluation_and_the_job_evaluates_and_summarizes
             {"hook_event_name": "Stop"},
         ):
             await handle_hook(toolbox, HookEvent.model_validate({"session_id": "s1", **event}))
+            await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())  # the event's writes are done now
         jobs = await toolbox.store.list_jobs(toolbox.scope, ("queued",), 10)
         (job,) = [each for each in jobs if each.kind == EVALUATE]
         kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
