@@ -23,17 +23,17 @@ from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.tools.aging import age_days, faded, is_worthless, next_pass
 from swarm_memory.tools.contradiction import Relations, find_relations
 from swarm_memory.tools.duplicates import Duplicate, find_duplicates
-from swarm_memory.tools.ports import (
+from swarm_memory.tools.ports import ChatModel
+from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts, survey
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.upkeep_ports import (
     Aging,
-    ChatModel,
     UpkeepBatch,
     UpkeepChange,
     UpkeepItem,
     UpkeepState,
     UpkeepWritten,
 )
-from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts, survey
-from swarm_memory.tools.toolbox import Toolbox
 
 WELL_USED, SEVERAL = 3, 2
 """A new memory that contradicts two or more memories, each used three times or more, is quarantined …"""

@@ -25,7 +25,8 @@ from swarm_memory.server.storage.rows import (
     to_moment,
     to_text,
 )
-from swarm_memory.tools.ports import (
+from swarm_memory.tools.upkeep_due import FINISHED
+from swarm_memory.tools.upkeep_ports import (
     Aging,
     UpkeepBatch,
     UpkeepChange,
@@ -34,7 +35,6 @@ from swarm_memory.tools.ports import (
     UpkeepUndone,
     UpkeepWritten,
 )
-from swarm_memory.tools.upkeep_due import FINISHED
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -63,14 +63,16 @@ from swarm_memory.tools.ports import (
     StoredMemory,
     TaskInjections,
     TaskOutcome,
+    Vector,
+)
+from swarm_memory.tools.rollout_ports import RunEnd
+from swarm_memory.tools.upkeep_ports import (
     UpkeepBatch,
     UpkeepItem,
     UpkeepState,
     UpkeepUndone,
     UpkeepWritten,
-    Vector,
 )
-from swarm_memory.tools.rollout_ports import RunEnd
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -1,0 +1,143 @@
+"""What the upkeep of the bank (consolidation) reads and writes: values and the port. No adapter is known here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.consolidation import MemoryLink
+from swarm_memory.schema.memory import MemoryStatus
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepItem:
+    """What upkeep needs of one active item: enough to rank, age and compare it; texts are fetched by id."""
+
+    position: int
+    """In the order of arrival."""
+    id: str
+    confidence: float
+    usage_count: int
+    created_at: datetime
+    last_used: datetime | None
+    status_reason: str | None
+    version: str
+    """Changes whenever the item is written, but for a use."""
+    direction: bytes | None
+    """Its vector as the store keeps it: of any length above 0, only its direction means something. None: no vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aging:
+    """How far the items of a scope have been aged."""
+
+    at: datetime
+    """The moment of the last pass."""
+    through: int | None = None
+    """The position that an unfinished pass has reached; None: it went over all."""
+    since: datetime | None = None
+    """Of an unfinished pass: the moment of the pass before, None for the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepState:
+    """How the upkeep of a scope stands."""
+
+    consolidated: int
+    """Items up to this position were compared with the bank."""
+    last: int
+    """Position of the newest item; 0 for an empty scope."""
+    active: int
+    aging: Aging | None
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepChange:
+    """One item as it is to be; it is written only where the item is still as it was seen."""
+
+    seen: UpkeepItem
+    confidence: float
+    status: MemoryStatus = "active"
+    reason: str | None = None
+    """The status' reason; that of the item seen when it stays active."""
+    needs: str | None = None
+    """Id of an item that must still be active, such as the kept one of a duplicate."""
+    unless_used: bool = False
+    """Whether a use meanwhile forbids the change too."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepBatch:
+    """What one short transaction of a run writes."""
+
+    run_id: str
+    at: datetime
+    changes: tuple[UpkeepChange, ...] = ()
+    links: tuple[MemoryLink, ...] = ()
+    """A link is written where both its items exist, and that of a duplicate where its item was changed."""
+    aging: tuple[Aging | None, Aging] | None = None
+    """The state as it was read, and the one to write. Where it is no longer so, nothing of the batch is written."""
+    origins: tuple[Mapping[str, JsonValue], ...] = ()
+    """How links were found, for the audit trail."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepWritten:
+    """What became of a batch."""
+
+    changed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    refused: bool = False
+    """Another run aged the same items: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepUndone:
+    """What taking back one batch restored."""
+
+    restored: tuple[str, ...]
+    skipped: tuple[str, ...]
+    links_removed: int
+
+
+class Upkeep(Protocol):
+    """The upkeep of the bank: what a consolidation reads and writes. All errors are `StorageError`s."""
+
+    async def upkeep_state(self, scope: Scope) -> UpkeepState: ...
+
+    async def upkeep_items(
+        self, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
+    ) -> list[UpkeepItem]:
+        """Return active items after a position, by position."""
+        ...
+
+    async def upkeep_items_of(
+        self, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
+    ) -> list[UpkeepItem]:
+        """Return those of the items that are active in the scope, in any order."""
+        ...
+
+    async def memory_links(self, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
+        """Return every link from or to one of the items."""
+        ...
+
+    async def write_upkeep(self, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
+        """Write a batch in one transaction; items that were changed since they were seen are skipped."""
+        ...
+
+    async def finish_upkeep(
+        self, scope: Scope, run_id: str, at: datetime, consolidated: int, summary: Mapping[str, JsonValue]
+    ) -> None:
+        """Write that a run ended, that items up to a position are compared, and tidy the indexes."""
+        ...
+
+    async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:
+        """Return the numbers of a run's batches that were not undone, the latest first. Raises `NotFoundError`."""
+        ...
+
+    async def undo_upkeep(self, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
+        """Restore what a batch changed, in one transaction, wherever it is still as the batch left it."""
+        ...
