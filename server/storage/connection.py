@@ -133,6 +133,8 @@ def storage_errors(module: ModuleType, database: Path) -> Generator[None]:
         raise _translated(error, database) from error
     except UnicodeEncodeError as error:
         raise InputError("a text holds a lone surrogate: it is not valid Unicode and cannot be stored") from error
+    except UnicodeDecodeError as error:
+        raise StoreDamaged(f"{database} is damaged (a text is no text): {advice(database)}") from error
     except OSError as error:
         raise StorageError(f"{database}: {error.strerror or error}") from error
 

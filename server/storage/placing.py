@@ -109,7 +109,7 @@ def _copy_or_none(database: Path, driver: Driver, timeout_s: float) -> Path | No
     try:
         copy = back_up(connection, driver.module, database, RESTORE)
         truncate_wal(connection)
-    except (StoreDamaged, driver.module.Error):
+    except (StoreDamaged, driver.module.Error, UnicodeDecodeError):
         return None
     finally:
         connection.close()

@@ -72,7 +72,7 @@ def _mend(database: Path, driver: Driver, timeout_s: float) -> Repaired | None:
             kept = back_up(connection, driver.module, database, REPAIR)
             with write_transaction(connection, database, timeout_s):
                 return Repaired(_mend_rows(connection, database, driver, found), kept)
-        except driver.module.Error as error:
+        except (driver.module.Error, UnicodeDecodeError) as error:
             if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_READONLY")):
                 raise
             return None
@@ -226,12 +226,12 @@ def _open_damaged(database: Path, grafted: Path, module: ModuleType) -> "Connect
                 continue
         try:
             connection = open_read_only(module, path)
-        except module.Error:
+        except (module.Error, UnicodeDecodeError):
             continue
         try:
             check_content(connection, path)
             return connection
-        except (StorageError, module.Error):
+        except (StorageError, module.Error, UnicodeDecodeError):
             connection.close()
     raise StoreDamaged(f"{database} cannot be read as a bank: {_only_backups(database)}")
 

@@ -103,7 +103,7 @@ def _shared_columns(damaged: "Connection", fresh: "Connection", module: ModuleTy
     wanted = [row[1] for row in fresh.execute(f"PRAGMA table_info({table})")]
     try:
         there = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")}
-    except module.Error:
+    except (module.Error, UnicodeDecodeError):
         return []
     return [column for column in wanted if column in there]
 
@@ -119,7 +119,7 @@ def _rows(damaged: "Connection", module: ModuleType, table: str, names: str, who
             last = rows[0][0]
             yield rows[0][1:]
         return
-    except module.Error:
+    except (module.Error, UnicodeDecodeError):
         whole.broken = True
     if not keyed:
         return
@@ -129,12 +129,12 @@ def _rows(damaged: "Connection", module: ModuleType, table: str, names: str, who
         while (rows := cursor.fetchmany(1)) and (last is None or rows[0][0] > last):
             first = rows[0][0]
             yield rows[0][1:]
-    except module.Error:
+    except (module.Error, UnicodeDecodeError):
         pass
     for rowid in range((last or 0) + 1, min(first or MAX_STEPS, (last or 0) + MAX_STEPS)):
         try:
             row = damaged.execute(f"{select} WHERE rowid = ?", (rowid,)).fetchone()
-        except module.Error:
+        except (module.Error, UnicodeDecodeError):
             continue
         if row is not None:
             yield row[1:]

@@ -261,3 +261,33 @@ async def test_a_moved_or_replaced_file_takes_no_write_unseen(
         f"writes acknowledged into a dead file {unseen}; 3 of 3 refused while it was gone; a restored bank is followed",
     )
     assert unseen == 0
+
+
+async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_file(database: Path, record: Any) -> None:
+    async with opened(database) as store:
+        items = await fill(store, 80)
+    whole, draw = database.read_bytes(), random.Random(11)
+    rounds, mended, left, kept = (60 if FULL else 8), 0, 0, 0
+    for _ in range(rounds):
+        for path in (*database.parent.glob("memory.db*"), *database.parent.glob("backups/*")):
+            path.unlink()
+        content = bytearray(whole)
+        for _ in range(4):
+            at = draw.randrange(len(content) - 32)
+            content[at : at + 32] = draw.randbytes(32)
+        database.write_bytes(content)
+        try:
+            await asyncio.to_thread(repair, database, choose(), 5.0)
+        except StorageError:
+            left += 1
+            assert database.read_bytes() == content
+            continue
+        mended += 1
+        found = await inspected(database)
+        assert found.sound, found
+        kept += len(await listed(database))
+    record(
+        "B4 salvage",
+        f"{mended} of {rounds} banks mended with {kept} of {mended * len(items)} memories, {left} left as is",
+    )
+    assert mended > 0

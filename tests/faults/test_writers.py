@@ -29,6 +29,7 @@ from rig import (
 
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.connection import wal_bytes
 from swarm_memory.tools.ports import MemoryFilter
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)]
@@ -138,7 +139,7 @@ async def test_overlapping_readers_do_not_let_the_log_grow(database: Path, recor
         crowd.add("read" if number < 4 else "write", database, "auto", number, 0)
     largest, deadline = 0, time.monotonic() + 30
     while time.monotonic() < deadline:
-        largest = max(largest, os.stat(f"{database}-wal").st_size)  # noqa: PTH116
+        largest = max(largest, wal_bytes(database))
         await asyncio.sleep(0.02)
     await asyncio.to_thread(crowd.end)
     record(
