@@ -35,7 +35,13 @@ def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[
 
 
 ALL = commands_of(command_line.cli)
-WITHOUT_JSON = {("serve",), ("export",), ("memories",), ("jobs",), ("matts",), ("sources",)}
+WITHOUT_JSON = {
+    *((group,) for group in ("memories", "jobs", "matts", "sources", "tools", "benchmark")),
+    ("serve",),
+    ("export",),
+    ("tools", "export"),
+}
+"""Groups of commands, and those whose output is no answer."""
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
