@@ -59,7 +59,7 @@ def tool(
     Only what an agent calls most publishes the schema of its answer: the others' answers show their own shape, and all
     schemas together must cost an agent less than 5,000 tokens.
     """
-    annotations = ToolAnnotations.model_validate({"title": title, "open_world_hint": False, **hints})
+    annotations = ToolAnnotations.model_validate({"open_world_hint": False, **hints})
     made = CappedTool.from_function(
         handler, title=title, description=inspect.getdoc(handler), annotations=annotations, meta=meta
     )

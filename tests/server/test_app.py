@@ -68,7 +68,7 @@ async def test_every_tool_says_what_it_does_to_the_world_and_refuses_what_it_doe
     for tool in tools.values():
         hints = tool.annotations
         assert hints is not None
-        assert None not in (hints.title, hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint)
+        assert None not in (tool.title, hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint)
         assert tool.input_schema["additionalProperties"] is False
         assert all(
             "description" in field or name in {"limit", "offset"}
