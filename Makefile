@@ -14,7 +14,7 @@ test: .venv/ready ## all tests
 
 faults: .venv/ready ## the fault rig at full length, with its figures
 	rm -f build/faults.jsonl
-	FAULTS=full $(BIN)/pytest -m fault -q
+	FAULTS=full $(BIN)/pytest -m "fault or attack" -q
 
 check: .venv/ready ## linters, types, import rules, size limits
 	$(BIN)/ruff check

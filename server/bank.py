@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
@@ -29,6 +29,15 @@ MAX_CLIENTS = 256
 """Of so many clients it is remembered which session of the host they belong to."""
 
 log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """An adapter that holds connections."""
+
+    async def aclose(self) -> None:
+        """Close them."""
+        ...
 
 
 class Bank:
@@ -118,6 +127,8 @@ class Bank:
         """Write what is queued and close the database."""
         if self._toolbox is not None:
             await self._toolbox.store.close()
+            if isinstance(self._toolbox.embedder, Closable):
+                await self._toolbox.embedder.aclose()
 
 
 @asynccontextmanager

@@ -1,5 +1,8 @@
 """What every test gets: a home of its own, so that no test reads or writes the developer's files."""
 
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,6 @@ _KEPT = {"SWARM_MEMORY_SQLITE"}
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point the user's folder at an empty one and drop settings of the environment, but for the forced SQLite rung."""
-    import os
-
     for name in list(os.environ):
         if name.startswith(_PREFIXES) and name not in _KEPT:
             monkeypatch.delenv(name)
@@ -20,3 +21,20 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))
     return folder
+
+
+FIGURES = Path(__file__).parent.parent / "build" / "faults.jsonl"
+
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return what writes down the figure of one row of docs/RELIABILITY.md, as the fault rig does."""
+
+    def written(row: str, figure: str) -> None:
+        request.node.user_properties.append(("fault", f"{row}\t{figure}"))
+        if os.environ.get("FAULTS") == "full":
+            FIGURES.parent.mkdir(exist_ok=True)
+            with FIGURES.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"row": row, "figure": figure, "test": request.node.name}) + "\n")
+
+    return written

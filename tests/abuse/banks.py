@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ import anyio
 from mcp import MCPError
 from mcp.client import Client
 from mcp.types import CallToolResult, Tool
+from pydantic import BaseModel
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
 from swarm_memory.server.app import build_server
@@ -93,17 +94,22 @@ class Abused:
         return text
 
 
-def settings_of(tenant: str = "default", **groups: Any) -> Settings:
+def settings_of(tenant: str = "default") -> Settings:
     """Return settings for a tenant, on the rung of SQLite that the environment forces."""
     rung = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"
     storage = StorageSettings.model_validate({"sqlite": rung, "tenant_id": tenant})
-    return Settings(storage=storage, jobs=JobSettings(lease_s=5, max_attempts=1, timeout_s=10, retry_s=0), **groups)
+    return Settings(storage=storage, jobs=JobSettings(lease_s=5, max_attempts=1, timeout_s=10, retry_s=0))
 
 
 @asynccontextmanager
-async def abused(folder: Path, tenant: str = "default", **groups: Any) -> AsyncGenerator[Abused]:
-    """Connect to a server of a tenant on the bank of a project's folder; also the tools that are not listed."""
-    settings = settings_of(tenant, **groups)
+async def abused(
+    folder: Path, tenant: str = "default", changed: Mapping[str, BaseModel] | None = None
+) -> AsyncGenerator[Abused]:
+    """Connect to a server of a tenant on the bank of a project's folder; also the tools that are not listed.
+
+    `changed` are groups of settings that differ from the defaults.
+    """
+    settings = settings_of(tenant).model_copy(update=dict(changed or {}))
     place = place_of(folder, settings)
     server = build_server(
         lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from swarm_memory.server.hook_files import log_line, spool_event
 from swarm_memory.server.spool import drain_spool
 from swarm_memory.server.transcript import read_trajectories
 
+Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.attack]
 
 SECRET = "quetzalcoatl"
@@ -67,7 +68,7 @@ def escapes(shop: Path) -> Iterator[str]:
     yield from ("", " ", ".", "/", ".jsonl", "x" * 5000 + ".jsonl", "\ud800.jsonl".encode("utf-8", "replace").decode())
 
 
-async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_folder(shop: Path) -> None:
+async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_folder(shop: Path, record: Record) -> None:
     (shop / "runs" / "own.jsonl").write_text(RECORD, encoding="utf-8")
     async with abused(shop) as server:
         names = list(escapes(shop))
@@ -80,7 +81,7 @@ async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_fold
         assert server.tally.unanswered == []
         own = await server.call("judge_trajectory", {"transcript_path": str(shop / "runs" / "own.jsonl")})
         assert '"is_error":false' in own
-    print(f"transcript paths: escapes 0 of {3 * len(names)}")
+    record("G6", f"transcript paths: escapes 0 of {3 * len(names)}")
 
 
 def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +14,14 @@ from mcp import MCPError
 from test_tools import some, teach
 from tool_arguments import TEXTS, drawn, string_fields, valid
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.attack]
+Record = Callable[[str, str], None]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800 if os.environ.get("FAULTS") == "full" else 90),
+    pytest.mark.attack,
+]
 
-CALLS = int(os.environ.get("SWARM_ABUSE_CALLS", "150"))
+CALLS = 10_000 if os.environ.get("FAULTS") == "full" else 150
 SEED = 20261121
 SECRET = "quetzalcoatl"
 """A word that only the other tenant's rows hold."""
@@ -77,7 +83,7 @@ async def read_all(server: Abused, ids: list[str]) -> str:
     return "\n".join(told)
 
 
-async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path) -> None:
+async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path, record: Record) -> None:
     ids = await fill_other(shop)
     assert len(ids) >= 4
     chance = random.Random(SEED)
@@ -105,7 +111,10 @@ async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path) 
                 leaks.append(f"{tool.name} {json.dumps(arguments)[:300]} → {answer[:600]}")
         if SECRET in await read_all(server, ids):
             leaks.append("a resource")
-    print(f"rows of another tenant: leaks {len(leaks)} of {server.tally.calls} calls over {len(server.tools)} tools")
+    record(
+        "F10",
+        f"rows of another tenant: leaks {len(leaks)} of {server.tally.calls} calls over {len(server.tools)} tools",
+    )
     assert leaks == []
     assert server.tally.internal == []
 
@@ -115,7 +124,7 @@ def _shows(answer: str, arguments: dict[str, Any]) -> bool:
     return SECRET in answer and SECRET not in json.dumps(arguments)
 
 
-async def test_nothing_of_another_tenant_can_be_changed_by_its_ids(shop: Path) -> None:
+async def test_nothing_of_another_tenant_can_be_changed_by_its_ids(shop: Path, record: Record) -> None:
     ids = await fill_other(shop)
     async with abused(shop, tenant="other") as other:
         before = await other.call(
@@ -134,7 +143,7 @@ async def test_nothing_of_another_tenant_can_be_changed_by_its_ids(shop: Path) -
             "manage_memories", {"action": "get", "ids": [i for i in ids if i.startswith("rm_")][:1]}
         )
     assert after == before
-    print(f"changes by another's ids: 0 of {server.tally.calls} calls")
+    record("F10", f"changes by another's ids: 0 of {server.tally.calls} calls")
 
 
 async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_file(tmp_path: Path) -> None:

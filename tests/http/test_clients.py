@@ -9,12 +9,15 @@ from http_server import INITIALIZE, HttpServer
 from mcp.client import Client
 from mcp.types import CallToolResult
 
+Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
 CALLS = 60
 
 
-async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(serve: Callable[..., HttpServer]) -> None:
+async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(
+    serve: Callable[..., HttpServer], record: Record
+) -> None:
     server = serve(requests_per_s=100_000, burst=100_000)
     crossed = asked = 0
 
@@ -36,7 +39,7 @@ async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(ser
     async with anyio.create_task_group() as group:
         for number in range(8):
             group.start_soon(session, number)
-    print(f"answers that crossed: {crossed} of {asked}")
+    record("G8", f"answers that crossed: {crossed} of {asked}")
     assert crossed == 0
     assert asked == 8 * CALLS
 

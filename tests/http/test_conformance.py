@@ -25,6 +25,7 @@ SCENARIOS = (
     "server-sse-multiple-streams",
 )
 
+Record = Callable[[str, str], None]
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
@@ -37,7 +38,9 @@ pytestmark = [
 ]
 
 
-async def test_the_scenarios_that_a_server_passes_without_tools_made_for_them(serve: Callable[..., HttpServer]) -> None:
+async def test_the_scenarios_that_a_server_passes_without_tools_made_for_them(
+    serve: Callable[..., HttpServer], record: Record
+) -> None:
     server = serve()
     at_once = asyncio.Semaphore(2)
     async with adding_token(server.port, server.token) as port:
@@ -60,4 +63,4 @@ async def test_the_scenarios_that_a_server_passes_without_tools_made_for_them(se
     failed = {scenario: told[-1500:] for scenario, code, told in results if code}
     assert failed == {}
     assert all("passed" in told.lower() or "✓" in told for _, _, told in results)
-    print(f"conformance: {len(results)} of {len(SCENARIOS)} scenarios passed")
+    record("MCP", f"conformance: {len(results)} of {len(SCENARIOS)} scenarios passed")

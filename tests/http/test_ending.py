@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from http_server import INITIALIZE, HttpServer
 
+Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(40), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
 
 END_LIMIT_S = 2.3
@@ -19,7 +20,7 @@ END_LIMIT_S = 2.3
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_a_signal_ends_it_within_two_seconds_while_clients_are_connected(
-    serve: Callable[..., HttpServer], end: signal.Signals
+    serve: Callable[..., HttpServer], end: signal.Signals, record: Record
 ) -> None:
     server = serve()
     async with server.client() as client:
@@ -31,7 +32,7 @@ async def test_a_signal_ends_it_within_two_seconds_while_clients_are_connected(
     assert took < END_LIMIT_S
     assert server.process.stderr is not None
     assert server.process.stderr.read() == b""
-    print(f"{end.name} with a stream and a silent connection open: ended after {took:.2f} s")
+    record("C2", f"{end.name} with a stream and a silent connection open: ended after {took:.2f} s")
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.http.origins import allowed_names, host_allowed, is_loopback, origin_allowed
 from swarm_memory.server.http.token import load_token
 
+Record = Callable[[str, str], None]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(40),
@@ -25,7 +26,9 @@ ROUTES = ("/mcp", "/", "/health", "/healthz", "/metrics", "/sse", "/messages/", 
 METHODS = ("GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH")
 
 
-def test_without_the_token_every_route_and_method_gives_401_and_tells_nothing(server: HttpServer) -> None:
+def test_without_the_token_every_route_and_method_gives_401_and_tells_nothing(
+    server: HttpServer, record: Record
+) -> None:
     refused = 0
     for path in ROUTES[:4]:
         for method in METHODS[:5]:
@@ -35,10 +38,10 @@ def test_without_the_token_every_route_and_method_gives_401_and_tells_nothing(se
             assert "server" not in answer.headers
             assert not any(name.startswith("access-control") for name in answer.headers)
             refused += 1
-    print(f"without a token: passed through 0 of {refused}")
+    record("G2, G3", f"without a token: passed through 0 of {refused}")
 
 
-def test_a_wrong_token_is_refused(server: HttpServer) -> None:
+def test_a_wrong_token_is_refused(server: HttpServer, record: Record) -> None:
     forms = (
         "",
         "Bearer",
@@ -52,7 +55,7 @@ def test_a_wrong_token_is_refused(server: HttpServer) -> None:
     for form in forms:
         sent = form.format(token=server.token, short=server.token[:-1])
         assert server.request(body=INITIALIZE, token=False, authorization=sent).status in (401, 429)
-    print(f"wrong tokens: passed through 0 of {len(forms)}")
+    record("G2", f"wrong tokens: passed through 0 of {len(forms)}")
 
 
 def test_a_token_in_the_address_or_given_twice_is_none(server: HttpServer) -> None:
@@ -105,14 +108,16 @@ EVIL_ORIGINS = (
 )
 
 
-def test_a_foreign_host_or_origin_is_refused_on_every_route_even_with_the_token(server: HttpServer) -> None:
+def test_a_foreign_host_or_origin_is_refused_on_every_route_even_with_the_token(
+    server: HttpServer, record: Record
+) -> None:
     for path in ROUTES:
         for host in EVIL_HOSTS:
             assert server.request("GET", path, host=host.format(port=server.port)).status == 421
         for origin in EVIL_ORIGINS:
             sent = origin.format(port=server.port, other=server.port + 1)
             assert server.request("POST", path, INITIALIZE, origin=sent).status == 403
-    print(f"rebinding: passed through 0 of {len(ROUTES) * (len(EVIL_HOSTS) + len(EVIL_ORIGINS))}")
+    record("G1", f"rebinding: passed through 0 of {len(ROUTES) * (len(EVIL_HOSTS) + len(EVIL_ORIGINS))}")
 
 
 def test_the_names_of_this_machine_and_its_own_origin_are_taken(server: HttpServer) -> None:

@@ -11,12 +11,13 @@ from http_server import INITIALIZE, HttpServer
 
 from swarm_memory.server.http.limits import MAX_CLIENTS, RateLimit
 
+Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(40), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
 MIB = 1024 * 1024
 
 
-def test_a_body_of_5_mb_is_refused_with_413_and_not_held_in_memory(server: HttpServer) -> None:
+def test_a_body_of_5_mb_is_refused_with_413_and_not_held_in_memory(server: HttpServer, record: Record) -> None:
     server.request(body=INITIALIZE)
     before = server.resident_bytes()
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * 5 * MIB + b'"}}'
@@ -24,7 +25,7 @@ def test_a_body_of_5_mb_is_refused_with_413_and_not_held_in_memory(server: HttpS
     assert server.request(body=body, token=False).status in (401, 429)
     rise = server.resident_bytes() - before
     assert rise < 8 * MIB
-    print(f"5 MB body: 413, memory +{rise / MIB:.1f} MiB")
+    record("D7", f"5 MB body: 413, memory +{rise / MIB:.1f} MiB")
     assert server.request(body=INITIALIZE).status == 200
 
 
@@ -67,7 +68,7 @@ def test_no_number_of_client_addresses_fills_the_memory() -> None:
 
 
 def test_a_connection_without_a_request_and_one_that_drips_are_closed_and_the_server_goes_on(
-    serve: Callable[..., HttpServer],
+    serve: Callable[..., HttpServer], record: Record
 ) -> None:
     server = serve(header_timeout_s=0.6, body_timeout_s=0.6, max_connections=60)
     with contextlib.ExitStack() as held:
@@ -80,7 +81,7 @@ def test_a_connection_without_a_request_and_one_that_drips_are_closed_and_the_se
         with ThreadPoolExecutor(40) as pool:
             ended = list(pool.map(_seconds_held, [*silent, *dripping]))
         assert max(ended) < 5
-        print(f"slow headers: {len(ended)} of 40 closed, the last after {time.monotonic() - began:.1f} s")
+        record("G9", f"slow headers: {len(ended)} of 40 closed, the last after {time.monotonic() - began:.1f} s")
         assert server.request(body=INITIALIZE).status == 200
 
 

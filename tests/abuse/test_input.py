@@ -1,0 +1,143 @@
+"""Transcripts and texts of any shape: read in bounded memory and linear time, good lines kept, nothing crashes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.transcript import read_trajectories
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text import tokenize
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.fault]
+
+FULL = os.environ.get("FAULTS") == "full"
+MIB = 1024 * 1024
+Record = Callable[[str, str], None]
+
+
+def line(number: int, text: str) -> str:
+    message = {"role": "user" if number % 2 == 0 else "assistant", "content": text}
+    kind = message["role"]
+    return json.dumps({"type": kind, "sessionId": "s1", "uuid": f"u{number}", "message": message})
+
+
+GOOD = (line(0, "Make the tests of the shop pass please"), line(1, "I ran the migration and the tests pass."))
+BAD = (
+    *("{", "}", "[", '{"type":', '{"type":"user"', "null", "true", "0", '""', "[]", "{}", "[[]]", "\\", '"\\ud800"'),
+    *('{"type":"user","message":NaN}', '{"a":Infinity}', '{"a":-Infinity}', '{"a":1e999}', "1" * 5000),
+    *('{"type":"user","type":"assistant","message":{"role":"user","role":5}}', "[" * 100_000, '{"a":' * 100_000),
+    *("[" * 100_000 + "]" * 100_000, '{"type":"user","sessionId":"s1","message":' + "[" * 2000 + "]" * 2000 + "}"),
+    *('{"type":"user","sessionId":5,"message":{"role":[],"content":{"a":1}}}', "\ufeff", "\u2028", "\x00\x00", "'x'"),
+    *('{"type":"assistant","sessionId":"s1","message":{"content":[null,5,[],{"type":"tool_use","input":"x"}]}}',),
+    *('{"type":"user","sessionId":"s1","timestamp":"9999-99-99","message":{"content":[{"type":"tool_result"}]}}',),
+)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+def test_bad_lines_cost_only_themselves(tmp_path: Path, ends: str, begin: str, record: Record) -> None:
+    path = tmp_path / "s1.jsonl"
+    kept = 0
+    for bad in BAD:
+        text = begin + ends.join((GOOD[0], bad, GOOD[1], bad[: len(bad) // 2]))
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        (read,) = read_trajectories(path)
+        texts = [step.text for step in read.steps]
+        assert read.task == "Make the tests of the shop pass please"
+        kept += any("migration" in text for text in texts)
+    record(
+        "D2",
+        f"malformed lines, ends {ends!r}, begin {begin!r}: crashes 0, good lines kept {kept} of {len(BAD)}",
+    )
+    assert kept == len(BAD)
+
+
+def test_a_file_of_nothing_but_bad_lines_is_an_error_of_the_input(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_bytes("\n".join(BAD).encode("utf-8", "surrogatepass"))
+    with pytest.raises(InputError):
+        list(read_trajectories(path))
+
+
+ADVERSARIAL: dict[str, Callable[[int], str]] = {
+    "one letter": lambda n: "a" * n,
+    "spaces": lambda n: " " * n,
+    "PEM begins": lambda n: "-----BEGIN RSA PRIVATE KEY-----\n" * (n // 32),
+    "assignments": lambda n: "api_key=" * (n // 8),
+    "dots and ats": lambda n: "a.b@" * (n // 4),
+    "digits and dashes": lambda n: "4111-" * (n // 5),
+    "slashes": lambda n: "/a\\b:" * (n // 5),
+    "quotes": lambda n: "\"'`" * (n // 3),
+    "escapes": lambda n: "\x1b[" * (n // 2),
+    "combining marks": lambda n: "e\u0301" * (n // 2),
+    "base64": lambda n: "QUJDREVGRw" * (n // 10),
+    "URLs": lambda n: "https://u:p@h/" * (n // 14),
+}
+TARGETS: dict[str, Callable[[str], object]] = {"redact": redact, "clean": clean, "tokenize": tokenize}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_shape_of_text_takes_more_than_linear_time(target: str, record: Record) -> None:
+    run, worst, slowest = TARGETS[target], 0.0, 0.0
+    small, large = (64 * 1024, 1024 * 1024) if FULL else (32 * 1024, 256 * 1024)
+    for shape in ADVERSARIAL.values():
+        short, long = (min(_seconds(run, shape(size)) for _ in range(2)) for size in (small, large))
+        worst = max(worst, (long / large) / max(short / small, 2e-9))
+        slowest = max(slowest, long / large * MIB)
+    record(
+        "D8",
+        f"{target}: slowest of {len(ADVERSARIAL)} shapes {slowest * 1000:.0f} ms/MB; "
+        f"a byte of a text {large // small} times as long costs at most {worst:.1f} times as much",
+    )
+    assert worst < 4, "quadratic time would cost as many times more per byte as the text is longer"
+
+
+def _seconds(run: Callable[[str], object], text: str) -> float:
+    began = time.process_time()
+    run(text)
+    return time.process_time() - began
+
+
+_PEAK = """
+import resource, sys
+from swarm_memory.server.transcript import read_trajectories
+from swarm_memory.schema.errors import InputError
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    count = sum(1 for _ in read_trajectories(sys.argv[1]))
+except InputError:
+    count = -1
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(count, (after - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read in kilobytes")
+@pytest.mark.parametrize("what", ["many lines", "one line"])
+def test_a_huge_transcript_is_read_in_bounded_memory(tmp_path: Path, what: str, record: Record) -> None:
+    path = tmp_path / "s1.jsonl"
+    size = (100 if what == "many lines" else 50) * MIB if FULL else 8 * MIB
+    with path.open("w", encoding="utf-8") as file:
+        file.write(GOOD[0] + "\n")
+        if what == "many lines":
+            for number in range(size // 1200):
+                file.write(line(number * 2 + 3, "x" * 1000) + "\n")
+        else:
+            file.write(line(3, "x" * size) + "\n")
+        file.write(GOOD[1] + "\n")
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True, timeout=50
+    )
+    count, rise = map(int, done.stdout.split())
+    assert count == 1
+    assert rise < 200
+    record("D1", f"{size // MIB} MB, {what}: {time.monotonic() - began:.1f} s, memory +{rise} MB")
