@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import Dataset, Figure, SuiteResults, Table
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
 from swarm_memory.server.benchmark.files import load
@@ -91,14 +91,23 @@ async def measure(bench: Bench, options: RetrievalOptions) -> SuiteResults:
     dataset = cut(whole, split=options.split, limit=options.limit, groups=options.groups)
     async with AsyncExitStack() as stack:
         run = _Run(bench, options, dataset, stack, notes=_told(options, dataset))
-        names = [_names(each, first=at == 0, sweep=bool(options.sweep)) for at, (_, each) in enumerate(variants)]
-        run.total = len(dataset.questions) * sum(len(each) for each in names)
-        run.total += len(dataset.questions) * len(options.outside)
-        for (label, variant), wanted in zip(variants, names, strict=True):
-            await _measure_variant(run, variant, label, wanted)
-        for config in options.outside:
-            await _measure_system(run, OutsideMemory(config, stack), dataset, "")
-        return run.results()
+        try:
+            await _measure_all(run, variants)
+        except SwarmMemoryError as error:
+            failed = error  # raised here, the task groups of outside systems would wrap it
+        else:
+            return run.results()
+    raise failed
+
+
+async def _measure_all(run: _Run, variants: Sequence[tuple[str, RetrievalOptions]]) -> None:
+    swept, outside = bool(run.options.sweep), run.options.outside
+    names = [_names(each, first=at == 0, sweep=swept) for at, (_, each) in enumerate(variants)]
+    run.total = len(run.dataset.questions) * (sum(map(len, names)) + len(outside))
+    for (label, variant), wanted in zip(variants, names, strict=True):
+        await _measure_variant(run, variant, label, wanted)
+    for config in outside:
+        await _measure_system(run, OutsideMemory(config, run.stack), run.dataset, "")
 
 
 def _load(bench: Bench, options: RetrievalOptions) -> Dataset:

@@ -1,6 +1,7 @@
 """Plots as SVG text: lines with bands, bars with whiskers, linear and logarithmic axes. Pure functions of data."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,7 +12,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 """Okabe and Ito's, which the colour-blind can tell apart, and two darker ones."""
 
 _DASHES = ("", "7 4", "2 3")
-"""Change with each round of the colours."""
+"""Change with each line, so that two that lie on each other are both seen."""
 
 _WIDTH, _HEIGHT = 760, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 190, 16, 58
@@ -118,12 +119,18 @@ def _bars(plot: Plot) -> Iterator[str]:
 
 
 def _name_below(x: float, name: str, slot: float) -> Iterator[str]:
-    """Give the name of a group of bars, on as many lines as its room asks for, three at most."""
-    chars = max(5, int(slot / 6.2))
-    pieces = [name[at : at + chars] for at in range(0, len(name), chars)]
-    if len(pieces) > 3:
-        pieces = [*pieces[:2], f"{pieces[2][:-1]}…"]
-    yield from (_text(x, _HEIGHT - _BOTTOM + 16 + 13 * line, piece, "middle") for line, piece in enumerate(pieces))
+    """Give the name of a group of bars, broken where it may be, on three lines at most."""
+    chars = max(5, int(slot / 7.5))
+    lines = [""]
+    for piece in re.findall(r"[^-+_ ]*[-+_ ]?", name):
+        for at in range(0, len(piece), chars):
+            part = piece[at : at + chars]
+            if len(lines[-1]) + len(part) > chars:
+                lines.append("")
+            lines[-1] += part
+    if len(lines) > 3:
+        lines = [*lines[:2], f"{lines[2][: chars - 1]}…"]
+    yield from (_text(x, _HEIGHT - _BOTTOM + 16 + 13 * at, line, "middle") for at, line in enumerate(lines))
 
 
 def _frame(plot: Plot, y_axis: _Axis) -> Iterator[str]:
@@ -156,7 +163,7 @@ def _colour(number: int) -> str:
 
 
 def _dash(number: int) -> str:
-    return _DASHES[number // len(COLOURS) % len(_DASHES)]
+    return _DASHES[number % len(_DASHES)]
 
 
 def _round_step(step: float) -> float:

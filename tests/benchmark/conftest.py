@@ -1,0 +1,67 @@
+"""A project with a bank, and small data whose right answers are known."""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.benchmark import Dataset
+from swarm_memory.schema.job import Progress
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.toolbox import Toolbox
+
+ITEMS = [
+    {"id": "a1", "content": "The login page needs the session cookie to be secure.", "group": "a"},
+    {"id": "a2", "content": "Database migrations run before the tests of the shop.", "group": "a"},
+    {"id": "a3", "content": "Pictures are converted to sRGB before upload.", "group": "a"},
+    {"id": "b1", "content": "The login of the other project uses one-time codes.", "group": "b"},
+    {"id": "b2", "content": "Kafka consumers rebalance when a batch takes too long.", "group": "b"},
+]
+QUESTIONS = [
+    {"query": "database migrations before tests", "gold": ["a2"], "group": "a", "category": "words"},
+    {"query": "session cookie of the login page", "gold": ["a1"], "group": "a", "category": "words"},
+    {"query": "login with one-time codes", "gold": ["b1"], "group": "b", "category": "other", "answer": "codes"},
+]
+NORMALIZED: dict[str, Any] = {"name": "tiny", "items": ITEMS, "questions": QUESTIONS}
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    """The small data."""
+    return Dataset.model_validate(NORMALIZED)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project's folder with the small data as a file."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "tiny.json").write_text(json.dumps(NORMALIZED), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+async def toolbox(root: Path) -> AsyncGenerator[Toolbox]:
+    """The opened bank of the project."""
+    opened = await open_toolbox(place_of(root, Settings()), Settings())
+    yield opened
+    await opened.store.close()
+
+
+class Told:
+    """Takes down progress."""
+
+    def __init__(self) -> None:
+        self.all: list[Progress] = []
+
+    async def __call__(self, progress: Progress) -> None:
+        self.all.append(progress)
+
+
+@pytest.fixture
+def told() -> Told:
+    """What progress is told to."""
+    return Told()

@@ -1,0 +1,207 @@
+"""Datasets: each published form is read, and what is wrong with a file is named with its place."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.benchmark import Dataset
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.benchmark.files import load
+from swarm_memory.tools.benchmark.conversations import locomo, locomo_sessions, longmemeval
+from swarm_memory.tools.benchmark.datasets import cut, described, sample
+from swarm_memory.tools.benchmark.debris import PREFIX, poisoned
+
+EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]
+
+
+def _conversation(**changes: Any) -> list[dict[str, Any]]:
+    turns = [{"speaker": "Ann", "dia_id": f"D1:{at}", "text": f"word{at}"} for at in (1, 2)]
+    turns[1]["blip_caption"] = "a red bike"
+    asked = [
+        {"question": "which?", "answer": 2022, "evidence": ["D1:2"], "category": 4},
+        {"question": "nowhere?", "evidence": ["D9:9"], "category": 5},
+    ]
+    talk = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns, "speaker_a": "Ann"}
+    return [{"conversation": talk | changes, "qa": asked}]
+
+
+def _record(question_id: str = "q1", **changes: Any) -> dict[str, Any]:
+    said = [{"role": "user", "content": "I like tea."}, {"role": "assistant", "content": "Noted."}]
+    return {
+        "question_id": question_id,
+        "question_type": "single-session-user",
+        "question": "what do I like?",
+        "answer": "tea",
+        "question_date": "2023/05/30 (Tue) 23:40",
+        "haystack_session_ids": ["s1"],
+        "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+        "haystack_sessions": [said],
+        "answer_session_ids": ["s1"],
+    } | changes
+
+
+def test_the_sample_is_large_hard_and_of_several_groups_and_times() -> None:
+    data = sample()
+    assert len(data.items) >= 200
+    assert len(data.questions) >= 100
+    assert len({item.group for item in data.items}) == 3
+    assert all(item.time for item in data.items)
+    assert len({item.content for item in data.items}) == len(data.items)
+    assert len({question.query for question in data.questions}) == len(data.questions)
+
+
+def test_locomo_is_read_by_turns_with_captions_and_times() -> None:
+    data = locomo(_conversation(), "f.json")
+    assert [item.content for item in data.items] == ["Ann: word1", "Ann: word2 a red bike"]
+    assert {item.part for item in data.items} == {"D1"}
+    assert f"{data.items[0].time:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
+    (question,) = data.questions
+    assert (question.gold, question.answer, question.category) == (("D1:2",), "2022", "single-hop")
+
+
+def test_locomo_is_read_by_sessions() -> None:
+    data = locomo_sessions(_conversation(), "f.json")
+    (item,) = data.items
+    assert (item.id, item.content) == ("D1", "Ann: word1\nAnn: word2 a red bike")
+    assert data.questions[0].gold == ("D1",)
+
+
+@pytest.mark.parametrize(
+    ("documents", "content"),
+    [
+        ("full", "user: I like tea.\nassistant: Noted."),
+        ("user-only", "I like tea."),
+        ("dated", "2023/05/20 (Sat) 02:21\nuser: I like tea.\nassistant: Noted."),
+    ],
+)
+def test_a_longmemeval_session_becomes_the_document_that_was_asked_for(documents: Any, content: str) -> None:
+    data = longmemeval([_record()], "f.json", documents)
+    (item,) = data.items
+    assert item.content == content
+    assert data.questions[0].gold == ("s1",)
+    assert f"{data.questions[0].now:%Y-%m-%d %H:%M}" == "2023-05-30 23:40"
+
+
+def test_a_longmemeval_question_without_an_answer_has_no_gold() -> None:
+    data = longmemeval([_record(), _record("q2_abs")], "f.json")
+    assert [question.gold for question in data.questions] == [("s1",), ()]
+    assert data.questions[1].category == "abstention"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({}, "f.json: Input should be a valid"),
+        (_conversation(session_1=[{"speaker": "Ann", "dia_id": "D1:1"}]), "f.json[0].conversation.session_1[0].text"),
+        (_conversation(session_1_date_time="yesterday"), "session_1_date_time: 'yesterday' is no date"),
+        (EMPTY_TALK, "0 items"),
+    ],
+)
+def test_a_locomo_file_of_another_shape_is_refused_with_the_place(value: object, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        locomo(value, "f.json")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"haystack_dates": []}, "f.json[0]: haystack_session_ids, haystack_dates and haystack_sessions differ"),
+        ({"question_date": "soon"}, "f.json[0].question_date: 'soon' is no date"),
+        ({"haystack_sessions": [[{"role": "user"}]]}, "f.json[0].haystack_sessions[0][0].content: Field required"),
+    ],
+)
+def test_a_longmemeval_file_of_another_shape_is_refused_with_the_place(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        longmemeval([_record(**changes)], "f.json")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"items": [{"id": "x", "content": "y"}] * 2}, "id 'x' stands 2 times in group ''"),
+        ({"questions": [{"query": "q", "gold": ["zz"]}]}, "questions[0].gold: 'zz' is no item of group ''"),
+        ({"questions": [{"gold": ["x"]}]}, "tiny.json.questions[0].query: Field required"),
+        ({"items": [{"id": "x", "content": "y", "colour": 1}]}, "tiny.json.items[0].colour: Extra inputs"),
+    ],
+)
+def test_a_normalized_file_that_cannot_be_asked_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    file = tmp_path / "tiny.json"
+    good = {"name": "t", "items": [{"id": "x", "content": "y"}], "questions": [{"query": "q", "gold": ["x"]}]}
+    file.write_text(json.dumps(good | change), encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        load("file", file, "full")
+    assert said in str(refused.value)
+
+
+def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text('{"name":\n oops}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"bad\.json: this is no JSON: .* line 2, column 2"):
+        load("file", file, "full")
+    with pytest.raises(InputError, match="cannot be read"):
+        load("file", tmp_path / "none.json", "full")
+    with pytest.raises(InputError, match="needs a path"):
+        load("locomo", None, "full")
+
+
+def _beir(folder: Path, qrels: str) -> Path:
+    (folder / "corpus.jsonl").write_text(
+        '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": "two"}\n', encoding="utf-8"
+    )
+    (folder / "queries.jsonl").write_text(
+        '{"_id": 1, "text": "first?"}\n{"_id": "q2", "text": "no gold"}\n', encoding="utf-8"
+    )
+    (folder / "qrels.tsv").write_text(qrels, encoding="utf-8")
+    return folder
+
+
+def test_a_folder_in_beirs_form_is_read(tmp_path: Path) -> None:
+    data = load("beir", _beir(tmp_path, "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td2\t0\n"), "full")
+    assert [item.content for item in data.items] == ["T\none", "two"]
+    assert [(question.query, question.gold) for question in data.questions] == [("first?", ("d1",))]
+
+
+@pytest.mark.parametrize(
+    ("qrels", "said"),
+    [
+        ("1 d1 1\n", "0 questions"),
+        ("query-id\tcorpus-id\tscore\n1\td1\n", "qrels.tsv: line 2: it must be query-id, corpus-id and score"),
+        ("1\td9\t1\n", "'d9' is no item"),
+    ],
+)
+def test_judgements_of_another_shape_are_refused(tmp_path: Path, qrels: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load("beir", _beir(tmp_path, qrels), "full")
+    assert said in str(refused.value)
+
+
+def test_every_tenth_question_is_held_and_the_others_are_for_tuning() -> None:
+    whole = sample()
+    held, tune = (cut(whole, split=each, limit=None, groups=None).questions for each in ("held", "tune"))
+    assert held == whole.questions[9::10]
+    assert sorted(each.query for each in (*held, *tune)) == sorted(each.query for each in whole.questions)
+
+
+def test_a_range_of_groups_keeps_their_items_and_questions_alone(dataset: Dataset) -> None:
+    second = cut(dataset, split="all", limit=None, groups=(2, 2))
+    assert {item.group for item in second.items} == {question.group for question in second.questions} == {"b"}
+    with pytest.raises(InputError, match="no question is left"):
+        cut(dataset, split="held", limit=None, groups=None)
+
+
+def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:
+    assert described(dataset).hash == described(dataset.model_copy(update={"name": "other"})).hash
+    assert described(dataset).hash != described(cut(dataset, split="all", limit=2, groups=None)).hash
+
+
+def test_debris_is_put_into_every_group_and_is_the_same_for_the_same_seed(dataset: Dataset) -> None:
+    first, again, other = (poisoned(dataset, 5, seed) for seed in (1, 1, 2))
+    added = [item for item in first.items if item.id.startswith(PREFIX)]
+    assert [item.group for item in added] == ["a"] * 5 + ["b"] * 5
+    assert first == again
+    assert first != other
+    assert first.questions == dataset.questions

@@ -1,0 +1,144 @@
+"""Benchmarks from the command line and over MCP."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.app import build_server
+from swarm_memory.server.benchmark.job import checked_payload
+from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+
+COMMAND = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
+TINY = ["-o", "dataset=file", "-o", "path=tiny.json", "-o", "systems=hybrid,bm25-okapi"]
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def swarm(root: Path) -> Command:
+    """Run `swarm-memory` in the project's folder."""
+
+    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run([*COMMAND, *arguments], cwd=root, capture_output=True, text=True, timeout=50)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+def test_a_run_is_listed_reported_and_compared(swarm: Command, root: Path) -> None:
+    first = json.loads(swarm("benchmark", "run", *TINY, "--json").stdout)
+    assert first["status"] == "completed"
+    assert Path(first["file"]).is_file()
+    second = json.loads(swarm("benchmark", "run", *TINY, "-o", "limit=2", "--json", "--out", "b.json").stdout)
+    listed = json.loads(swarm("benchmark", "list", "--json").stdout)
+    assert [each["run_id"] for each in listed] == [second["run_id"], first["run_id"]]
+    assert swarm("benchmark", "report", first["run_id"]).stdout.startswith("# Benchmark: retrieval\n")
+    swarm("benchmark", "report", first["run_id"], "b.json", "--html", "page.html")
+    assert (root / "page.html").read_text("utf-8").count("<svg") == 4
+    compared = json.loads(swarm("benchmark", "compare", first["run_id"], "b.json", "--json").stdout)
+    assert any("different data" in note for note in compared["notes"])
+    assert "Nothing changed" in swarm("benchmark", "compare", first["run_id"], first["run_id"]).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) -> None:
+    assert "there is no suite 'speed'" in swarm("benchmark", "run", "speed", code=2).stderr
+    assert "option k.0" in swarm("benchmark", "run", "-o", "k=0", code=2).stderr
+    assert "there is no run" in swarm("benchmark", "report", "bench_x", code=2).stderr
+    assert "there is no run yet" in swarm("benchmark", "report", code=2).stderr
+    assert "locomo" in swarm("benchmark", "datasets").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another matter there")
+def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
+    data = json.loads((root / "tiny.json").read_text("utf-8"))
+    data["questions"] *= 20_000
+    (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
+    running = subprocess.Popen(
+        [*COMMAND, "-v", "benchmark", "run", *TINY], cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    # The row is written before the first question is asked; the file comes at the end alone.
+    while "running" not in swarm("benchmark", "list", "--json").stdout:
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=40)
+    assert running.returncode == 130, told
+    assert "interrupted" in told
+    (row,) = json.loads(swarm("benchmark", "list", "--json").stdout)
+    assert row["status"] == "interrupted"
+    (file,) = (root / ".swarm" / "benchmarks").glob("bench_*.json")
+    assert json.loads(file.read_text("utf-8"))["run_id"] == row["run_id"]
+
+
+def _server(root: Path) -> Any:
+    place = place_of(root, Settings())
+    return build_server(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> None:
+    told: list[float] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    options = {"dataset": "file", "path": "tiny.json", "systems": ["hybrid", "bm25-okapi"]}
+    async with Client(_server(root)) as client:
+        result = await client.call_tool("run_benchmark", {"options": options}, progress_callback=on_progress)
+        assert not result.is_error
+        answer = result.structured_content
+        refused = await client.call_tool("run_benchmark", {"options": {"systems": ["psychic"]}})
+    assert answer is not None
+    assert answer["status"] == "completed"
+    assert "## Retrieval on tiny" in answer["result"]["tables"]
+    assert answer["result"]["file"].endswith(f"{answer['result']['run_id']}.json")
+    assert told
+    assert refused.is_error
+    assert "option systems.0" in getattr(refused.content[0], "text", "")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.server.job_tools.WAIT_S", 0.5)
+    data = json.loads((root / "tiny.json").read_text("utf-8"))
+    data["questions"] *= 20_000
+    (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
+    async with Client(_server(root)) as client:
+        begun = await client.call_tool("run_benchmark", {"options": {"dataset": "file", "path": "tiny.json"}})
+        assert begun.structured_content is not None
+        job_id = begun.structured_content["job_id"]
+        while "asked" not in str((await client.call_tool("job", {"action": "list"})).structured_content):
+            pass
+        await client.call_tool("job", {"action": "cancel", "job_id": job_id})
+        ended = await client.call_tool("job", {"action": "result", "job_id": job_id})
+    assert ended.structured_content is not None
+    assert ended.structured_content["jobs"][0]["status"] == "cancelled"
+    opened = await open_toolbox(place_of(root, Settings()), Settings())
+    (row,) = await opened.store.benchmarks.list_benchmarks(opened.scope, 5)
+    await opened.store.close()
+    assert row.status == "cancelled"
+
+
+def test_a_model_may_not_name_programs_to_start() -> None:
+    with pytest.raises(InputError, match="starts programs"):
+        checked_payload("retrieval", {"outside": []})

@@ -1,0 +1,181 @@
+"""Reports: what is untrusted stays text, a page needs nothing else, and a comparison tells change from noise."""
+
+import random
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from swarm_memory.schema.benchmark import (
+    BenchmarkRun,
+    Cases,
+    DatasetInfo,
+    Figure,
+    Plot,
+    Series,
+    SuiteResults,
+    Table,
+)
+from swarm_memory.tools.benchmark.compare import compare
+from swarm_memory.tools.benchmark.markdown import markdown, plain
+from swarm_memory.tools.benchmark.page import page
+from swarm_memory.tools.benchmark.svg import svg
+
+HOSTILE = '<img src=x onerror=alert(1)>|[click](http://x)`"&'
+INFO = DatasetInfo(name="d", hash="h" * 64, items=3, questions=200)
+
+
+def _run(results: SuiteResults, **changes: Any) -> BenchmarkRun:
+    values: dict[str, Any] = {
+        "run_id": "bench_1",
+        "suite": "retrieval",
+        "status": "completed",
+        "options": {},
+        "settings": {"embedder": "static"},
+        "seed": 7,
+        "versions": {"python": "3.11"},
+        "machine": {"system": "Linux"},
+        "started_at": datetime(2026, 3, 1, tzinfo=UTC),
+        "results": results,
+    }
+    return BenchmarkRun.model_validate(values | changes)
+
+
+def _line(**changes: Any) -> Plot:
+    series = Series(name=HOSTILE, x=(1, 10, 100), y=(0.5, 5, 50), low=(0.4, 4, 40), high=(0.6, 6, 60))
+    values: dict[str, Any] = {"title": HOSTILE, "x_label": HOSTILE, "y_label": "ms", "series": (series,)}
+    return Plot.model_validate(values | changes)
+
+
+BARS = Plot(
+    title="bars", kind="bar", series=(Series(name="a", x=("one", HOSTILE), y=(1.0, 2.0), low=(0.5, 1.5), high=(2, 3)),)
+)
+HOSTILE_RESULTS = SuiteResults(
+    dataset=INFO,
+    tables=(Table(title=HOSTILE, headings=("system", HOSTILE), rows=((HOSTILE, "1"),), note=HOSTILE),),
+    plots=(_line(), BARS),
+    notes=(HOSTILE,),
+)
+
+
+class _Tags(HTMLParser):
+    """Collects every element and attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_no_text_of_a_run_becomes_markup_on_the_page() -> None:
+    html = page([_run(HOSTILE_RESULTS, suite=HOSTILE, error=HOSTILE, options={"x": HOSTILE})], title=HOSTILE)
+    seen = _Tags()
+    seen.feed(html)
+    assert not seen.tags & {"img", "script", "link", "iframe", "object", "a", "form"}
+    assert not {name for name in seen.attributes if name.startswith("on") or name in {"src", "href", "style"}}
+    assert "<img" not in html
+
+
+def test_the_page_forbids_every_resource_and_names_none() -> None:
+    html = page([_run(HOSTILE_RESULTS.model_copy(update={"notes": ()}))])
+    assert "default-src 'none'" in html
+    assert re.findall(r"style-src 'sha256-[A-Za-z0-9+/]{43}='", html)
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", html)) - {"http://x"}
+    assert addresses == {"http://www.w3.org/2000/svg"}
+
+
+def test_no_text_of_a_run_ends_a_cell_or_becomes_a_link_in_markdown() -> None:
+    text = markdown(_run(HOSTILE_RESULTS))
+    assert "\\<img" in text
+    assert "](http" not in text.replace("\\[click](http", "")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
+    assert plain("two\nlines | here") == "two lines \\| here"
+    assert plain("recall_any@5") == "recall_any@5"
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        _line(),
+        _line(log_x=True, log_y=True),
+        BARS,
+        BARS.model_copy(update={"log_y": True}),
+        Plot(title="one point", series=(Series(name="a", x=(5,), y=(0.0,)),)),
+        Plot(title="zeros", log_y=True, series=(Series(name="a", x=(1, 2), y=(0.0, 0.0)),)),
+        Plot(title="nothing", series=()),
+        Plot(title="many", series=tuple(Series(name=str(at), x=(1, 2), y=(at, at)) for at in range(20))),
+    ],
+)
+def test_every_plot_is_sound_svg_within_its_frame(plot: Plot) -> None:
+    root = ElementTree.fromstring(svg(plot))
+    marks = [each for each in root.iter() if each.tag.endswith(("circle", "rect"))]
+    assert len(marks) == sum(len(series.y) for series in plot.series)
+    for mark in marks:
+        x, y = (float(mark.get(name) or mark.get(f"c{name}") or "nan") for name in ("x", "y"))
+        assert 72 <= x <= 570
+        assert 16 <= y <= 342.1
+
+
+def test_a_logarithmic_axis_sets_powers_of_ten_equally_apart() -> None:
+    root = ElementTree.fromstring(svg(_line(log_x=True)))
+    first, second, third = (float(each.get("cx") or "nan") for each in root.iter() if each.tag.endswith("circle"))
+    assert second - first == pytest.approx(third - second, abs=0.2)
+
+
+def _scored(values: list[float], *, hash_: str = "h", better: Any = "higher") -> SuiteResults:
+    mean = sum(values) / len(values)
+    figure = Figure(subject="hybrid", measure="mrr@10", value=mean, low=mean - 0.03, high=mean + 0.03, better=better)
+    return SuiteResults(
+        dataset=INFO.model_copy(update={"hash": hash_}),
+        figures=(figure, Figure(subject="hybrid", measure="p50_ms", value=1.0, better="lower")),
+        case_ids=tuple(map(str, range(len(values)))),
+        cases=(Cases(subject="hybrid", measure="mrr@10", values=tuple(values)),),
+    )
+
+
+def _noise() -> list[float]:
+    drawn = random.Random(1)
+    return [drawn.random() for _ in range(200)]
+
+
+def test_a_small_change_of_every_case_is_seen_in_pairs_and_not_without() -> None:
+    base = _noise()
+    raised = [value + 0.02 for value in base]
+    (change, speed) = compare(_run(_scored(base)), _run(_scored(raised))).changes
+    assert (change.method, change.verdict) == ("paired", "better")
+    assert change.difference is not None
+    assert change.difference.value == pytest.approx(0.02)
+    assert speed.verdict == "no interval"
+    unpaired = compare(_run(_scored(base)), _run(_scored(raised, hash_="other")))
+    assert (unpaired.changes[0].method, unpaired.changes[0].verdict) == ("unpaired", "within noise")
+    assert any("different data" in note for note in unpaired.notes)
+
+
+def test_what_is_better_when_lower_is_worse_when_it_rises() -> None:
+    base = _noise()
+    raised = [value + 0.02 for value in base]
+    results = (_scored(values, better="lower") for values in (base, raised))
+    before, after = (_run(each) for each in results)
+    assert compare(before, after).changes[0].verdict == "worse"
+
+
+def test_a_run_compared_with_itself_changed_nothing() -> None:
+    run = _run(_scored(_noise()))
+    done = compare(run, run)
+    assert done.changes[0].verdict == "within noise"
+    assert done.table().rows == ()
+    assert done.notes == ()
+
+
+def test_a_comparison_tells_which_settings_differ() -> None:
+    results = _scored(_noise())
+    notes = compare(_run(results), _run(results, options={"limit": 5}, machine={"system": "Darwin"})).notes
+    assert notes == ("options that differ: limit (not set → 5)", "machine that differ: system (Linux → Darwin)")

@@ -1,0 +1,209 @@
+"""A run from begin to end: its file and row, what an interruption leaves, sweeps, debris, answers, outside systems."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
+from swarm_memory.schema.job import Progress
+from swarm_memory.server.benchmark.running import read_file, read_run, run_benchmark
+from swarm_memory.server.chat.scripted import ScriptedChatModel
+from swarm_memory.tools.toolbox import Toolbox
+from tests.benchmark.conftest import NORMALIZED, Told
+
+TINY: dict[str, Any] = {"dataset": "file", "path": "tiny.json", "systems": "hybrid,bm25-okapi,hybrid+context"}
+
+
+async def _run(toolbox: Toolbox, root: Path, told: Told, **options: Any) -> tuple[BenchmarkRun, Path]:
+    return await run_benchmark(toolbox, root, "retrieval", TINY | options, report=told)
+
+
+def _values(results: SuiteResults, measure: str, part: str = "") -> dict[str, float]:
+    return {each.subject: each.value for each in results.figures if (each.measure, each.part) == (measure, part)}
+
+
+async def test_a_run_describes_itself_in_its_file_and_in_its_row(toolbox: Toolbox, root: Path, told: Told) -> None:
+    run, file = await _run(toolbox, root, told)
+    assert run.status == "completed"
+    assert read_file(file) == run
+    assert file.stat().st_mode & 0o077 == 0
+    assert run.results.dataset is not None
+    assert (run.results.dataset.items, run.results.dataset.questions) == (5, 3)
+    assert run.options["path"] == "tiny.json"
+    assert {"python", "sqlite", "swarm-memory"} <= set(run.versions)
+    assert run.settings["embedder"] == toolbox.embedder.name
+    assert _values(run.results, "recall_any@1")["hybrid+context"] == 1.0
+    assert len(run.results.case_ids) == 3
+    row = await toolbox.store.benchmarks.get_benchmark(toolbox.scope, run.run_id)
+    assert row is not None
+    assert row.results.figures == run.results.figures
+    assert row.results.cases == ()
+    assert told.all[-1].done == told.all[-1].total == 9
+
+
+async def test_the_users_own_bank_is_not_written_to(toolbox: Toolbox, root: Path, told: Told) -> None:
+    await _run(toolbox, root, told, poison=5)
+    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+    assert set(statistics.memories.values()) == {0}
+    assert statistics.retrievals == 0
+
+
+async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    run, file = await _run(toolbox, root, told)
+    assert await read_run(toolbox, run.run_id) == run
+    await anyio.Path(file).unlink()
+    assert (await read_run(toolbox, run.run_id)).results.cases == ()
+    assert [each.run_id for each in await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)] == [run.run_id]
+    with pytest.raises(NotFoundError):
+        await read_run(toolbox, "bench_none")
+    with pytest.raises(InputError, match="is no file of a run"):
+        await read_run(toolbox, str(root / "tiny.json"))
+
+
+@pytest.mark.parametrize(
+    ("suite", "options", "said"),
+    [
+        ("speed of light", {}, "there is no suite"),
+        ("retrieval", {"systems": "psychic"}, "option systems.0"),
+        ("retrieval", {"k": [0]}, "option k.0"),
+        ("retrieval", {"colour": 1}, "option colour"),
+        ("retrieval", {"embedding": {"base_url": "http://x"}}, "option embedding.base_url"),
+        ("retrieval", {"retrieve": {"vector_weight": 3}}, "option retrieve.vector_weight"),
+        ("retrieval", {"sweep": {"limit": [1, 2]}}, "'limit' cannot be swept"),
+        ("retrieval", {"systems": "hybrid+rerank"}, "a rerank system needs"),
+    ],
+)
+async def test_what_cannot_be_run_is_refused_with_the_option_to_change(
+    toolbox: Toolbox, root: Path, told: Told, suite: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        await run_benchmark(toolbox, root, suite, options, report=told)
+    assert said in str(refused.value)
+
+
+async def test_a_run_that_fails_says_why_in_its_row(toolbox: Toolbox, root: Path, told: Told) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        await _run(toolbox, root, told, path="none.json")
+    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
+    assert row.status == "failed"
+    assert "none.json cannot be read" in (row.error or "")
+
+
+async def test_an_interrupted_run_keeps_what_it_has(toolbox: Toolbox, root: Path) -> None:
+    many = NORMALIZED | {"questions": NORMALIZED["questions"] * 10}
+    (root / "tiny.json").write_text(json.dumps(many), encoding="utf-8")
+    with anyio.CancelScope() as scope:
+
+        async def stop_in_the_second(progress: Progress) -> None:
+            if progress.message.startswith("bm25-okapi"):
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+        await run_benchmark(toolbox, root, "retrieval", TINY, report=stop_in_the_second)
+    assert scope.cancelled_caught
+    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
+    kept = await read_run(toolbox, row.run_id)
+    assert kept.status == "interrupted"
+    counts = {each.subject: each.n for each in kept.results.figures if each.measure == "mrr@10" and not each.part}
+    assert counts == {"hybrid": 30, "bm25-okapi": 20}
+    assert "bm25-okapi: asked 20 of 30" in kept.results.notes
+    assert {each.subject for each in kept.results.cases} == {"hybrid"}
+
+
+async def test_a_sweep_measures_every_value_and_the_reference_once(toolbox: Toolbox, root: Path, told: Told) -> None:
+    run, _ = await _run(toolbox, root, told, systems="hybrid,bm25-okapi", sweep={"retrieve.vector_weight": "0.2,0.8"})
+    assert set(_values(run.results, "mrr@10")) == {
+        "hybrid (vector_weight=0.2)",
+        "hybrid (vector_weight=0.8)",
+        "bm25-okapi",
+        "hybrid (vector_weight=0.2) less bm25-okapi",
+        "hybrid (vector_weight=0.8) less bm25-okapi",
+    }
+
+
+async def test_debris_is_measured_and_consolidation_takes_it_away(toolbox: Toolbox, root: Path, told: Told) -> None:
+    run, _ = await _run(toolbox, root, told, systems="hybrid", poison=30)
+    assert {"hybrid", "hybrid poisoned", "hybrid poisoned+consolidated"} == set(_values(run.results, "mrr@10"))
+    (note,) = [note for note in run.results.notes if "archived" in note]
+    assert int(note.split()[2]) >= 29
+    assert [table.title for table in run.results.tables][-1] == "With debris"
+
+
+async def test_answers_are_graded_by_the_chat_model_and_said_to_be_missing_without_one(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    run, _ = await _run(toolbox, root, told, systems="hybrid", answers=True)
+    assert "answers were not measured: no chat model is set (chat.providers)" in run.results.notes
+    chat = ScriptedChatModel([{"answer": "codes"}, {"right": True, "reason": "the same"}])
+    run, _ = await _run(replace(toolbox, chat=chat), root, told, systems="hybrid", answers=True)
+    assert _values(run.results, "answer_accuracy") == {"hybrid": 1.0}
+    (answer, grade) = chat.requests
+    assert "one-time codes" in answer.user
+    assert "codes" in grade.user
+
+
+def _outside(search: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    store = {"tool": "remember", "arguments": {"text": "{content}"}, "results": "stored.id"}
+    arguments = {"question": "{query}", "limit": "{k}"}
+    found = {"tool": "recall", "arguments": arguments, "results": "hits", "id": "id"} | (search or {})
+    command = [sys.executable, str(Path(__file__).with_name("echo_memory.py"))]
+    return {"name": "echo", "command": command, "store": store, "search": found, "timeout_s": 20} | changes
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("search", [{}, {"id": "", "text": "text"}])
+async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
+    toolbox: Toolbox, root: Path, told: Told, search: dict[str, Any]
+) -> None:
+    run, _ = await _run(toolbox, root, told, systems="bm25-okapi", outside=[_outside(search)])
+    assert _values(run.results, "recall_any@1")["echo"] == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"command": ["no-such-program-anywhere"]}, "cannot be started"),
+        ({"store": {"tool": "forgets", "arguments": {}}}, "forgets"),
+    ],
+)
+async def test_an_outside_system_that_does_not_work_is_named(
+    toolbox: Toolbox, root: Path, told: Told, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        await _run(toolbox, root, told, systems="bm25-okapi", outside=[_outside(**changes)])
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("echo:")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_this_server_can_be_measured_as_an_outside_system(toolbox: Toolbox, root: Path, told: Told) -> None:
+    item = {"title": "{content}", "content": "{content}"}
+    steps = [{"role": "assistant", "content": "done"}]
+    store = {
+        "tool": "distill_memories",
+        "arguments": {"task": "note {id}", "task_id": "{id}", "steps": steps, "verdict": "Success", "items": [item]},
+        "results": "stored.0",
+    }
+    search = {
+        "tool": "retrieve_memories",
+        "arguments": {"query": "{query}", "k": "{k}"},
+        "results": "memories",
+        "id": "id",
+    }
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
+    config = {"name": "ourselves", "command": command, "store": store, "search": search}
+    run, _ = await _run(toolbox, root, told, systems="hybrid", outside=[config])
+    values = _values(run.results, "recall_any@5")
+    assert values["ourselves"] == values["hybrid"] == 1.0
