@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-_UNBROKEN = {"id", "outcome", "confidence", "used", "status"}
+_UNBROKEN = {"id", "system", "outcome", "confidence", "used", "status"}
 """Columns that are never folded: an id is there to be copied."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
