@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 BENCHMARK = "benchmark"
-ONLY_FROM_A_COMMAND = ("outside",)
-"""Options that start programs: the user names them on the command line, and no model does."""
+ONLY_FROM_A_COMMAND = ("outside", "embedding")
+"""Options that start programs or name who is sent texts: the user gives them on the command line, and no model does."""
 
 
 def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the payload of a job. Raises `InputError` for a suite or an option that is wrong, or not for a model."""
     from swarm_memory.server.benchmark.suites import find_suite
 
-    for name in ONLY_FROM_A_COMMAND:
-        if name in options:
-            raise InputError(f"option {name} starts programs: the user can run it with `swarm-memory benchmark run`")
+    swept = options.get("sweep")
+    named = [*options, *(swept if isinstance(swept, dict) else ())]
+    for name in named:
+        if name.partition(".")[0] in ONLY_FROM_A_COMMAND:
+            raise InputError(f"option {name} is the user's alone: it can be given to `swarm-memory benchmark run`")
     find_suite(suite).checked(options)
     return {"suite": suite, "options": dict(options)}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from mcp.client import Client
+from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
@@ -139,6 +140,10 @@ async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
     assert row.status == "cancelled"
 
 
-def test_a_model_may_not_name_programs_to_start() -> None:
-    with pytest.raises(InputError, match="starts programs"):
-        checked_payload("retrieval", {"outside": []})
+@pytest.mark.parametrize(
+    "options",
+    [{"outside": []}, {"embedding": {"provider": "openai"}}, {"sweep": {"embedding.model": ["a", "b"]}}],
+)
+def test_a_model_names_no_programs_to_start_and_nobody_to_send_texts_to(options: dict[str, JsonValue]) -> None:
+    with pytest.raises(InputError, match="is the user's alone"):
+        checked_payload("retrieval", options)
