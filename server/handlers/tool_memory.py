@@ -19,7 +19,7 @@ async def log_tool_call(
         Field(description="{tool_name, input, output, success}, maybe time_cost (s), token_cost, create_time, task_id"),
     ],
 ) -> CallToolResult:
-    """Log calls of tools, so that it is known what each is good for. The hooks log the host's own calls by themselves."""
+    """Log calls of tools, so that it is known what each is good for. Hooks log the host's own calls by themselves."""
     from swarm_memory.tools.tool_memory import log_tool_calls
 
     bank = bank_of(ctx)
