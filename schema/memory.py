@@ -40,6 +40,8 @@ class Provenance(Model):
 
     task_id: str | None = None
     trajectory_id: str | None = None
+    session_id: str | None = None
+    """The host's session that the task belonged to: what it says again does not count as another witness."""
     agent_id: str | None = None
     evidence: tuple[str, ...] = ()
     judge: Judge | None = None

@@ -44,7 +44,7 @@ async def manage(
         case "forget":
             return ManageAnswer(action=action, changed=await memories.forget_memories(toolbox, ids))
         case "restore" | "quarantine" | "archive":
-            count = await memories.set_memory_status(toolbox, ids, _STATUS_OF[action], reason)
+            count = await memories.set_memory_status(toolbox, ids, _STATUS_OF[action], reason, by_hand=False)
             return ManageAnswer(action=action, changed=count)
 
 

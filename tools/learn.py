@@ -15,6 +15,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts
+from swarm_memory.tools.gating import told_of
 from swarm_memory.tools.judge import judge_in_full
 from swarm_memory.tools.judged import drawn
 from swarm_memory.tools.novelty import prepared_for_bank, sort_out
@@ -75,6 +76,7 @@ async def learn(
         await toolbox.store.add_event(toolbox.scope, audit)
     outcome = await record_outcome(toolbox, kept.task_id, verdict, kept)
     known = f"the bank already says {len(found.known)} of them" if found.known else None
+    held = told_of(memory.item for memory in found.new)
     return LearnResult(
         status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
@@ -86,7 +88,7 @@ async def learn(
         reinforced=found.known,
         superseded=superseded,
         credited=_credited(outcome),
-        reason="; ".join(part for part in (distilled.reason, known, fault) if part) or None,
+        reason="; ".join(part for part in (distilled.reason, known, held, fault) if part) or None,
         consolidation_due=await queue_when_due(toolbox),
     )
 
@@ -134,6 +136,7 @@ def _item(
     provenance = Provenance(
         task_id=trajectory.task_id,
         trajectory_id=trajectory_id,
+        session_id=trajectory.session_id,
         agent_id=trajectory.agent_id,
         evidence=draft.evidence,
         judge=verdict.judge,

@@ -10,6 +10,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
+from swarm_memory.tools.gating import gated_edit, suspects
 from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports import Event, MemoryFilter
 from swarm_memory.tools.redact import redact
@@ -61,8 +62,9 @@ async def edit_memory(
 ) -> MemoryItem:
     """Change what is given (an empty `domain` takes it away), embed anew, and keep the former text in the history.
 
-    Secrets in the new text are replaced. Raises `InputError` when nothing is given or a text is not fit for a memory,
-    `NotFoundError`, and `ModelError` when the embedder fails: then nothing was changed.
+    Secrets in the new text are replaced; one that is suspect now is quarantined. Raises `InputError` when nothing is
+    given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was
+    changed.
     """
     given = {"title": title, "description": description, "content": content, "tags": tags, "domain": domain}
     changes = {name: value for name, value in given.items() if value is not None}
@@ -72,16 +74,22 @@ async def edit_memory(
     edited = item.model_copy(update=checked_texts({**_texts(item), **changes}, toolbox.settings))
     if edited == item:
         return item
+    edited = gated_edit(item, edited)
     (stored,) = await prepare(toolbox, [edited])
     await toolbox.store.replace_memory(stored, toolbox.embedder.name, _reason(reason, "edited"))
     return edited
 
 
 async def set_memory_status(
-    toolbox: Toolbox, ids: Sequence[str], status: MemoryStatus, reason: str | None = None
+    toolbox: Toolbox, ids: Sequence[str], status: MemoryStatus, reason: str | None = None, *, by_hand: bool = True
 ) -> int:
-    """Restore (active), quarantine or archive; return how many changed. Raises as `get_memories`."""
+    """Restore (active), quarantine or archive; return how many changed. Raises as `get_memories`.
+
+    What screening finds suspect is restored only `by_hand`, by the user: an agent that read it may be talked into it.
+    """
     found = await get_memories(toolbox, ids)
+    if status == "active" and not by_hand and (held := suspects(found)):
+        raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
     why = _reason(reason, {"active": "restored", "quarantined": "quarantined", "archived": "archived"}[status])
     return await toolbox.store.set_status(toolbox.scopes(), [item.id for item in found], status, why)
 

@@ -1,16 +1,19 @@
 """What of newly drawn items the bank does not say yet: prepared, compared, divided. It stores nothing."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelError
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.duplicates import gist_of, is_same
+from swarm_memory.tools.gating import gated
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
 from swarm_memory.tools.survey import duplicate_threshold
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trust import REINFORCED
 
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""
@@ -29,7 +32,11 @@ class SortedOut:
 
 
 async def prepared_for_bank(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
-    """Return the items with their indexes; without vectors where the embedder fails, with what is to be said then."""
+    """Return the items, those that are suspect in quarantine, with their indexes.
+
+    Without vectors where the embedder fails, with what is to be said then.
+    """
+    items = await asyncio.to_thread(lambda: [gated(item) for item in items])
     try:
         return await prepare(toolbox, items), None
     except ModelError as error:
@@ -41,8 +48,8 @@ async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[
     """Divide into new items and ids of items in the bank that say the same.
 
     An earlier version of the same task may have given one of those, or the task may have had it from the bank: it
-    stays, but trust never rises by repetition within one task, so that then nothing is reinforced. What the task had
-    is credited with its outcome instead.
+    stays, but trust never rises by repetition within one task or one session, so that then nothing is reinforced. What
+    the task had is credited with its outcome instead.
     """
     new: list[StoredMemory] = []
     known: dict[str, MemoryItem] = {}
@@ -52,15 +59,31 @@ async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[
             known[same.id] = same
         elif not any(_alike(toolbox, memory, other) for other in new):
             new.append(memory)
-    had = trajectory.injected_memory_ids
-    repeated = any(item.provenance.task_id == trajectory.task_id or item.id in had for item in known.values())
-    return SortedOut(tuple(new), tuple(known), 0.0 if repeated else REINFORCEMENT)
+    repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
+    return SortedOut(tuple(new), tuple(known), 0.0 if any(repeated) else REINFORCEMENT)
+
+
+async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:
+    """Whether the task, or its session, gave or bore out the item before, had it from the bank, or may not trust it."""
+    source, session = item.provenance, trajectory.session_id
+    if source.task_id == trajectory.task_id or item.id in trajectory.injected_memory_ids or item.status != "active":
+        return True
+    if session is None:
+        return False
+    history = await toolbox.store.memory_history((item.scope,), item.id)
+    witnesses = [event.data.get("session_id") for event in history if event.kind == REINFORCED]
+    return session == source.session_id or session in witnesses
 
 
 async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | None:
-    """Return the active item that says the same: by the very words, else as consolidation would find it."""
+    """Return the active item that says the same: by the very words, else as consolidation would find it.
+
+    What would go into quarantine is not put there twice.
+    """
     scopes, outcome = (toolbox.scope,), memory.item.outcome
-    titled = await toolbox.store.list_memories(scopes, MemoryFilter(text=memory.item.title, limit=20))
+    statuses: tuple[MemoryStatus, ...] = ("active",) if memory.item.status == "active" else ("active", "quarantined")
+    which = MemoryFilter(statuses, text=memory.item.title, limit=20)
+    titled = await toolbox.store.list_memories(scopes, which)
     for item in titled:
         if _normal(item) == _normal(memory.item) and item.outcome == outcome:
             return item

@@ -322,6 +322,10 @@ class MemoryStore(Protocol):
 
     async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]: ...
 
+    async def memory_histories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, list[Event]]:
+        """Return the history of each, by id; empty for one that is not there."""
+        ...
+
 
 class TrajectoryStore(Protocol):
     """What was done, and what was learned from it."""

@@ -29,6 +29,7 @@ from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.text import count_tokens, query_tokens
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trust import prefer_verified
 
 MAX_K = 50
 MAX_QUERY_CHARS = 100_000
@@ -102,10 +103,10 @@ async def retrieve(
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
     The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), less
-    `project_preference` for a global item, less the diversity penalty. The answer is empty when nothing fits, and says
-    why; a task that is held out (`tools.holdout`) gets nothing of what was found for it. An embedder that fails leaves
-    the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError` from the
-    store.
+    `project_preference` for a global item, less the diversity penalty; of unverified ones (`tools.trust`) no more
+    than one stands where verified ones fit. The answer is empty when nothing fits, and says why; a task that is held
+    out (`tools.holdout`) gets nothing of what was found for it. An embedder that fails leaves the keyword leg, with a
+    notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError` from the store.
     """
     started = time.perf_counter()
     toolbox = toolbox.in_project(project)
@@ -125,7 +126,9 @@ async def retrieve(
     result = await toolbox.store.search(search)
     scored = _score(toolbox, result, toolbox.clock.now())
     floor = _floor(toolbox, result, search.tokens)
-    memories = await _memories(toolbox, _choose(scored, floor, wanted, settings.delta))
+    memories = await prefer_verified(
+        toolbox, lambda k: _memories(toolbox, _choose(scored, floor, k, settings.delta)), wanted
+    )
     nearest = None if memories else await _near_miss(toolbox, scored, floor)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),

@@ -19,6 +19,9 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
     if statistics.not_embedded:
         reach = f"{statistics.not_embedded} memories have no vector of {toolbox.embedder.name}: only keywords find them"
         notices = (*notices, f"{reach}; run `swarm-memory reembed`")
+    if held := statistics.memories.get("quarantined", 0):
+        shown = "`swarm-memory memories list --status quarantined`"
+        notices = (*notices, f"{held} memories wait in quarantine, never retrieved: {shown} shows why")
     notices = (*notices, *_judge_notices(toolbox))
     return MemoryStatus(
         version=version,

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.gating import gated
 from swarm_memory.tools.indexing import prepare, prepare_without_vectors
 from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
 from swarm_memory.tools.ports import MemoryFilter
@@ -47,8 +48,8 @@ async def import_memories(
 ) -> Imported:
     """Add the memories of an export to the project of the toolbox; what was global there is global here.
 
-    Texts are cleaned and redacted as any other. A faulty line is described and skipped. `source` is noted in the
-    provenance; with `quarantine` nothing is retrieved before it is restored. Importing twice adds nothing.
+    Texts are cleaned, redacted and screened as any other. A faulty line is described and skipped. `source` is noted in
+    the provenance; with `quarantine` nothing is retrieved before it is restored. Importing twice adds nothing.
     """
     result = Imported()
     seen_ids: set[str] = set()
@@ -111,7 +112,7 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool) -> 
         changes["provenance"] = item.provenance.model_copy(update={"imported_from": source})
     if quarantine and item.status == "active":
         changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
-    return item.model_copy(update=changes)
+    return gated(item.model_copy(update=changes))
 
 
 def _said(item: MemoryItem) -> tuple[str, str, str]:

@@ -63,7 +63,7 @@ def list_command(
         say("No memories.")
     else:
         rows = (
-            (item.id, item.title, item.outcome, f"{item.confidence:.2f}", item.usage_count, item.status)
+            (item.id, item.title, item.outcome, f"{item.confidence:.2f}", item.usage_count, _stands(item))
             for item in found
         )
         print_table(("id", "title", "outcome", "confidence", "used", "status"), rows)
@@ -181,9 +181,14 @@ def _print_items(items: list[MemoryItem]) -> None:
     print_json([item.model_dump(mode="json", exclude_none=True) for item in items])
 
 
+def _stands(item: MemoryItem) -> str:
+    why = item.status != "active" and item.status_reason
+    return f"{item.status}: {why}" if why else item.status
+
+
 def _show(item: MemoryItem) -> None:
     say(item.title, bold=True)
-    say(f"  {item.id} · {item.status} · {item.outcome} · confidence {item.confidence:.2f} · used {item.usage_count}x")
+    say(f"  {item.id} · {_stands(item)} · {item.outcome} · confidence {item.confidence:.2f} · used {item.usage_count}x")
     if item.description:
         say(f"  {item.description}")
     for line in item.content.splitlines():

@@ -25,6 +25,7 @@ from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.trust import check_path
+from swarm_memory.tools.gating import gated
 from swarm_memory.tools.ports import Embedder, StoredMemory, Vector
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
@@ -66,9 +67,9 @@ async def adopt(
 ) -> Adoption:
     """Put a new bank in the place of a claude-flow database, with that one's strategies marked as imported.
 
-    Texts are cleaned and redacted as any other, of personal data too with `pii`. The old file is copied beside first,
-    whole, as `<name>.claude-flow-<time>`. Nothing is changed before the new bank is complete. Raises `StoreUntrusted`
-    when the file is no such database, `StorageError`, and the embedder's errors.
+    Texts are cleaned, redacted and screened as any other, of personal data too with `pii`. The old file is copied
+    beside first, whole, as `<name>.claude-flow-<time>`. Nothing is changed before the new bank is complete. Raises
+    `StoreUntrusted` when the file is no such database, `StorageError`, and the embedder's errors.
     """
     driver = await asyncio.to_thread(choose, sqlite)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -130,7 +131,7 @@ def _items(
     skipped: list[str] = []
     for row in rows:
         try:
-            items.append(_item(row, scope, run_id, source, pii=pii))
+            items.append(gated(_item(row, scope, run_id, source, pii=pii)))
         except (ValueError, RecursionError, InputError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             skipped.append(f"{str(row[0])[:80]}: {why}")

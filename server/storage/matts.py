@@ -17,7 +17,7 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.memories import MemoryWriter, log_event
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
-from swarm_memory.server.storage.trajectories import reinforce, trajectory_row
+from swarm_memory.server.storage.trajectories import Reinforcement, reinforce, trajectory_row
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.rollout_ports import RunEnd
 
@@ -93,7 +93,8 @@ def end_run(connection: "Connection", index: Index, end: RunEnd, quantization: Q
     for memory in end.memories:
         writer.add(memory)
     if end.reinforced and end.reinforcement > 0:
-        reinforce(connection, run.scope, end.reinforced, end.reinforcement, run.run_id, run.task_id, now)
+        found_again = Reinforcement(end.reinforcement, run.run_id, run.task_id)
+        reinforce(connection, run.scope, end.reinforced, found_again, now)
     _update(connection, scope_id, run)
     told = {"task_id": run.task_id, "status": run.status, "best": run.summary.best, "stored": list(run.summary.stored)}
     log_event(connection, scope_id, ENDED, run.run_id, told, now)

@@ -32,12 +32,7 @@ if TYPE_CHECKING:
 
 _QUERIES = queries()
 
-CREATED, EDITED, FORGOTTEN, REINFORCED = (
-    "reasoning_memory.created",
-    "reasoning_memory.edited",
-    "reasoning_memory.forgotten",
-    "reasoning_memory.reinforced",
-)
+CREATED, EDITED, FORGOTTEN = "reasoning_memory.created", "reasoning_memory.edited", "reasoning_memory.forgotten"
 
 
 class MemoryWriter:

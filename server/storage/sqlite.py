@@ -229,6 +229,9 @@ class SqliteStore:
     async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
         return await self.read(lambda connection: journal.history(connection, scopes, memory_id))
 
+    async def memory_histories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, list[Event]]:
+        return await self.read(lambda connection: {each: journal.history(connection, scopes, each) for each in ids})
+
     async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
         return await self.read(
             lambda connection: trajectories.learned_before(connection, scope, task_id, content_digest)

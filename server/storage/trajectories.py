@@ -1,17 +1,18 @@
 """Trajectories and what was learned from them, written and read; the transaction is the caller's."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage.index import Index
-from swarm_memory.server.storage.memories import REINFORCED, MemoryWriter, change_status, find_patterns, log_event
+from swarm_memory.server.storage.memories import MemoryWriter, change_status, find_patterns, log_event
 from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, optional_text, to_text
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
+from swarm_memory.tools.trust import REINFORCED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 _QUERIES = queries()
+
+
+class Reinforcement(NamedTuple):
+    """What found items again: a task, of a host's session where there was one."""
+
+    by: float
+    run_id: str
+    task_id: str
+    session_id: str | None = None
 
 
 def learned_before(connection: "Connection", scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
@@ -48,7 +58,8 @@ def save_learning(
     writer = MemoryWriter(connection, index, record.embedder, quantization)
     new = [memory.item.id for memory in record.memories if writer.add(memory)]
     if record.reinforcement > 0:
-        reinforce(connection, record.scope, record.reinforced, record.reinforcement, record.run_id, task_id, record.at)
+        found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
+        reinforce(connection, record.scope, record.reinforced, found_again, record.at)
     superseded = _supersede(connection, index, record, scope_id, keep={*new, *record.reinforced})
     told = {
         "task_id": task_id,
@@ -107,12 +118,12 @@ def trajectory_row(
 
 
 def reinforce(
-    connection: "Connection", scope: Scope, ids: Sequence[str], by: float, run_id: str, task_id: str, at: "datetime"
+    connection: "Connection", scope: Scope, ids: Sequence[str], found_again: Reinforcement, at: "datetime"
 ) -> None:
     """Raise the confidence of items that a run found again."""
     for seq, item_id, scope_id, _ in find_patterns(connection, (scope,), ids):
-        connection.execute(_QUERIES["reinforce"], (by, to_text(at), seq))
-        log_event(connection, scope_id, REINFORCED, item_id, {"by": by, "run_id": run_id, "task_id": task_id}, at)
+        connection.execute(_QUERIES["reinforce"], (found_again.by, to_text(at), seq))
+        log_event(connection, scope_id, REINFORCED, item_id, found_again._asdict(), at)
 
 
 def _supersede(

@@ -1,0 +1,75 @@
+"""Precision and recall of the screening rules on the attacks and sound strategies of `tests/attacks`, by shape.
+
+Without arguments both halves are measured; the rules were made on "dev" only. `--misses dev` shows what was missed, or
+flagged wrongly, in a half; `--texts FILE` which lines of a file of your own are flagged.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "attacks"))
+
+from benign_strategies import strategies
+from poison_attacks import Half, attacks, half_of
+
+from swarm_memory.tools.screening import reason_of, screen
+
+HALVES: tuple[Half, Half] = ("dev", "held-out")
+
+
+def _by_shape() -> None:
+    caught = {half: Counter[str]() for half in HALVES}
+    total = {half: Counter[str]() for half in HALVES}
+    for attack in attacks():
+        total[attack.half][attack.shape] += 1
+        caught[attack.half][attack.shape] += bool(screen(attack.text))
+    print(f"{'shape':<16}" + "".join(f"{half:>14}" for half in HALVES))
+    for shape in sorted(total["dev"] | total["held-out"]):
+        print(f"{shape:<16}" + "".join(f"{f'{caught[half][shape]} of {total[half][shape]}':>14}" for half in HALVES))
+    for half in HALVES:
+        sound = [each.text for each in strategies() if half_of(each.text) == half]
+        wrong = sum(bool(screen(text)) for text in sound)
+        hit, all_of = caught[half].total(), total[half].total()
+        print(
+            f"{half}: recall {hit / all_of:.3f} ({hit} of {all_of}), precision {hit / (hit + wrong):.3f},"
+            f" sound held back {wrong} of {len(sound)} ({wrong / len(sound):.2%})"
+        )
+
+
+def _misses(half: Half) -> None:
+    for attack in attacks():
+        if attack.half == half and not screen(attack.text):
+            print(f"missed  {attack.shape}: {attack.text!r}")
+    for each in strategies():
+        if half_of(each.text) == half and (findings := screen(each.text)):
+            print(f"wrong   {each.subject}: {each.text!r}: {reason_of(findings)}")
+
+
+def _own(path: Path) -> None:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    started = time.perf_counter()
+    flagged = [line for line in lines if screen(line)]
+    taken = (time.perf_counter() - started) * 1000 / max(1, len(lines))
+    print("\n".join(f"flagged  {line}: {reason_of(screen(line))}" for line in flagged))
+    print(f"{len(flagged)} of {len(lines)} flagged, {taken:.2f} ms each")
+
+
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--misses", choices=HALVES)
+    parser.add_argument("--texts", type=Path)
+    arguments = parser.parse_args()
+    if arguments.texts is not None:
+        _own(arguments.texts)
+    elif arguments.misses is not None:
+        _misses(arguments.misses)
+    else:
+        _by_shape()
+
+
+if __name__ == "__main__":
+    main()
