@@ -19,7 +19,8 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult, MattsRun, RunSummary, ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.contrast import Attempt, Drawn, numbered
+from swarm_memory.tools.attempts import Attempt, Drawn, numbered
+from swarm_memory.tools.gating import told_of
 from swarm_memory.tools.learn import confidence_of
 from swarm_memory.tools.novelty import SortedOut, prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
@@ -272,6 +273,7 @@ class _Scaling:
         prepared, fault = await prepared_for_bank(self.toolbox, items)
         found = await sort_out(self.toolbox, attempts[0].trajectory, prepared)
         known = f"the bank already says {len(found.known)} of them" if found.known else None
+        held = told_of(memory.item for memory in found.new)
         await self._end(
             "completed",
             found,
@@ -283,7 +285,7 @@ class _Scaling:
             prompt_hash=contrast.prompt_hash,
             model=contrast.model,
             notes=contrast.notes,
-            reason="; ".join(part for part in (contrast.reason, known, fault) if part) or None,
+            reason="; ".join(part for part in (contrast.reason, known, held, fault) if part) or None,
         )
         await self._tell("compared", self.run.total + 1)
 
@@ -323,6 +325,7 @@ class _Scaling:
         provenance = Provenance(
             task_id=self.run.task_id,
             trajectory_id=owner.trajectory_id,
+            session_id=owner.trajectory.session_id,
             agent_id=owner.trajectory.agent_id,
             evidence=drawn.draft.evidence,
             judge=owner.verdict.judge,

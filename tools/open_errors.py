@@ -9,6 +9,9 @@ from swarm_memory.tools.lessons import HOST_TOOLS, MAX_TITLE, Lesson, Material, 
 from swarm_memory.tools.repairs import changes_something, find_repairs, mark_of
 from swarm_memory.tools.wording import bare, one_line, show_call, show_file, show_symptom
 
+_BY_THE_WAY = frozenset({"error", "missing-file", "bad-arguments"})
+"""Met once, such an error may be that of a thing that was only looked at."""
+
 
 def open_errors(material: Material) -> Iterator[Lesson]:
     """Guardrails from what failed again and again, or last, and was never resolved; only of a failed task."""
@@ -24,9 +27,13 @@ def open_errors(material: Material) -> Iterator[Lesson]:
     names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
     for (name, _), calls in groups.items():
         symptom = show_symptom(calls[-1].error, names)
-        once = len(calls) == 1 and classify(calls[-1].error).kind in ("error", "missing-file", "bad-arguments")
-        if symptom and name and not once and not (name in HOST_TOOLS and len(calls) < 3):
+        if symptom and name and is_pursued(calls) and not (name in HOST_TOOLS and len(calls) < 3):
             yield _open_lesson(material, name, calls, symptom, names)
+
+
+def is_pursued(failed: Sequence[Call]) -> bool:
+    """Whether failures of one kind are of a thing that was wanted: it was tried again, or its error is of a known kind."""
+    return len(failed) > 1 or any(classify(call.error).kind not in _BY_THE_WAY for call in failed)
 
 
 def _open_lesson(material: Material, name: str, calls: Sequence[Call], symptom: str, names: Sequence[str]) -> Lesson:

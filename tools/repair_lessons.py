@@ -19,10 +19,11 @@ def repairs(material: Material) -> Iterator[Lesson]:
     """Lessons from errors that were resolved."""
     names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
     for repair in find_repairs(material.calls):
-        yield _repair_lesson(material, repair, names)
+        yield repair_lesson(material, repair, names)
 
 
-def _repair_lesson(material: Material, repair: Repair, names: Sequence[str]) -> Lesson:
+def repair_lesson(material: Material, repair: Repair, names: Sequence[str]) -> Lesson:
+    """Return what one repair teaches; `names` are of this task alone and are not told."""
     symptom = show_symptom(repair.failed.error, names)
     told = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
     of_shell = repair.failed.command is not None and repair.success.command is not None

@@ -11,7 +11,8 @@ from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.asking import Answered, ask
-from swarm_memory.tools.contrast import Attempt, Drawn, contrast_by_extraction, merged
+from swarm_memory.tools.attempts import Attempt, Drawn, merged
+from swarm_memory.tools.contrast import contrast_by_extraction
 from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.model_judge import shown_task
 from swarm_memory.tools.parsing import Unparsed

@@ -5,16 +5,16 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from worlds import GREEN, MIGRATE, RED, TASK, attempt, met, missed
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.contrast import Attempt, Drawn, contrast_by_extraction, merged, numbered
+from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.tools.attempts import Attempt, Drawn, merged, numbered
+from swarm_memory.tools.contrast import contrast_by_extraction
 from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.judge import judge_by_evidence
-
-LOGIN = ("az login --identity", "logged in", 0)
-DEPLOY = ("az webapp up", "deployed", 0)
 
 
 def compared(*trajectories: Trajectory, best: int = 1) -> tuple[tuple[Drawn, ...], str | None]:
@@ -31,12 +31,123 @@ def as_attempts(trajectories: Sequence[Trajectory]) -> list[Attempt]:
 
 
 def text(drawn: Sequence[Drawn]) -> str:
-    return "\n".join(f"{each.draft.title}\n{each.draft.content}" for each in drawn if "contrast" in each.draft.tags)
+    return "\n".join(f"{each.draft.title}\n{each.draft.content}" for each in drawn)
+
+
+DOWN = ("kubectl apply -f app.yaml", 'error: namespaces "web" not found', 1)
+UP = ("kubectl apply -f app.yaml", "deployment.apps/app created", 0)
+NAMESPACE = ("kubectl create namespace web", "namespace/web created", 0)
+CONTEXT = ("kubectl config use-context blue", 'Switched to context "blue".', 0)
+IMAGE = ("docker build -t app .", "Successfully built 1f2e", 0)
+
+
+def judged(label: Label, *commands: tuple[str, str, int], task: str = "Put the app on the cluster.") -> Trajectory:
+    """An attempt with the verdict in its last words, for `with_verdicts`."""
+    return attempt(*commands, said=label).model_copy(update={"task": task})
+
+
+def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | None]:
+    """Compare attempts whose verdict somebody else gave: nothing in their calls tells it."""
+    attempts: list[Attempt] = []
+    for number, each in enumerate(trajectories, 1):
+        label = TypeAdapter[Label](Label).validate_python(each.steps[-1].text)
+        verdict = Verdict(label=label, confidence=0.0 if label == "Undecided" else 0.9, judge="agent")
+        attempts.append(numbered(number, f"tr-{number}", each, verdict))
+    return contrast_by_extraction(attempts, 1, Settings(), 3)
+
+
+def test_a_deed_that_one_way_past_an_error_did_without_is_a_bystander() -> None:
+    drawn, _ = with_verdicts(
+        judged("Success", DOWN, CONTEXT, NAMESPACE, UP),
+        judged("Success", DOWN, NAMESPACE, IMAGE, UP),
+        judged("Failure", DOWN),
+    )
+    (one,) = drawn
+    assert "kubectl create namespace" in one.draft.content
+    assert "use-context" not in text(drawn)
+    assert "docker build" not in text(drawn)
+
+
+def test_what_one_attempt_did_in_vain_did_not_help_another() -> None:
+    drawn, _ = with_verdicts(
+        judged("Success", DOWN, IMAGE, CONTEXT, NAMESPACE, UP), judged("Failure", DOWN, IMAGE, DOWN, CONTEXT, DOWN)
+    )
+    (one,) = drawn
+    assert "Run `kubectl create namespace web`." in one.draft.content
+    vain = next(line for line in one.draft.content.splitlines() if "did not help" in line)
+    assert "docker build" in vain
+    assert "use-context" in vain
+    assert "Run `docker" not in one.draft.content
+
+
+def test_the_same_deed_after_which_the_call_had_succeeded_was_not_in_vain() -> None:
+    again = judged("Failure", DOWN, NAMESPACE, UP, DOWN)
+    drawn, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), again)
+    assert "did not help" not in text(drawn)
+
+
+def test_a_way_out_counts_though_the_attempt_failed_later_on() -> None:
+    drawn, _ = with_verdicts(
+        judged("Failure", DOWN, NAMESPACE, UP, ("helm test app", "Error: timed out", 1)), judged("Failure", DOWN)
+    )
+    assert drawn[0].draft.title.startswith("Run `kubectl create namespace web` before")
+    assert drawn[0].outcome == "Success", "a way out is a strategy, whatever became of the task"
+
+
+def test_an_attempt_that_never_met_the_error_shows_what_the_others_left_out() -> None:
+    drawn, _ = with_verdicts(judged("Failure", IMAGE, DOWN), judged("Success", IMAGE, NAMESPACE, UP))
+    (one,) = drawn
+    assert "Run `kubectl create namespace web`." in one.draft.content
+    assert "docker" not in one.draft.content
+
+
+def test_where_it_did_several_things_more_nobody_knows_which_of_them_helped() -> None:
+    drawn, reason = with_verdicts(judged("Failure", DOWN), judged("Success", IMAGE, CONTEXT, NAMESPACE, UP))
+    assert drawn == ()
+    assert reason is not None
+
+
+def test_the_error_that_kept_failures_from_the_end_comes_first() -> None:
+    lint = ("ruff check app.py", "app.py:1:1: F401 unused import\nFound 1 error.", 1)
+    fixed = ("ruff check app.py --fix", "All checks passed!", 0)
+    both = (lint, fixed, DOWN, NAMESPACE, UP)
+    drawn, _ = with_verdicts(judged("Success", *both), judged("Success", *both), judged("Failure", lint, fixed, DOWN))
+    assert "namespace" in drawn[0].draft.title
+
+
+def test_the_steps_of_all_attempts_that_bear_a_way_out_out_are_its_evidence() -> None:
+    drawn, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), judged("Success", DOWN, NAMESPACE, UP))
+    assert {step.partition("-")[0] for step in drawn[0].draft.evidence} == {"r1", "r2"}
 
 
 def test_a_deed_of_most_successes_and_of_no_failure_is_a_pattern() -> None:
-    drawn, _ = compared(met(), met(), missed(), attempt(GREEN))
-    assert "Do `alembic upgrade head`: done in 2 of 3 attempts that met the task, in none of the 1" in text(drawn)
+    way = (NAMESPACE, UP)
+    drawn, _ = with_verdicts(
+        judged("Success", *way), judged("Success", *way), judged("Success", UP), judged("Failure", UP)
+    )
+    (one,) = drawn
+    assert "Do `kubectl create namespace web`: done in 2 of 3 attempts that met the task, in none of the 1" in text(
+        drawn
+    )
+    assert one.outcome == "Success"
+
+
+def test_what_one_success_alone_did_is_no_pattern() -> None:
+    drawn, _ = with_verdicts(judged("Success", NAMESPACE, CONTEXT, UP), judged("Success", UP), judged("Failure", UP))
+    assert drawn == ()
+
+
+def test_what_the_task_itself_names_is_no_pattern() -> None:
+    task = "Run `kubectl create namespace web`, then put the app on the cluster."
+    done = judged("Success", NAMESPACE, UP, task=task)
+    drawn, _ = with_verdicts(done, done, judged("Failure", UP, task=task))
+    assert "Do `kubectl create" not in text(drawn)
+
+
+def test_where_an_error_says_why_attempts_failed_the_rest_is_by_the_way() -> None:
+    way = (DOWN, CONTEXT, NAMESPACE, UP)
+    drawn, _ = with_verdicts(judged("Success", *way), judged("Success", *way), judged("Failure", DOWN))
+    assert not any(each.draft.title.startswith("Do ") for each in drawn)
 
 
 def test_a_deed_that_a_failure_did_too_is_none() -> None:
@@ -50,21 +161,31 @@ def test_that_the_tests_pass_in_the_end_is_no_pattern() -> None:
 
 
 def test_an_order_that_only_successes_kept_is_a_pattern() -> None:
-    seed = ("python -m shop.seed", "seeded", 0)
-    right, wrong = attempt(MIGRATE, seed, GREEN), attempt(seed, MIGRATE, RED)
-    drawn, _ = compared(right, right, wrong)
+    right = judged("Success", NAMESPACE, CONTEXT, UP)
+    drawn, _ = with_verdicts(right, right, judged("Failure", CONTEXT, NAMESPACE, UP))
     said = text(drawn)
-    assert "Do `alembic upgrade head` before `shop.seed" in said or "Do `alembic upgrade head` before `python" in said
-    assert "seed` before `alembic" not in said
+    assert "Do `kubectl create namespace web` before `kubectl config use-context blue`: so in 2 of 2" in said
+    assert "blue` before `kubectl create" not in said
+
+
+LOCKED = ("git push", "fatal: Unable to create '/x/.git/index.lock': File exists", 128)
 
 
 def test_an_error_of_failures_that_no_success_met_is_a_pitfall() -> None:
-    locked = ("git push", "fatal: Unable to create '/x/.git/index.lock': File exists", 128)
-    drawn, _ = compared(attempt(GREEN), attempt(locked, RED), attempt(locked, RED), best=1)
+    drawn, _ = with_verdicts(
+        judged("Success", UP), judged("Failure", LOCKED, IMAGE, LOCKED), judged("Failure", LOCKED, CONTEXT, LOCKED)
+    )
     (guardrail,) = [each for each in drawn if each.outcome == "Failure"]
-    assert "`git push` failed" in guardrail.draft.content
     assert "2 of 2 attempts that did not meet the task, in none of the 1 that did" in guardrail.draft.content
     assert guardrail.attempt in (2, 3)
+    vain = next(line for line in guardrail.draft.content.splitlines() if "did not help" in line)
+    assert "docker build" in vain
+    assert "use-context" in vain
+
+
+def test_an_error_of_one_failure_alone_is_no_pitfall() -> None:
+    drawn, _ = with_verdicts(judged("Success", UP), judged("Failure", LOCKED, LOCKED), judged("Failure", CONTEXT))
+    assert drawn == ()
 
 
 def test_an_error_that_successes_met_too_is_no_pitfall() -> None:
@@ -72,26 +193,33 @@ def test_an_error_that_successes_met_too_is_no_pitfall() -> None:
     assert "no such table" not in "\n".join(each.draft.content for each in drawn if each.outcome == "Failure")
 
 
-def test_a_call_repeated_without_change_is_a_pitfall() -> None:
-    looping = attempt(*[("curl localhost:8080/health", "", 7)] * 3, RED)
-    drawn, _ = compared(attempt(GREEN), looping, best=1)
-    assert any(
-        "3 times with the same arguments" in each.draft.content or "curl" in each.draft.content for each in drawn
-    )
+def test_a_call_repeated_without_change_is_a_pitfall_of_several_failures() -> None:
+    ask = ("curl -X POST localhost:8080/jobs", "", 0)
+    looping = judged("Failure", ask, ask, ask)
+    drawn, _ = with_verdicts(judged("Success", UP), looping, looping)
+    (one,) = drawn
+    assert "`curl` was called 3 times with the same arguments: so in 2 of 2" in one.draft.content
+    assert with_verdicts(judged("Success", UP), looping, judged("Failure", IMAGE))[0] == ()
+
+
+def test_one_attempt_alone_teaches_what_any_trajectory_would() -> None:
+    (alone,), _ = compared(missed())
+    assert alone.outcome == "Failure"
+    assert "no such table" in alone.draft.content
 
 
 def test_attempts_that_prove_nothing_give_nothing_and_it_says_so() -> None:
     drawn, reason = compared(attempt(("ls", "a", 0)), attempt(("ls", "a", 0)))
     assert drawn == ()
     assert reason is not None
-    assert "no attempt was decided" in reason
+    assert "none of the 2 attempts was decided" in reason
 
 
 def test_paths_secrets_and_names_of_the_task_are_not_in_the_items() -> None:
     token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
     login = (f"gh auth login --with-token {token}", "ok", 0)
     path = ("/home/carol/acme/tools/prepare.sh --all", "ok", 0)
-    attempts = as_attempts([attempt(login, path, GREEN), missed()])
+    attempts = as_attempts([attempt(RED, login, path, GREEN), missed()])
     drawn, _ = contrast_by_extraction(attempts, 1, Settings(), 3)
     kept, _ = check_drafts([each.draft for each in drawn], merged(attempts), Settings())
     said = "\n".join(draft.content + draft.title for draft in kept)
