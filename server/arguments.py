@@ -83,8 +83,11 @@ def checked_path(text: str, folders: tuple[Path, ...] | None = None) -> Path:
 
 def folder_of(text: str) -> str | None:
     """Return the absolute path of a folder, where `text` names one."""
-    path = Path(text).expanduser() if "\0" not in text else Path()
-    return str(path.absolute()) if text.strip() and "\0" not in text and path.is_dir() else None
+    try:
+        path = Path(text).expanduser()
+        return str(path.absolute()) if text.strip() and path.is_dir() else None
+    except (OSError, ValueError, RuntimeError):
+        return None  # no name that a file system takes
 
 
 async def read_one(given: Given, limits: "LearnSettings") -> "Trajectory":

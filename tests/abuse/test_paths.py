@@ -84,6 +84,18 @@ async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_fold
     record("G6", f"transcript paths: escapes 0 of {3 * len(names)}")
 
 
+async def test_a_folder_is_not_imported_through_a_link_out_of_the_project(shop: Path) -> None:
+    outside = shop.parent / "outside"
+    (shop / "folder").symlink_to(outside)
+    (shop / "runs" / "link.jsonl").symlink_to(outside / "secret.jsonl")
+    async with abused(shop) as server:
+        for name in (outside, shop / "folder", shop / "runs", shop / ".." / "outside"):
+            answer = await server.call("learn_from_trajectory", {"transcript_path": str(name)})
+            assert "must lie in" in answer
+            assert SECRET not in answer
+        assert server.tally.internal == []
+
+
 def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> None:
     outside = shop.parent / "outside"
     (shop / "s1.jsonl").write_text(RECORD.replace(SECRET, "orders"), encoding="utf-8")

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.attack,
 ]
 
-CALLS = 10_000 if os.environ.get("FAULTS") == "full" else 150
+CALLS = 10_000 if os.environ.get("FAULTS") == "full" else 100
 SEED = 20261121
 SECRET = "quetzalcoatl"
 """A word that only the other tenant's rows hold."""

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.attack,
 ]
 
-CALLS = 10_000 if os.environ.get("FAULTS") == "full" else 150
+CALLS = 10_000 if os.environ.get("FAULTS") == "full" else 100
 """Of each row; the nightly run makes 10,000."""
 
 SEED = 20261121

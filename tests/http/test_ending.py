@@ -14,7 +14,7 @@ from http_server import INITIALIZE, HttpServer
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(40), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
 
-END_LIMIT_S = 2.3
+END_LIMIT_S = 2.5
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
