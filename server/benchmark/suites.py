@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 SUITES = {
     "retrieval": "swarm_memory.server.benchmark.retrieval",
+    "performance": "swarm_memory.server.benchmark.performance",
+    "tool-memory": "swarm_memory.server.benchmark.tool_memory",
 }
 """By name the module that has it as `SUITE`."""
 

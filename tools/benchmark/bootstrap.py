@@ -44,6 +44,21 @@ class Resampling:
         """Return the mean of the paired differences, first less other, with its interval."""
         return self.interval([value - other for value, other in zip(values, others, strict=True)])
 
+    def ratio(self, values: Sequence[float], others: Sequence[float]) -> Interval:
+        """Return the mean of n values over that of the others, which must not be 0; a draw in which it is counts not.
+
+        Both are resampled together: case by case.
+        """
+        import numpy
+
+        pairs = numpy.asarray([values, others], dtype="f8").T
+        means = numpy.concatenate([weights @ pairs for weights in self._weights()])
+        sound = means[means[:, 1] > 0]
+        tail = (1 - LEVEL) / 2
+        low, high = numpy.quantile(sound[:, 0] / sound[:, 1], [tail, 1 - tail])
+        value = pairs[:, 0].mean() / pairs[:, 1].mean()
+        return Interval(float(value), float(low), float(high))
+
     def _weights(self) -> "list[NDArray[float64]]":
         """Return how often each case is drawn, as a share of n, in blocks of resamples."""
         import numpy

@@ -1,0 +1,134 @@
+"""Many MCP clients at a server of its own over HTTP: a process with a bank in a scratch folder, ended afterwards."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.streams.text import TextReceiveStream
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.server.config import ENV_PREFIX
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.benchmark.performance.made import MadeMemories
+from swarm_memory.tools.benchmark.performance.report import Load
+from swarm_memory.tools.indexing import prepare
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+
+ITEMS = 1000
+"""Memories in the bank that is asked."""
+
+START_TIMEOUT_S, CALL_TIMEOUT_S = 60.0, 60.0
+_SERVER = (sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", "0")
+
+
+async def load_over_http(scratch: Path, clients: int, requests: int, seed: int) -> Load:
+    """Have so many clients retrieve at the same time. Raises `ConfigError` when the server does not start."""
+    folder = scratch / f"http-{clients}"
+    folder.mkdir()
+    queries = await _bank(folder, seed)
+    latencies: list[float] = []
+    failed = 0
+
+    async def one(number: int, client: "Client") -> None:
+        nonlocal failed
+        drawn = Random(f"{seed}-{number}")
+        for _ in range(requests):
+            asked = time.perf_counter()
+            answer: Any = await client.call_tool("retrieve_memories", {"query": drawn.choice(queries)})
+            failed += bool(answer.is_error)
+            latencies.append((time.perf_counter() - asked) * 1000)
+
+    async with _server(folder) as (url, token):
+        ready = anyio.Event()
+        connected = 0
+        started = 0.0
+
+        async def connect_and_call(number: int) -> None:
+            nonlocal connected
+            async with _client(url, token) as client:
+                await client.call_tool("retrieve_memories", {"query": queries[0]})
+                connected += 1
+                if connected == clients:
+                    ready.set()
+                await ready.wait()
+                await one(number, client)
+
+        async with anyio.create_task_group() as group:
+            for number in range(clients):
+                group.start_soon(connect_and_call, number)
+            await ready.wait()
+            started = time.perf_counter()
+        seconds = time.perf_counter() - started
+    return Load(clients, tuple(latencies), seconds, failed)
+
+
+async def _bank(folder: Path, seed: int) -> list[str]:
+    """Make the project's bank, and return what it may be asked."""
+    settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db")))
+    toolbox = await open_toolbox(place_of(folder, settings), settings)
+    try:
+        made = MadeMemories(seed, toolbox.scope, toolbox.clock.now())
+        items = made.take(ITEMS)
+        await toolbox.store.add_memories(await prepare(toolbox, items), toolbox.embedder.name)
+        return [made.query(each) for each in items[:200]]
+    finally:
+        with anyio.CancelScope(shield=True):
+            await toolbox.store.close()
+
+
+@asynccontextmanager
+async def _server(folder: Path) -> AsyncGenerator[tuple[str, str]]:
+    """Run the server in the folder; give its URL and token."""
+    process = await anyio.open_process(
+        _SERVER, cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield await _told(process)
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+
+async def _told(process: anyio.abc.Process) -> tuple[str, str]:
+    """Return what the server says of itself when it listens."""
+    assert process.stderr is not None
+    said = ""
+    with anyio.move_on_after(START_TIMEOUT_S):
+        async for text in TextReceiveStream(process.stderr):
+            said += text
+            if "the bearer token is in " in said and said.endswith("\n"):
+                url, file = said.split("serving ", 1)[1].strip().split("; the bearer token is in ")
+                return url, (await anyio.Path(file.splitlines()[0]).read_text(encoding="ascii")).strip()
+    raise ConfigError(f"the server over HTTP did not start: {said.strip()[-300:]}")
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    """Return the user's environment without our settings, and with a home of its own, so that none of them counts."""
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(ENV_PREFIX)}
+    return kept | {"HOME": str(folder), "USERPROFILE": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
+
+
+@asynccontextmanager
+async def _client(url: str, token: str) -> "AsyncGenerator[Client]":
+    import httpx2
+    from mcp.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=CALL_TIMEOUT_S) as called,
+        Client(streamable_http_client(url, http_client=called), mode="legacy") as client,
+    ):
+        yield client

@@ -1,0 +1,205 @@
+"""The tool memory benchmark: its questions, its mock tools, who chooses, a run from begin to end."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
+from swarm_memory.schema.job import Progress
+from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
+from swarm_memory.server.benchmark.tool_memory import RESULTS_FILE
+from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
+from swarm_memory.tools.benchmark.bootstrap import Resampling
+from swarm_memory.tools.benchmark.tool_suite.chooser import ChatChooser, GuidanceReader
+from swarm_memory.tools.benchmark.tool_suite.mock_search import BUSY, search
+from swarm_memory.tools.benchmark.tool_suite.profile import DESCRIPTION, LEVELS, PROFILES, TOOLS, best_tool
+from swarm_memory.tools.benchmark.tool_suite.queries import Asked, own_questions, read_questions
+from swarm_memory.tools.toolbox import Toolbox
+from tests.benchmark.conftest import Told
+
+GUIDANCE = """
+## `SearchToolA`
+Last 20: success 90% [70%, 97%] (n=20); score 50% [30%, 70%] (n=20). Guidelines: extractive.
+- Best for: calls about "capital" (9 of 9 good)
+- Worst for: `query` of 13 to 25 words (0 of 9 good)
+
+## `SearchToolB`
+Last 20: success 60% [40%, 78%] (n=20); score 60% [40%, 78%] (n=20).
+- Worst for: calls about "capital" (0 of 9 good)
+"""
+
+
+def test_the_own_questions_are_120_different_ones() -> None:
+    found = own_questions()
+    every = [each for part in (found.train, found.test) for level in LEVELS for each in getattr(part, level)]
+    assert len(every) == len({each.lower() for each in every}) == 120
+    assert {len(getattr(part, level)) for part in (found.train, found.test) for level in LEVELS} == {20}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[", "this is no JSON"),
+        ('{"train": {}}', "train.simple"),
+        (
+            json.dumps({part: {level: [f"{level}?"] for level in LEVELS} for part in ("train", "test")}),
+            "is in test too",
+        ),
+    ],
+)
+def test_a_file_of_questions_that_cannot_be_used_is_refused_with_the_place(text: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_questions(text, "mine.json")
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("mine.json")
+
+
+def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:
+    for level in LEVELS:
+        for tool in TOOLS:
+            drawn = [search(7, 1, "test", Asked(f"What about topic {n}?", level), tool) for n in range(2000)]
+            profile = PROFILES[tool][level]
+            answered = [each for each in drawn if each.success]
+            assert abs(len(answered) / 2000 - profile.success) < 0.04
+            assert abs(sum(each.relevant for each in answered) / len(answered) - profile.relevance) < 0.07
+
+
+def test_the_fate_of_a_call_depends_on_that_call_alone() -> None:
+    asked = Asked("How does a heat pump work?", "moderate")
+    first = search(7, 1, "test", asked, "SearchToolB")
+    search(7, 1, "test", asked, "SearchToolA")
+    assert search(7, 1, "test", asked, "SearchToolB") == first
+    fates = {search(7, epoch, "test", asked, "SearchToolA").success for epoch in range(40)}
+    assert fates == {True, False}
+
+
+def test_nothing_that_an_agent_sees_tells_which_tool_is_good() -> None:
+    outputs = [search(7, n, "test", Asked("What is a fjord?", level), tool) for n in range(50) for level in LEVELS
+               for tool in TOOLS]  # fmt: skip
+    said = " ".join(each.output for each in outputs).lower()
+    assert not [word for word in (*map(str.lower, TOOLS), *LEVELS, "relevan", "quality") if word in said]
+    assert not [word for word in (*LEVELS, "best", "fast") if word in DESCRIPTION.lower()]
+    assert all(each.output == BUSY for each in outputs if not each.success)
+
+
+@pytest.mark.parametrize(
+    ("question", "chosen"),
+    [
+        ("What is the capital of Mongolia?", "SearchToolA"),
+        ("How does a heat pump work?", "SearchToolB"),
+        ("Compare " + "very " * 13 + "many things", "SearchToolB"),
+    ],
+)
+async def test_the_reader_takes_what_the_text_speaks_best_of(question: str, chosen: str) -> None:
+    assert await GuidanceReader().choose(question, TOOLS[:2], GUIDANCE, "1") == chosen
+
+
+async def test_the_reader_follows_the_text_and_not_the_table() -> None:
+    turned = GUIDANCE.replace("SearchToolA", "X").replace("SearchToolB", "SearchToolA").replace("X", "SearchToolB")
+    question = "What is the capital of Mongolia?"
+    assert await GuidanceReader().choose(question, TOOLS[:2], turned, "1") == "SearchToolB"
+    for_task = "1. `SearchToolC`: expect success 71% (5 of 6)\n2. `SearchToolA`: expect success 20% (1 of 6)"
+    assert await GuidanceReader().choose(question, TOOLS, for_task, "1") == "SearchToolC"
+
+
+async def test_the_reader_without_guidance_draws_lots_that_can_be_drawn_again() -> None:
+    reader = GuidanceReader()
+    drawn = [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)]
+    assert all(170 < count < 230 for count in Counter(drawn).values())
+    assert [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)] == drawn
+
+
+async def test_the_model_is_told_the_guidance_as_data_and_must_name_a_tool() -> None:
+    script: list[ScriptedAnswer] = [{"tool": "SearchToolC"}, {"tool": "Best"}]
+    model = ScriptedChatModel(script)
+    chooser = ChatChooser(model, DESCRIPTION, 5)
+    assert await chooser.choose("What is a fjord?", TOOLS, GUIDANCE, "1") == "SearchToolC"
+    (request,) = model.requests
+    assert GUIDANCE.strip().splitlines()[1] in request.user
+    assert "score 50%" not in request.system
+    with pytest.raises(ModelAnswerInvalid, match="there is not"):
+        await chooser.choose("What is a fjord?", TOOLS, "", "1")
+
+
+def test_a_ratio_is_resampled_case_by_case() -> None:
+    same = Resampling(4, 7).ratio([2.0, 4.0, 6.0, 8.0], [1.0, 2.0, 3.0, 4.0])
+    assert same == (2.0, 2.0, 2.0)
+    wide = Resampling(4, 7).ratio([1.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0])
+    assert wide.low < wide.value == 1.0 < wide.high
+
+
+async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> dict[tuple[str, str], float]:
+    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=told)
+    return {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_a_run_reports_every_scenario_and_leaves_its_file(toolbox: Toolbox, root: Path, told: Told) -> None:
+    values = await _run(toolbox, root, told, epochs=2, per_level=4)
+    again = await _run(toolbox, root, told, epochs=2, per_level=4)
+    assert values == again
+    assert values["test, memory", "success"] >= values["test, memory", "useful"] > 0
+    assert told.all[-1].done == told.all[-1].total == 96
+    record = json.loads((await folder_of(toolbox) / RESULTS_FILE).read_text(encoding="utf-8"))
+    assert len(record["calls"]) == 96
+    assert "## `SearchTool" in record["guidance"][0]["markdown"]
+    by_question = {(call["question"], call["tool"], call["epoch"]): call["success"] for call in record["calls"]}
+    assert all(
+        by_question[call["question"], call["tool"], call["epoch"]] == call["success"] for call in record["calls"]
+    )
+    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
+    assert memories == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_what_was_trained_makes_the_choice_for_a_question_better(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    values = await _run(toolbox, root, told, epochs=6)
+    better, base = values["test, memory for the question", "right_tool"], values["test, no memory", "right_tool"]
+    assert better > base + 0.1
+    assert values["test, memory for the question", "score"] > values["test, no memory", "score"]
+
+
+async def test_a_model_that_always_takes_the_first_tool_is_right_for_simple_questions_only(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    chooses: ScriptedAnswer = {"tool": "SearchToolA"}
+    settings = toolbox.settings.tool_memory.model_copy(update={"evaluator": "evidence"})
+    model = ScriptedChatModel([chooses] * 12)
+    changed = replace(toolbox, chat=model, settings=toolbox.settings.model_copy(update={"tool_memory": settings}))
+    run, _ = await run_benchmark(changed, root, "tool-memory", {"epochs": 1, "per_level": 1}, report=told)
+    right = {
+        each.part: each.value
+        for each in run.results.figures
+        if (each.subject, each.measure) == ("test, memory", "right_tool")
+    }
+    assert {level: right[level] for level in LEVELS} == {"simple": 1.0, "moderate": 0.0, "complex": 0.0}
+    assert best_tool("simple") == "SearchToolA"
+
+
+async def test_an_interrupted_run_keeps_the_scenarios_that_ended(toolbox: Toolbox, root: Path) -> None:
+    with anyio.CancelScope() as scope:
+
+        async def stop_with_memory(progress: Progress) -> None:
+            if progress.message == "test, memory":
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+        await run_benchmark(toolbox, root, "tool-memory", {"epochs": 1, "per_level": 4}, report=stop_with_memory)
+    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
+    kept = await read_run(toolbox, row.run_id)
+    assert kept.status == "interrupted"
+    assert {each.subject for each in kept.results.figures} == {"train, no memory", "test, no memory"}
+
+
+async def test_a_model_is_asked_for_only_where_there_is_one(toolbox: Toolbox, root: Path, told: Told) -> None:
+    with pytest.raises(InputError, match="needs a chat model"):
+        await _run(toolbox, root, told, chooser="model")
