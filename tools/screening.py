@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.screening_orders import ORDERS
 from swarm_memory.tools.screening_rules import ALIKE, FORGIVEN, INSISTING, RULES, Rule
 
 MAX_CHARS = 50_000
@@ -21,6 +22,11 @@ _CLAUSE = 70
 """So many characters before a match are looked at for a word that takes it back."""
 
 _SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
+_SPACED_WORDS = re.compile(r"\b(?:\w[ .\-_*]{1,4}){8,400}\w\b")
+_BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
+_LEET_WORD = re.compile(r"(?=[a-z]{0,12}[0-9$@])(?=[0-9$@]{0,12}[a-z])[a-z0-9$@]{3,20}")
+_LEET = str.maketrans("4310$75@", "aeiostsa")
+_MIN_LEET_WORDS = 4
 _BLOB = re.compile(r"[A-Za-z0-9+/=_-]{24,4000}")
 _HEX = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,1000}|\b(?:[0-9a-fA-F]{2}){16,2000}\b")
 _CLAUSE_END = re.compile(r"[.;:!?\n]")
@@ -45,7 +51,7 @@ def screen(text: str) -> tuple[Finding, ...]:
     if len(text) > MAX_CHARS:
         findings["too long"] = Finding("too long", f"{len(text):,} characters")
     for view in _views(text[:MAX_CHARS]):
-        for rule in RULES:
+        for rule in (*RULES, *ORDERS):
             if rule.name not in findings and (quote := _found(rule, view)):
                 findings[rule.name] = Finding(rule.name, quote)
     if _hides(text[:MAX_CHARS]):
@@ -77,6 +83,12 @@ def _views(text: str) -> Iterator[str]:
     """Yield the text as it reads, then what is encoded in it."""
     plain = _readable(text)
     yield plain
+    if not text.isascii():
+        yield unicodedata.normalize("NFKC", clean(text)).casefold()  # other alphabets as they are
+    if len(_LEET_WORD.findall(plain)) >= _MIN_LEET_WORDS:
+        yield plain.translate(_LEET)
+    if "snoi" in plain or "era uoy" in plain or "eht" in plain:
+        yield plain[::-1]
     if "%" in text:
         yield _readable(unquote(text))
     for blob in _BLOB.findall(text):
@@ -89,6 +101,7 @@ def _views(text: str) -> Iterator[str]:
 
 def _readable(text: str) -> str:
     text = unicodedata.normalize("NFKC", clean(text)).translate(ALIKE)
+    text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), text)
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return text.replace("*", "").replace("_ ", " ").replace("`", "").casefold()
 

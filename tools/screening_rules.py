@@ -16,7 +16,8 @@ class Rule(NamedTuple):
     """Whether "never …" before it makes it sound advice."""
 
 
-def _any(*parts: str) -> re.Pattern[str]:
+def any_of(*parts: str) -> re.Pattern[str]:
+    """Return what matches any of the parts."""
     return re.compile("|".join(f"(?:{part})" for part in parts))
 
 
@@ -73,7 +74,7 @@ _SHELL = r"(?:sudo )?(?:ba|z|da|k|fi)?sh\b|(?:sudo )?(?:python3?|perl|ruby|node|
 RULES: tuple[Rule, ...] = (
     Rule(
         "override of instructions",
-        _any(
+        any_of(
             rf"\b(?:ignore|disregard|forget|discard|override|overrule|bypass|pay no attention to|set aside"
             rf"|do not follow"
             rf"|stop following)\b[^.\n]{{0,40}}\b{_PAST}\b[^.\n]{{0,30}}\b{_ORDERS}\b",
@@ -96,7 +97,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "new role",
-        _any(
+        any_of(
             r"\byou are now\b",
             r"\bfrom now on,? (?:you|act|always|never|every|all)\b",
             r"\b(?:act|behave|respond) as (?:if you were )?(?:an? |the )?(?:unrestricted|unfiltered|root|admin"
@@ -112,7 +113,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "forged delimiter",
-        _any(
+        any_of(
             r"<\|?/?\s?(?:im_start|im_end|system|assistant|user|endoftext|eot_id|start_header_id)\|?>",
             r"\[/?inst\]|<</?sys>>|\[/?system\]",
             r"</?(?:swarm-memory[\w-]{0,20}|system[\w-]{0,20}|instructions?|tool_results?|function_results?"
@@ -128,7 +129,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "aimed at the judge",
-        _any(
+        any_of(
             r"\b(?:judge|grader|evaluator|verdict|label|grading|distiller)\b[^.\n]{0,60}\b(?:must|should|will"
             r"|shall|is|has to"
             r"|output|return|answer|say|emit|respond|be|as|=)\b[^.\n]{0,25}\b(?:success(?:ful)?|passed|correct"
@@ -148,7 +149,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "aimed at the memory",
-        _any(
+        any_of(
             r"\b(?:save|store|add|write|remember|persist|memori[sz]e|commit|insert|distill|extract"
             r"|keep)\b[^.\n]{0,40}\b(?:this|following"
             r"|it|rule|note|sentence|instruction)\b[^.\n]{0,40}\b(?:your |the |long[- ]term "
@@ -168,7 +169,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "speaks to a model",
-        _any(
+        any_of(
             rf"\b(?:dear|attention|attn|hey|hello|greetings|note (?:to|for)|message (?:to|for)"
             rf"|instructions? (?:to|for)|reminder (?:to|for)"
             rf"|notice (?:to|for)|psa for)[,: ]{{1,3}}(?:any |all |the |every |other )?(?:future )?(?:coding "
@@ -182,7 +183,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "concealment",
-        _any(
+        any_of(
             rf"\b(?:do not|don't|never|without|avoid|refrain from|no need to)\s(?:ever |first )?(?:tell|inform"
             rf"|mention|notif|alert|reveal"
             rf"|disclos|let)\w{{0,4}}\b(?![^.\n]{{0,80}}\b(?:until|before|unless|yet|that you (?:have"
@@ -203,7 +204,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "exfiltration",
-        _any(
+        any_of(
             rf"\b(?:send|post|upload|forward|e-?mail|transmit|exfiltrat\w{{1,4}}|leak|share|push|copy|publish"
             rf"|paste|append|include|embed|put"
             rf"|attach|beacon|report|submit|pipe|dump|curl|wget"
@@ -221,7 +222,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "code from elsewhere",
-        _any(
+        any_of(
             rf"\b(?:curl|wget|fetch|iwr|irm|invoke-webrequest|invoke-restmethod|http)\b[^\n"
             rf"|;]{{0,200}}\|\s?(?:{_SHELL})",
             r"\b(?:bash|sh|zsh|eval|source|python3?|perl|ruby|node|\.)\b[^\n]{0,12}[\"'(`$<]{1,4}\(?\s?(?:curl"
@@ -245,7 +246,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "guards switched off",
-        _any(
+        any_of(
             r"--dangerously-skip-permissions|dangerouslydisablesandbox|bypasspermissions|--yolo\b",
             r"\b(?:disable|turn off|switch off|deactivate|remove|bypass|circumvent|skip|kill"
             r"|stop)\b[^.\n]{0,25}\b(?:sandbox(?:ing)?|permission (?:checks?"
@@ -268,7 +269,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "destruction",
-        _any(
+        any_of(
             r"\brm\s(?:-\w{1,6}\s){1,3}(?:--no-preserve-root\s)?(?:/(?:\s|\*|$)|~|\$home|\.git\b|/(?:etc|home|usr"
             r"|var|root)\b|\*(?:\s|$))",
             r"\bmkfs(?:\.\w{2,5})?\b|\bdd\b[^\n]{0,60}\bof=/dev/|\bshred\b[^\n]{0,30}/dev/|:\(\)\s?\{\s?:\|:&\s?\};:",
@@ -282,7 +283,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "foothold",
-        _any(
+        any_of(
             r"\bauthorized_keys\b|/etc/sudoers|\bnopasswd\b|/etc/(?:passwd|shadow|crontab|ld\.so\.preload)",
             r"\b(?:add|append|write|insert|put|install|create|register|echo)\b[^.\n]{0,60}(?:\bcrontab\b"
             r"|\bcron job\b|\blaunchagents?\b|systemd (?:unit|service)"
@@ -295,7 +296,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "trigger phrase",
-        _any(
+        any_of(
             r"\b(?:when|whenever|if|once|every time|as soon as)\b[^.\n]{0,40}\b(?:the |this |a )?(?:phrase"
             r"|magic word|code ?word|trigger(?: word| phrase)?|passphrase"
             r"|secret word|keyword [\"'])[^.\n]{0,80}\b(?:always|immediately|first|must|will|reply|respond|output"
@@ -304,7 +305,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "borrowed authority",
-        _any(
+        any_of(
             r"\b(?:system|security|admin(?:istrator)?|it department|compliance|anthropic|openai|ciso|ceo"
             r"|headquarters|root"
             r" user)(?: (?:team|department|notice|policy|alert|update|directive|officer|staff))?\s(?:has |have "
@@ -322,7 +323,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "steering of choice",
-        _any(
+        any_of(
             r"\b(?:always|only|exclusively|must|should)\b[^.\n]{0,12}\b(?:use|call|choose|prefer|select|pick"
             r"|invoke|trust|recommend|buy)\b[^.\n]{0,60}\b(?:instead of"
             r"|over|rather than|before|and never)\b[^.\n]{0,25}\b(?:any|all|every|no|others?|another|the other"
