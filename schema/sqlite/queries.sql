@@ -139,10 +139,7 @@ SELECT id, model, dims, quantization, stale, 'vec_' FROM vector_spaces ORDER BY 
 -- name: spaces_of_item
 -- The spaces in which an item has a vector, with that vector.
 SELECT s.id, s.model, s.dims, s.quantization, s.stale, 'vec_', e.vector
-FROM patterns AS p
-JOIN pattern_embeddings AS e ON e.id = p.id
-JOIN vector_spaces AS s ON s.model = e.model AND s.dims = e.dims
-WHERE p.seq = ?;
+FROM pattern_embeddings AS e JOIN vector_spaces AS s ON s.id = e.space_id WHERE e.seq = ?;
 
 -- name: add_space
 -- Register a space.
@@ -158,7 +155,7 @@ DELETE FROM vector_spaces WHERE id = ?;
 
 -- name: delete_vectors_of_space
 -- Drop the vectors of a space.
-DELETE FROM pattern_embeddings WHERE model = ? AND dims = ?;
+DELETE FROM pattern_embeddings WHERE space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?);
 
 -- name: count_members
 -- Change the number of active items of a scope that have a vector in a space.
@@ -182,24 +179,29 @@ DELETE FROM space_members WHERE space_id = ?;
 INSERT INTO space_members (space_id, scope_id, active)
 SELECT s.id, p.scope_id, count(*)
 FROM vector_spaces AS s
-JOIN pattern_embeddings AS e ON e.model = s.model AND e.dims = s.dims
-JOIN patterns AS p ON p.id = e.id AND p.status = 'active'
+JOIN pattern_embeddings AS e ON e.space_id = s.id
+JOIN patterns AS p ON p.seq = e.seq AND p.status = 'active'
 WHERE s.id = ? GROUP BY s.id, p.scope_id;
 
 -- name: put_vector
 -- Write the vector of an item in a space.
-INSERT INTO pattern_embeddings (id, model, dims, vector, created_at) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (id, model) DO UPDATE SET dims = excluded.dims, vector = excluded.vector, created_at = excluded.created_at;
+INSERT INTO pattern_embeddings (seq, space_id, vector) VALUES (:seq, :space_id, :vector)
+ON CONFLICT (seq, space_id) DO UPDATE SET vector = excluded.vector;
+
+-- name: drop_vector
+-- Drop the vector of an item in one space.
+DELETE FROM pattern_embeddings WHERE seq = :seq AND space_id = :space_id;
 
 -- name: delete_vectors
 -- Drop all vectors of an item.
-DELETE FROM pattern_embeddings WHERE id = ?;
+DELETE FROM pattern_embeddings WHERE seq = ?;
 
 -- name: without_vector
 -- Items that have no vector in a space, by their order of arrival, after a position.
 SELECT p.seq, p.id, p.pattern_data FROM patterns AS p
 WHERE p.seq > :after AND NOT EXISTS (
-  SELECT 1 FROM pattern_embeddings AS e WHERE e.id = p.id AND e.model = :model AND e.dims = :dims
+  SELECT 1 FROM pattern_embeddings AS e
+  WHERE e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 )
 ORDER BY p.seq LIMIT :limit;
 
@@ -216,11 +218,12 @@ INSERT INTO {vectors} (rowid, scope_id, embedding) VALUES (?, ?, {element}(?));
 DELETE FROM {vectors} WHERE rowid = ?;
 
 -- name: fill_vector_index
--- Enter the vectors of all active items into the empty index of a space. Sorting them would lose their type.
+-- Enter the vectors of all active items, but those that have codes, into the empty index of a space.
 INSERT INTO {vectors} (rowid, scope_id, embedding)
-SELECT p.seq, p.scope_id, {element}(e.vector)
-FROM pattern_embeddings AS e JOIN patterns AS p ON p.id = e.id
-WHERE e.model = ? AND e.dims = ? AND p.status = 'active';
+SELECT p.seq, p.scope_id, {element}(e.vector) -- sorting them would lose their type
+FROM pattern_embeddings AS e JOIN patterns AS p ON p.seq = e.seq
+WHERE e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND p.status = 'active'
+  AND p.scope_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
 
 -- name: drop_vector_index
 -- Drop the index of a space.
@@ -241,8 +244,28 @@ FROM (
   SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
     AND bucket IN ({buckets})
 ) AS near
-JOIN patterns AS p ON p.seq = near.rowid
-JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims
+JOIN pattern_embeddings AS e
+  ON e.seq = near.rowid AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
+ORDER BY distance, near.rowid LIMIT :k;
+
+-- name: nearest_by_codes_among
+-- The same among those that a filter lets through.
+SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
+FROM (
+  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
+    AND bucket IN ({buckets}) AND rowid IN (
+      SELECT p.seq FROM patterns AS p
+      WHERE p.scope_id = :partition AND p.status = 'active'
+        AND (:domain IS NULL OR p.domain = :domain)
+        AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
+        AND NOT EXISTS (
+          SELECT 1 FROM json_each(:tags) AS wanted
+          WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+        )
+    )
+) AS near
+JOIN pattern_embeddings AS e
+  ON e.seq = near.rowid AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 ORDER BY distance, near.rowid LIMIT :k;
 
 -- name: nearest_vectors_among
@@ -262,7 +285,8 @@ WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :scope_id AND
 -- name: scan_vectors
 -- All vectors of one scope in a space that a filter lets through.
 SELECT p.seq, e.vector
-FROM patterns AS p JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims
+FROM patterns AS p JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 WHERE p.scope_id = :partition AND p.status = 'active'
   AND (:domain IS NULL OR p.domain = :domain)
   AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
@@ -311,7 +335,8 @@ SELECT
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN pattern_tokens AS t ON t.seq = p.seq
-LEFT JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims;
+LEFT JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
 
 -- name: candidates_without_distance
 -- The same without sqlite-vec.
@@ -320,7 +345,8 @@ SELECT
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN pattern_tokens AS t ON t.seq = p.seq
-LEFT JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims;
+LEFT JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
 
 -- name: ids_of_patterns
 -- The ids of items by their positions (a JSON list).
@@ -576,7 +602,8 @@ FROM scopes AS s WHERE s.id = ?;
 SELECT
   p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, e.vector
 FROM patterns AS p
-LEFT JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims
+LEFT JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 WHERE p.seq > :after AND +p.scope_id = :scope_id AND +p.status = 'active'
 ORDER BY p.seq LIMIT :limit;
 
@@ -586,7 +613,8 @@ SELECT
   p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, e.vector
 FROM json_each(:ids) AS wanted
 CROSS JOIN patterns AS p ON p.id = wanted.value
-LEFT JOIN pattern_embeddings AS e ON e.id = p.id AND e.model = :model AND e.dims = :dims
+LEFT JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 WHERE p.scope_id = :scope_id AND p.status = 'active';
 
 -- name: pattern_as_it_is

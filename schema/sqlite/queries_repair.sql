@@ -37,25 +37,29 @@ WHERE s.active <> (SELECT count(*) FROM patterns AS p WHERE p.scope_id = s.id AN
 -- How many scopes have a wrong number of items with a vector in a space.
 SELECT count(*) FROM scopes AS s
 WHERE coalesce((SELECT m.active FROM space_members AS m WHERE m.space_id = :space_id AND m.scope_id = s.id), 0) <> (
-  SELECT count(*) FROM patterns AS p JOIN pattern_embeddings AS e ON e.id = p.id
-  WHERE p.scope_id = s.id AND p.status = 'active' AND e.model = :model AND e.dims = :dims);
+  SELECT count(*) FROM patterns AS p JOIN pattern_embeddings AS e ON e.seq = p.seq
+  WHERE p.scope_id = s.id AND p.status = 'active' AND e.space_id = :space_id);
 
 -- name: vectors_to_index
--- The vectors that the index of a space must hold.
-SELECT p.seq, e.vector FROM patterns AS p JOIN pattern_embeddings AS e ON e.id = p.id
-WHERE p.status = 'active' AND e.model = ? AND e.dims = ?;
+-- The vectors that the index of a space must hold; those that have codes are not in it.
+SELECT p.seq, e.vector FROM patterns AS p JOIN pattern_embeddings AS e ON e.seq = p.seq
+WHERE p.status = 'active' AND e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?)
+  AND p.scope_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
 
 -- name: vectors_of_wrong_size
 -- How many vectors of a space have another number of bytes than their dimensions need.
-SELECT count(*) FROM pattern_embeddings WHERE model = ? AND dims = ? AND length(vector) <> ?;
+SELECT count(*) FROM pattern_embeddings
+WHERE space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND length(vector) <> ?;
 
 -- name: drop_vectors_of_wrong_size
 -- Delete them; `reembed` makes them anew.
-DELETE FROM pattern_embeddings WHERE model = ? AND dims = ? AND length(vector) <> ?;
+DELETE FROM pattern_embeddings
+WHERE space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND length(vector) <> ?;
 
 -- name: drop_vector
 -- Delete a vector of which nobody can tell whether it is right; `reembed` makes it anew.
-DELETE FROM pattern_embeddings WHERE id = (SELECT id FROM patterns WHERE seq = ?) AND model = ? AND dims = ?;
+DELETE FROM pattern_embeddings
+WHERE seq = ? AND space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?);
 
 -- name: indexed_vectors
 -- The vectors that the index of a space holds.

@@ -148,9 +148,13 @@ WHERE s.id = ? GROUP BY s.id, p.partition_id;
 
 -- name: put_vector
 -- Write the vector of a passage in a space.
-INSERT INTO passage_embeddings (seq, model, dims, vector, created_at) VALUES (?, ?, ?, ?, ?)
+INSERT INTO passage_embeddings (seq, model, dims, vector, created_at) VALUES (:seq, :model, :dims, :vector, :now)
 ON CONFLICT (seq, model) DO UPDATE SET
   dims = excluded.dims, vector = excluded.vector, created_at = excluded.created_at;
+
+-- name: drop_vector
+-- Drop the vector of a passage in one space.
+DELETE FROM passage_embeddings WHERE seq = :seq AND model = :model AND dims = :dims;
 
 -- name: without_vector
 -- Passages that have no vector in a space, by their order of arrival, after a position.
@@ -187,10 +191,11 @@ INSERT INTO {vectors} (rowid, partition_id, embedding) VALUES (?, ?, {element}(?
 DELETE FROM {vectors} WHERE rowid = ?;
 
 -- name: fill_vector_index
--- Enter the vectors of all passages into the empty index of a space. Sorting them would lose their type.
+-- Enter the vectors of all passages, but those that have codes, into the empty index of a space.
 INSERT INTO {vectors} (rowid, partition_id, embedding)
-SELECT p.seq, p.partition_id, {element}(e.vector)
-FROM passage_embeddings AS e JOIN passages AS p ON p.seq = e.seq WHERE e.model = ? AND e.dims = ?;
+SELECT p.seq, p.partition_id, {element}(e.vector) -- sorting them would lose their type
+FROM passage_embeddings AS e JOIN passages AS p ON p.seq = e.seq WHERE e.model = ? AND e.dims = ?
+  AND p.partition_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
 
 -- name: drop_vector_index
 -- Drop the index of a space.

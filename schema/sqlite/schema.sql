@@ -67,17 +67,6 @@ CREATE TABLE space_members (
   PRIMARY KEY (space_id, scope_id)
 ) WITHOUT ROWID;
 
-CREATE TABLE pattern_embeddings (
-  id TEXT NOT NULL REFERENCES patterns (id) ON DELETE CASCADE,
-  model TEXT NOT NULL,
-  dims INTEGER NOT NULL,
-  vector BLOB NOT NULL,
-  created_at TEXT NOT NULL,
-  PRIMARY KEY (id, model)
-);
-
-CREATE INDEX pattern_embeddings_by_space ON pattern_embeddings (model, dims);
-
 CREATE TABLE pattern_links (
   src_id TEXT NOT NULL REFERENCES patterns (id) ON DELETE CASCADE,
   dst_id TEXT NOT NULL REFERENCES patterns (id) ON DELETE CASCADE,
@@ -372,3 +361,10 @@ CREATE TABLE coded_partitions (
   partition INTEGER NOT NULL,
   PRIMARY KEY (space, partition)
 ) WITHOUT ROWID;
+
+CREATE TABLE pattern_embeddings (
+  seq INTEGER NOT NULL REFERENCES patterns (seq) ON DELETE CASCADE,
+  space_id INTEGER NOT NULL REFERENCES vector_spaces (id) ON DELETE CASCADE,
+  vector BLOB NOT NULL,
+  UNIQUE (seq, space_id)
+);

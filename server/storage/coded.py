@@ -1,4 +1,4 @@
-"""Codes of the vectors of large partitions, in a vec0 table beside the exact one of their space: derived, like that.
+"""Codes of the vectors of large partitions, in a vec0 table that takes the place of the exact one: derived, like that.
 
 Comparing 100,000 vectors takes longer than an answer may. From `LARGE` vectors on a partition has codes too: a search
 takes the nearest codes, several hundred, and compares only their vectors. Rows are spread over buckets, because vec0
@@ -48,8 +48,9 @@ def leave_code(connection: "Connection", space: Space, seq: int) -> None:
     connection.execute(_sql(space, "unindex_code"), (seq,))
 
 
-def give_codes(connection: "Connection", space: Space, partition: int, scan: str) -> None:
-    """Enter the codes of all vectors of a partition, which `scan` selects as (seq, vector)."""
+def give_codes(connection: "Connection", space: Space, partition: int, scan: str) -> list[int]:
+    """Enter the codes of all vectors of a partition, which `scan` selects as (seq, vector); return their positions."""
+    seqs: list[int] = []
     if not connection.execute(_QUERIES["coded_of_space"], (space.table,)).fetchone():
         connection.execute(code_table(space.table, code_bits(space.dims)))
     connection.execute(_QUERIES["add_coded"], (space.table, partition))
@@ -59,6 +60,8 @@ def give_codes(connection: "Connection", space: Space, partition: int, scan: str
         made = codes([blob for _, blob in batch], space.quantization, space.dims)
         entered = [(seq, partition, seq % BUCKETS, each) for (seq, _), each in zip(batch, made, strict=True)]
         connection.executemany(_sql(space, "index_code"), entered)
+        seqs += [seq for seq, _ in batch]
+    return seqs
 
 
 def drop_codes(connection: "Connection", space: Space) -> None:
@@ -77,11 +80,21 @@ def code_slots(connection: "Connection", space: Space) -> tuple[int, int]:
 
 
 def nearest_by_codes(
-    connection: "Connection", space: Space, encoded: bytes, partition: int, statement: str, wanted: int
+    connection: "Connection",
+    space: Space,
+    encoded: bytes,
+    partition: int,
+    statement: str,
+    wanted: int,
+    narrowed: "Mapping[str, Any]",
 ) -> list[tuple[int, float]]:
-    """Return (position, cosine distance) of about the nearest vectors of a partition that has codes, nearest first."""
+    """Return (position, cosine distance) of about the nearest vectors of a partition that has codes, nearest first.
+
+    `narrowed` holds the parameters of a statement that looks among some.
+    """
     rescored = max(MIN_RESCORED, RESCORED_FOR_ONE * wanted)
     values: Mapping[str, Any] = {
+        **narrowed,
         "code": code(encoded, space.quantization, space.dims),
         "vector": encoded,
         "each": -(-rescored // BUCKETS),

@@ -68,23 +68,25 @@ class Index:
         for *space, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
             self._leave_vector(connection, Space(*space), seq, partition)
 
-    def put_vector(self, connection: "Connection", item: str | int, vector: "Vector", space: Space, now: str) -> None:
+    def put_vector(self, connection: "Connection", seq: int, vector: "Vector", space: Space, now: str) -> None:
         """Write the vector of an item that is in no index. Raises `StorageError` for one that cannot be right."""
         check_vector(vector, space.dims, space.model)
-        blob = encode(vector, space.quantization)
-        connection.execute(self.statements["put_vector"], (item, space.model, space.dims, blob, now))
+        values = {**_place(seq, space), "vector": encode(vector, space.quantization), "now": now}
+        connection.execute(self.statements["put_vector"], values)
 
     def replace_vector(
-        self, connection: "Connection", found: tuple[int, str | int, int, str], vector: "Vector", space: Space, now: str
+        self, connection: "Connection", found: tuple[int, int, bool], vector: "Vector", space: Space, now: str
     ) -> None:
-        """Write a vector of an item, given as (seq, key, partition, status), in place of the one of the same model."""
-        seq, item, partition, status = found
-        if status == "active":
-            for *other, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-                if Space(*other).model == space.model:
-                    self._leave_vector(connection, Space(*other), seq, partition)
-        self.put_vector(connection, item, vector, space, now)
-        if status == "active":
+        """Write a vector of an item, given as (seq, partition, active), in place of those of the same model."""
+        seq, partition, active = found
+        for *former, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
+            other = Space(*former)
+            if other.model == space.model:
+                if active:
+                    self._leave_vector(connection, other, seq, partition)
+                connection.execute(self.statements["drop_vector"], _place(seq, other))
+        self.put_vector(connection, seq, vector, space, now)
+        if active:
             self._enter_vector(connection, space, seq, partition, encode(vector, space.quantization))
 
     def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
@@ -114,12 +116,12 @@ class Index:
         if not self.searchable:
             connection.execute(self.statements["mark_space"], (1, space.id))
             return
+        self._rebuild_codes(connection, space)
         if connection.execute(self.statements["has_vector_table"], (space.table,)).fetchone():
             connection.execute(space.sql(self.statements["drop_vector_index"]))
         _make_table(connection, space)
         connection.execute(space.sql(self.statements["fill_vector_index"]), (space.model, space.dims))
         connection.execute(self.statements["mark_space"], (0, space.id))
-        self._rebuild_codes(connection, space)
 
     def rebuild(self, connection: "Connection") -> None:
         """Make both indexes and all counts anew from the plain tables."""
@@ -145,32 +147,34 @@ class Index:
             if space.stale:
                 continue
             slots, live = connection.execute(space.sql(self.statements["vector_slots"])).fetchone()
-            if (slots or 0) > max(_SMALL_INDEX_SLOTS, 2 * live):
+            coded_slots, coded = code_slots(connection, space)
+            if (slots or 0) > max(_SMALL_INDEX_SLOTS, 2 * live) or coded_slots > max(LARGE, 2 * coded):
                 self.rebuild_space(connection, space)
-                continue
-            slots, live = code_slots(connection, space)
-            if slots > max(LARGE, 2 * live):
-                self._rebuild_codes(connection, space)
 
     def _enter_vector(self, connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
         self._count(connection, space, partition, 1)
-        if self._writable(connection, space):
-            connection.execute(space.sql(self.statements["index_vector"]), (seq, partition, blob))
-            self._enter_code(connection, space, seq, partition, blob)
+        if not self._writable(connection, space):
+            return
+        if is_coded(connection, space, partition):
+            enter_code(connection, space, seq, partition, blob)
+            return
+        connection.execute(space.sql(self.statements["index_vector"]), (seq, partition, blob))
+        if connection.execute(self.statements["members"], (space.id, partition)).fetchone()[0] >= LARGE:
+            self._change_to_codes(connection, space, partition)
 
     def _leave_vector(self, connection: "Connection", space: Space, seq: int, partition: int) -> None:
         self._count(connection, space, partition, -1)
         if self._writable(connection, space):
-            connection.execute(space.sql(self.statements["unindex_vector"]), (seq,))
             if is_coded(connection, space, partition):
                 leave_code(connection, space, seq)
+            else:
+                connection.execute(space.sql(self.statements["unindex_vector"]), (seq,))
 
-    def _enter_code(self, connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
-        """Enter the code of a vector of a large partition; one that has just become large gets those of all."""
-        if is_coded(connection, space, partition):
-            enter_code(connection, space, seq, partition, blob)
-        elif connection.execute(self.statements["members"], (space.id, partition)).fetchone()[0] >= LARGE:
-            give_codes(connection, space, partition, self.statements["scan_vectors"])
+    def _change_to_codes(self, connection: "Connection", space: Space, partition: int) -> None:
+        """Give a partition that has become large codes, in place of its rows in the exact index."""
+        scan = self.statements["scan_vectors"]
+        seqs = give_codes(connection, space, partition, scan)
+        connection.executemany(space.sql(self.statements["unindex_vector"]), ((seq,) for seq in seqs))
 
     def _rebuild_codes(self, connection: "Connection", space: Space) -> None:
         drop_codes(connection, space)
@@ -192,3 +196,8 @@ class Index:
 
 def _make_table(connection: "Connection", space: Space) -> None:
     connection.execute(vector_table(space.prefix, str(space.id), space.element, str(space.dims)))
+
+
+def _place(seq: int, space: Space) -> dict[str, int | str]:
+    """Return what names the vector of an item in a space, whichever of these its table is keyed by."""
+    return {"seq": seq, "space_id": space.id, "model": space.model, "dims": space.dims}

@@ -107,7 +107,7 @@ def _vector_faults(connection: "Connection", space: "Space", searchable: bool) -
         faults.append(f"{counts} projects have a wrong count of their vectors of {space.model}")
     if not searchable or space.stale:
         return faults, []
-    wanted = dict(connection.execute(_QUERIES["vectors_to_index"], (space.model, space.dims)).fetchall())
+    wanted = dict(connection.execute(space.sql(_QUERIES["vectors_to_index"]), (space.model, space.dims)).fetchall())
     held = dict(connection.execute(space.sql(_QUERIES["indexed_vectors"])).fetchall())
     if wrong := sum(held.get(seq) != wanted.get(seq) for seq in held.keys() | wanted.keys()):
         faults.append(f"the vector index of {space.model} is wrong about {wrong} memories")

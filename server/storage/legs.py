@@ -89,9 +89,10 @@ def nearest_in(
     if not vector.by_index:
         return _scanned(connection, index, vector, partition, narrowed, pool)
     wanted = min(pool + len(narrowed.left_out), MAX_NEAREST)
-    if not narrowed.narrows and is_coded(connection, vector.space, partition):
-        statement = index.statements["nearest_by_codes"]
-        near = nearest_by_codes(connection, vector.space, vector.encoded, partition, statement, wanted)
+    if is_coded(connection, vector.space, partition):
+        statement = index.statements["nearest_by_codes_among" if narrowed.narrows else "nearest_by_codes"]
+        space, encoded = vector.space, vector.encoded
+        near = nearest_by_codes(connection, space, encoded, partition, statement, wanted, narrowed.values)
         return dict([(seq, 1.0 - distance) for seq, distance in near if seq not in narrowed.left_out][:pool])
     name = "nearest_vectors_among" if narrowed.narrows else "nearest_vectors"
     values = {**narrowed.values, "partition": partition, "vector": vector.encoded, "k": wanted}

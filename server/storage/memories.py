@@ -73,7 +73,7 @@ class MemoryWriter:
         seq, status, data, confidence = found
         if status == "active":
             self._index.leave(self._connection, seq, scope_id)
-        self._connection.execute(_QUERIES["delete_vectors"], (item.id,))
+        self._connection.execute(_QUERIES["delete_vectors"], (seq,))
         self._connection.execute(_QUERIES["delete_tags"], (seq,))
         self._connection.execute(_QUERIES["update_pattern"], {**pattern_row(item, scope_id, self._now), "seq": seq})
         self._fill(seq, scope_id, memory)
@@ -88,7 +88,7 @@ class MemoryWriter:
         self._connection.execute(_QUERIES["put_tokens"], (seq, *map(joined, fields)))
         if memory.vector is not None:
             space = self._index.make_space(self._connection, self._embedder, len(memory.vector), self._quantization)
-            self._index.put_vector(self._connection, memory.item.id, memory.vector, space, self._now)
+            self._index.put_vector(self._connection, seq, memory.vector, space, self._now)
         if memory.item.status == "active":
             self._index.enter(self._connection, seq, scope_id)
 

@@ -35,10 +35,10 @@ def put_vectors(
     """Write vectors by memory id and enter them into the index; return how many items were there."""
     now = to_text(datetime.now(UTC))
     rows = connection.execute(_QUERIES["patterns_by_id"], (to_json(list(vectors)),)).fetchall()
-    for row in rows:
-        vector = vectors[row[1]]
+    for seq, item_id, scope_id, status in rows:
+        vector = vectors[item_id]
         space = index.make_space(connection, embedder, len(vector), quantization)
-        index.replace_vector(connection, row, vector, space, now)
+        index.replace_vector(connection, (seq, scope_id, status == "active"), vector, space, now)
     return len(rows)
 
 

@@ -233,7 +233,7 @@ def _put_vectors(
     for seq, partition in rows:
         vector = vectors[seq]
         space = index.make_space(connection, embedder, len(vector), quantization)
-        index.replace_vector(connection, (seq, seq, partition, "active"), vector, space, now)
+        index.replace_vector(connection, (seq, partition, True), vector, space, now)
     return len(rows)
 
 

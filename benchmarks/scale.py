@@ -1,0 +1,167 @@
+"""A bank of 100,000 memories or a million: what it weighs, how fast it is written and asked.
+
+    python benchmarks/scale.py [--memories 100000] [--queries 300] [--data memories.jsonl] [--bank folder]
+
+Memories are made of sentences drawn from a pool: seeded random text, or the sentences of lines {when_to_use, content}
+of `--data` that are plain ASCII. A memory's vector is the unit sum of its sentences' vectors, which is what a static
+embedder gives nearly, so that a million take minutes. With `--bank` the bank is kept, and used again when it is there.
+Queries are half of the words of a memory's title and a dozen of its content. Two threads are busy while a query runs.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+from speed_retrieve import SEED, made_texts
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.server.wiring import SystemClock
+from swarm_memory.tools.ports import StoredMemory
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.toolbox import Toolbox
+
+POOL = 20_000
+BATCH = 1_000
+SINGLE = 200
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
+PROJECT = Scope(project="scale")
+
+
+class Sentence(NamedTuple):
+    text: str
+    tokens: tuple[str, ...]
+    vector: NDArray[numpy.float32]
+
+
+def sentences(data: Path | None, draw: random.Random, embedder: StaticEmbedder) -> list[Sentence]:
+    if data is None:
+        texts = [part for _, content in islice(made_texts(draw), POOL // 4) for part in content.split("\n")]
+    else:
+        rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
+        whole = [f"{row['when_to_use'] or ''}\n{row['content']}" for row in rows]
+        texts = [part for text in whole if text.isascii() for part in _SENTENCE.split(text) if len(part) > 20]
+    distinct = list(dict.fromkeys(texts))[:POOL]
+    return [Sentence(text, tokenize(text), numpy.asarray(embedder.embed(text), "f4")) for text in distinct]
+
+
+def memories(pool: list[Sentence], draw: random.Random) -> Iterator[StoredMemory]:
+    now = datetime.now(UTC)
+    while True:
+        title, *content = draw.sample(pool, 4)
+        vector = title.vector + sum(each.vector for each in content)
+        item = MemoryItem(
+            id=new_id(MEMORY),
+            scope=PROJECT,
+            title=title.text[:190],
+            content=" ".join(each.text for each in content),
+            confidence=draw.random(),
+            created_at=now - timedelta(days=draw.random() * 200),
+        )
+        unit = (vector / numpy.linalg.norm(vector)).tolist()
+        tokens = tuple(token for each in content for token in each.tokens)
+        yield StoredMemory(item, unit, title.tokens, (), tokens)
+
+
+async def write(store: SqliteStore, embedder: str, made: Iterator[StoredMemory], count: int) -> int:
+    """Write so many memories with progress; return the bytes of their texts."""
+    size, started = 0, time.perf_counter()
+    for done in range(0, count, BATCH):
+        batch = list(islice(made, min(BATCH, count - done)))
+        size += sum(len(f"{each.item.title}{each.item.content}".encode()) for each in batch)
+        await store.add_memories(batch, embedder)
+        if (done + BATCH) % 100_000 == 0:
+            print(f"  {done + BATCH:,} in {time.perf_counter() - started:.0f} s", flush=True)
+    return size
+
+
+async def write_singly(store: SqliteStore, embedder: str, made: Iterator[StoredMemory]) -> list[float]:
+    """Write a few one by one, each with its commit; return the seconds of each."""
+    took: list[float] = []
+    for memory in islice(made, SINGLE):
+        started = time.perf_counter()
+        await store.add_memories([memory], embedder)
+        took.append(time.perf_counter() - started)
+    return took
+
+
+async def ask(toolbox: Toolbox, queries: list[str]) -> list[float]:
+    took: list[float] = []
+    for query in queries:
+        started = time.perf_counter()
+        await retrieve(toolbox, query)
+        took.append(time.perf_counter() - started)
+    return took
+
+
+def question(memory: StoredMemory, draw: random.Random) -> str:
+    title, content = memory.item.title.split(), memory.item.content.split()
+    words = draw.sample(title, -(-len(title) // 2)) + draw.sample(content, min(12, len(content)))
+    return " ".join(words)
+
+
+async def run(count: int, asked: int, data: Path | None, folder: Path) -> None:
+    draw, embedder = random.Random(SEED), StaticEmbedder()
+    pool = sentences(data, draw, embedder)
+    made, database, figures = memories(pool, draw), folder / "memory.db", folder / "figures.json"
+    queries = [question(each, draw) for each in islice(made, asked)]
+    known = figures.exists()
+    store = await open_store(database, embedder=embedder)
+    if not known:
+        started = time.perf_counter()
+        size = await write(store, embedder.name, made, count)
+        took = time.perf_counter() - started
+        await store.close()
+        figures.write_text(json.dumps({"text": size, "seconds": took}))
+        store = await open_store(database, embedder=embedder)
+    written = json.loads(figures.read_text())
+    text, total = written["text"] / count, database.stat().st_size / count
+    print(f"written at {count / written['seconds']:,.0f} memories/s in transactions of {BATCH:,}")
+    print(f"bytes a memory: {total:,.0f}, of which text {text:,.0f}; beyond it {total - text:,.0f}", flush=True)
+    toolbox = Toolbox(store, embedder, SystemClock(), Settings(), PROJECT)
+    await ask(toolbox, queries[:50])
+    whole = await ask(toolbox, queries)
+    single = await write_singly(store, embedder.name, made)
+    await store.close()
+    print(f"retrieve: p50 {_ms(whole, 50)} ms, p95 {_ms(whole, 95)} ms")
+    print(f"written singly, with commit: {1 / statistics.median(single):,.0f}/s, p95 {_ms(single, 95)} ms")
+
+
+def _ms(took: list[float], percent: int) -> str:
+    return f"{1000 * statistics.quantiles(took, n=100)[percent - 1]:.1f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Size and speed of a large bank")
+    parser.add_argument("--memories", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--data", type=Path, help="JSON lines with when_to_use and content")
+    parser.add_argument("--bank", type=Path, help="a folder in which the bank is kept")
+    given = parser.parse_args()
+    if given.bank is not None:
+        given.bank.mkdir(parents=True, exist_ok=True)
+        asyncio.run(run(given.memories, given.queries, given.data, given.bank))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(given.memories, given.queries, given.data, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
