@@ -48,6 +48,8 @@ class Provenance(Model):
     distiller: Distiller = "extractive"
     prompt_hash: str | None = None
     model: str | None = None
+    screened_by: str | None = None
+    """Who looked for attacks in it before it was stored: `rules`, or `rules, <model>`."""
     run_id: str | None = None
     """The learn, import or MaTTS run that made it: what can be undone as a whole."""
     imported_from: str | None = None

@@ -183,8 +183,9 @@ def _unquoted(text: str) -> str | None:
 def _refuse_dangerous(values: Values) -> None:
     for key, (value, origin) in values.items():
         is_free = key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT
-        if not is_free or (key == "distill.redact_pii" and value is not True):
-            what = f"{key}: false" if key == "distill.redact_pii" else key
+        is_guard = key in {"distill.redact_pii", "distill.screen_with_model"}
+        if not is_free or (is_guard and value is not True):
+            what = f"{key}: false" if is_guard else key
             raise ConfigError(
                 f"{what} may not be set by a project's file, which may come with a cloned repository ({origin}); "
                 f"set it in your own settings file or with {variable(key)}"

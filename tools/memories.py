@@ -94,10 +94,16 @@ async def set_memory_status(
     return await toolbox.store.set_status(toolbox.scopes(), [item.id for item in found], status, why)
 
 
-async def forget_memories(toolbox: Toolbox, ids: Sequence[str]) -> int:
-    """Delete for good, with every index and former text; return how many. Raises as `get_memories`."""
+async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> int:
+    """Delete for good, with every index and former text; return how many. Raises as `get_memories`.
+
+    The trajectories that they were drawn from stay, for other memories rest on them too; `with_trajectories` takes
+    the text out of those.
+    """
     found = await get_memories(toolbox, ids)
-    return await toolbox.store.forget(toolbox.scopes(), [item.id for item in found])
+    return await toolbox.store.forget(
+        toolbox.scopes(), [item.id for item in found], with_trajectories=with_trajectories
+    )
 
 
 async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:

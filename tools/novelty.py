@@ -1,6 +1,5 @@
 """What of newly drawn items the bank does not say yet: prepared, compared, divided. It stores nothing."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,8 +7,8 @@ from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.duplicates import gist_of, is_same
-from swarm_memory.tools.gating import gated
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
+from swarm_memory.tools.model_screen import screened
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
 from swarm_memory.tools.survey import duplicate_threshold
 from swarm_memory.tools.toolbox import Toolbox
@@ -34,14 +33,14 @@ class SortedOut:
 async def prepared_for_bank(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
     """Return the items, those that are suspect in quarantine, with their indexes.
 
-    Without vectors where the embedder fails, with what is to be said then.
+    Without vectors where the embedder fails, by the rules alone where the model that screens does; that is said then.
     """
-    items = await asyncio.to_thread(lambda: [gated(item) for item in items])
+    items, fault = await screened(toolbox, items)
     try:
-        return await prepare(toolbox, items), None
+        return await prepare(toolbox, items), fault
     except ModelError as error:
-        fault = f"stored without vectors, found by keywords until `reembed`: {error}"
-        return prepare_without_vectors(items), fault
+        unembedded = f"stored without vectors, found by keywords until `reembed`: {error}"
+        return prepare_without_vectors(items), f"{fault}; {unembedded}" if fault else unembedded
 
 
 async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[StoredMemory]) -> SortedOut:

@@ -308,8 +308,11 @@ class MemoryStore(Protocol):
         """Change the status; return how many changed."""
         ...
 
-    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str]) -> int:
-        """Delete for good: rows, indexes, texts in events, free pages. Return how many were there."""
+    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False) -> int:
+        """Delete for good: rows, indexes, texts in events, free pages. Return how many were there.
+
+        `with_trajectories` takes the text out of the trajectories of their tasks too.
+        """
         ...
 
     async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:

@@ -127,14 +127,22 @@ def edit_command(
 
 @memories.command("forget")
 @ids_argument
+@click.option("--with-trajectories", is_flag=True, help="Take the text out of the tasks that they came from too.")
 @click.confirmation_option("--yes", prompt="Delete for good, with every trace?")
 @json_option
 @click.pass_obj
-def forget_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> None:
-    """Delete memories for good: rows, indexes, former texts. This cannot be undone."""
+def forget_command(invocation: Invocation, ids: tuple[str, ...], with_trajectories: bool, as_json: bool) -> None:
+    """Delete memories for good: rows, indexes, former texts, and the backups beside the bank that hold them.
+
+    The record of the task that a memory came from stays unless --with-trajectories is given; the calls logged of its
+    tools go with `tools forget`. This cannot be undone.
+    """
     from swarm_memory.tools.memories import forget_memories
 
-    _change(invocation, lambda toolbox: forget_memories(toolbox, ids), "forgotten", as_json)
+    def forget(toolbox: "Toolbox") -> "Awaitable[int]":
+        return forget_memories(toolbox, ids, with_trajectories=with_trajectories)
+
+    _change(invocation, forget, "forgotten", as_json)
 
 
 def _status_command(name: str, status: MemoryStatus, done: str, summary: str) -> None:

@@ -39,6 +39,7 @@ from swarm_memory.server.storage.backup import FORGET, back_up, drop_backups_wit
 from swarm_memory.server.storage.benchmarks import BenchmarkTables
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.forgetting import blank_trajectories
 from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.inspection import Inspection, inspect
@@ -207,8 +208,10 @@ class SqliteStore:
 
         return await self.write(change)
 
-    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str]) -> int:
+    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False) -> int:
         def drop(connection: "Connection") -> int:
+            if with_trajectories:
+                blank_trajectories(connection, scopes, ids)
             forgotten = memories.forget(connection, self._index, scopes, ids)
             self._index.tidy(connection)
             return forgotten

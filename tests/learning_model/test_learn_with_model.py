@@ -59,7 +59,7 @@ def verdict(label: str, confidence: float) -> dict[str, JsonValue]:
 async def test_what_is_stored_names_judge_distiller_model_prompt_and_steps(tmp_path: Path) -> None:
     async with bank(tmp_path, [verdict("Success", 0.9), {"items": [ITEM]}]) as (tools, model):
         learned = await learn(tools, repaired())
-    assert [request.purpose for request in model.requests] == ["judge", "distill"]
+    assert [request.purpose for request in model.requests] == ["judge", "distill", "screen"]
     (item,) = learned.stored
     origin = item.provenance
     assert (origin.judge, origin.distiller, origin.model) == ("model", "model", "scripted:test")
@@ -89,7 +89,7 @@ async def test_the_agents_own_verdict_asks_no_model_to_judge(tmp_path: Path) -> 
     own = Verdict(label="Success", confidence=0.9, judge="agent")
     async with bank(tmp_path, [{"items": [ITEM]}]) as (tools, model):
         learned = await learn(tools, repaired(), agent_verdict=own)
-    assert (learned.verdict.judge, [request.purpose for request in model.requests]) == ("agent", ["distill"])
+    assert (learned.verdict.judge, [request.purpose for request in model.requests]) == ("agent", ["distill", "screen"])
 
 
 async def test_a_verdict_that_is_drawn_is_audited_and_the_status_shows_the_table(

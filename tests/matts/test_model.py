@@ -45,7 +45,7 @@ async def test_the_labels_of_the_attempts_go_into_the_self_contrast(tmp_path: Pa
     async with opened(tmp_path, matts(max_concurrency=1)) as tools:
         result = await run_matts(tools, TASK, runner=parts(1, 2), k=2, chat=chat)
     purposes = [request.purpose for request in chat.requests]
-    assert purposes == ["judge", "judge", "self_contrast"]
+    assert purposes == ["judge", "judge", "self_contrast", "screen"]
     asked = chat.requests[2]
     assert "== attempt 1: Failure" in asked.user
     assert "== attempt 2: Success" in asked.user
