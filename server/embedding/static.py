@@ -38,7 +38,7 @@ class StaticEmbedder:
     """
 
     quantization: Literal["int8"] = "int8"
-    fusion_weight = 0.45
+    fusion_weight = 0.40
     duplicate_cosine = 0.80
     """With the words that both must share: `benchmarks/consolidate.py` gives precision and recall at each value."""
     min_cosine = 0.35
