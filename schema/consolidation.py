@@ -28,6 +28,14 @@ class Merged(Model):
     similarity: Unit
 
 
+class Superseded(Model):
+    """A guardrail that was archived because a way out of its error was found later."""
+
+    id: str
+    by: str
+    """The memory that tells the way out."""
+
+
 class Related(Model):
     """A relation that was found between two memories, and how."""
 
@@ -65,6 +73,7 @@ class Consolidation(Model):
     compared: int
     """Memories whose neighbours were looked at."""
     merged: tuple[Merged, ...] = ()
+    superseded: tuple[Superseded, ...] = ()
     related: tuple[Related, ...] = ()
     """Contradictions, refinements and entailments."""
     quarantined: tuple[Quarantined, ...] = ()

@@ -34,7 +34,8 @@ class LearnResult(Model):
     reinforced: tuple[str, ...] = ()
     """Ids of memories already in the bank that say the same; they were not stored again."""
     superseded: tuple[str, ...] = ()
-    """Ids of memories drawn from an earlier, shorter version of the same task; archived."""
+    """Ids of memories that were archived: of an earlier, shorter version of the same task, or guardrails to whose
+    errors this gave a way out."""
     credited: tuple[str, ...] = ()
     """Ids of memories that the task was given and whose confidence its outcome changed."""
     reason: str | None = None

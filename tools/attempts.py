@@ -1,4 +1,4 @@
-"""Several attempts at one task as they are compared, and an item that comparing gave; how they are compared is not here."""
+"""Several attempts at one task as they are compared, and an item that comparing gave; how is not here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -17,6 +17,7 @@ from swarm_memory.schema.consolidation import (
     Pruned,
     Quarantined,
     Related,
+    Superseded,
     Undone,
 )
 from swarm_memory.schema.ids import RUN, new_id
@@ -24,7 +25,9 @@ from swarm_memory.tools.aging import age_days, faded, is_worthless, next_pass
 from swarm_memory.tools.contradiction import Relations, find_relations
 from swarm_memory.tools.duplicates import Duplicate, find_duplicates
 from swarm_memory.tools.ports import ChatModel
+from swarm_memory.tools.superseding import change_of, link_of, superseded_pairs
 from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts, survey
+from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_ports import (
     Aging,
@@ -61,16 +64,18 @@ async def consolidate(
     """Put the toolbox's scope in order, and return what was done; with `dry_run` what would be, and nothing is written.
 
     New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
-    linked to the one that is kept; contradictions are linked, and a new memory that contradicts several well-used ones
-    is quarantined; confidence without use fades, and what nobody used or believes is archived. Everything is written in
-    short batches, each checked against what other processes did meanwhile, so that a run that is cut off anywhere
-    leaves a bank in order: the next run goes on. `chat` (default: the toolbox's) says how near memories relate; without
-    one rules look for contradictions. `on_progress` is told (done, total). Raises `StorageError`.
+    linked to the one that is kept; guardrails to whose errors a way out was found later are archived; contradictions
+    are linked, and a new memory that contradicts several well-used ones is quarantined; confidence without use fades,
+    and what nobody used or believes is archived. Everything is written in short batches, each checked against what
+    other processes did meanwhile, so that a run that is cut off anywhere leaves a bank in order: the next run goes on.
+    `chat` (default: the toolbox's) says how near memories relate; without one rules look for contradictions.
+    `on_progress` is told (done, total). Raises `StorageError`.
     """
     run = _Run(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
     run.total = 2 * max(1, state.active)
     found = await _merge_all(run, state, full)
+    await _supersede(run, found)
     relations = await find_relations(toolbox, found, run.gone, chat or toolbox.chat)
     await _relate(run, found, relations)
     await _age(run, state, full)
@@ -85,6 +90,7 @@ async def consolidate(
         full=found.full,
         compared=found.compared,
         merged=tuple(run.merged),
+        superseded=tuple(run.superseded),
         related=tuple(relations.related),
         quarantined=tuple(run.quarantined),
         pruned=tuple(run.pruned),
@@ -130,6 +136,7 @@ class _Run:
     gone: set[str] = field(default_factory=set[str])
     """Memories that are active no more."""
     merged: list[Merged] = field(default_factory=list[Merged])
+    superseded: list[Superseded] = field(default_factory=list[Superseded])
     quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
     pruned: list[Pruned] = field(default_factory=list[Pruned])
     aged: int = 0
@@ -200,6 +207,23 @@ async def _merge(run: _Run, duplicates: Sequence[Duplicate]) -> int:
         run.gone |= written
         merged += len(written)
     return merged
+
+
+async def _supersede(run: _Run, found: Survey) -> None:
+    """Archive guardrails for whose error another memory tells a way out that was seen to work."""
+    seen = {item.id: item for item in found.items}
+    texts = Texts(run.toolbox, lambda item: item)
+    for part in in_parts(found.pairs, PAIRS_AT_ONCE):
+        named = [(found.items[pair.first].id, found.items[pair.second].id) for pair in part]
+        ids = [pair for pair in named if run.gone.isdisjoint(pair)]
+        read = await texts.read(each for pair in ids for each in pair)
+        near = ((read[one], read[other]) for one, other in ids if one in read and other in read)
+        pairs = dict(superseded_pairs(near))
+        changes = [change_of(seen[each], by) for each, by in pairs.items() if (by, each) not in found.linked]
+        links = [link_of(each.seen.id, pairs[each.seen.id]) for each in changes]
+        written = set((await run.write(changes, links)).changed)
+        run.superseded += [Superseded(id=each, by=by) for each, by in pairs.items() if each in written]
+        run.gone |= written
 
 
 async def _relate(run: _Run, found: Survey, relations: Relations) -> None:
@@ -322,6 +346,7 @@ def _summary(result: Consolidation) -> dict[str, JsonValue]:
         "full": result.full,
         "compared": result.compared,
         "merged": len(result.merged),
+        "superseded": len(result.superseded),
         "related": len(result.related),
         "quarantined": len(result.quarantined),
         "pruned": len(result.pruned),

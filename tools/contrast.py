@@ -74,7 +74,9 @@ def _told(shared: Shared) -> tuple[Lesson, Drawn]:
     """Return the lesson of a way out, with the steps of all attempts that bear it out as its evidence."""
     owner = shared.owner
     material = _material(owner)
-    lesson = repair_lesson(material, shared.repair, owner.names)
+    lesson = repair_lesson(
+        material, shared.repair, owner.names, [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
+    )
     others = [
         step
         for each in shared.borne_out

@@ -13,7 +13,7 @@ from swarm_memory.tools.attempts import Drawn
 from swarm_memory.tools.calls import Call
 from swarm_memory.tools.contrast_repairs import Looked, Mark
 from swarm_memory.tools.failures import classify
-from swarm_memory.tools.lessons import Material, lesson
+from swarm_memory.tools.lessons import GUARDRAIL, Material, lesson
 from swarm_memory.tools.open_errors import is_pursued
 from swarm_memory.tools.wording import bare, one_line, show_call, show_command, show_file, show_symptom
 
@@ -191,7 +191,7 @@ def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], me
     told = "What did not help against" if remedies else "No way was found past"
     title = f'{told} "{one_line(bare(symptom), _MAX_TITLE - len(told) - 3)}"'
     calls = [each.failed[mark][-1] for each in having]
-    draft = _draft(owner, title, f'`{mark[0]}` fails with "{symptom}"', lines, calls)
+    draft = _draft(owner, title, f'`{mark[0]}` fails with "{symptom}"', lines, calls, failure.kind)
     return Drawn(draft, "Failure", owner.attempt.number)
 
 
@@ -230,7 +230,9 @@ def _when(call: Call, missed: Sequence[Looked]) -> str:
     return f"`{name}` is used" if name else "several ways are open"
 
 
-def _draft(owner: Looked, title: str, when: str, lines: Sequence[str], calls: Sequence[Call]) -> MemoryDraft:
+def _draft(
+    owner: Looked, title: str, when: str, lines: Sequence[str], calls: Sequence[Call], *kinds: str
+) -> MemoryDraft:
     label: Literal["Success", "Failure"] = "Failure" if owner.label == "Failure" else "Success"
     verdict = owner.attempt.verdict.model_copy(update={"label": label})
     made = lesson(
@@ -241,6 +243,6 @@ def _draft(owner: Looked, title: str, when: str, lines: Sequence[str], calls: Se
         calls=calls,
         value=1.0,
         topic="contrast",
-        tags=("contrast", "guardrail" if label == "Failure" else "strategy"),
+        tags=("contrast", *kinds, GUARDRAIL if label == "Failure" else "strategy"),
     )
     return made.draft

@@ -21,6 +21,7 @@ from swarm_memory.tools.judged import drawn
 from swarm_memory.tools.novelty import prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
+from swarm_memory.tools.superseding import supersede_guardrails
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import queue_when_due
 from swarm_memory.tools.verdicts import audit_event
@@ -71,6 +72,7 @@ async def learn(
     written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if written is not None and written.run_id != run_id:
         return await _already(toolbox, kept, written)
+    superseded += await supersede_guardrails(toolbox, (memory.item for memory in found.new), run_id)
     audit = audit_event(trajectory_id, judged, record.at)
     if audit is not None:
         await toolbox.store.add_event(toolbox.scope, audit)

@@ -11,6 +11,9 @@ from swarm_memory.tools.wording import one_line, show_task
 
 MAX_TITLE, MAX_LINE, MAX_LINES = 80, 240, 8
 
+GUARDRAIL, PROVEN_REPAIR = "guardrail", "repair"
+"""Tags: of a lesson on what did not work; of one that tells what was seen to get past an error."""
+
 HOST_TOOLS = frozenset(
     {"Read", "Edit", "MultiEdit", "Write", "Glob", "Grep", "LS", "TodoWrite", "KillShell", "BashOutput", "Task",
      "Skill", "WebFetch", "WebSearch", "ExitPlanMode", "NotebookEdit", "AskUserQuestion", "TaskOutput"}

@@ -31,6 +31,7 @@ from swarm_memory.tools.rollout_ports import AgentRunner, RunEnd
 from swarm_memory.tools.rollouts import Former, best_of, do_rollout
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.self_contrast import Contrast, self_contrast
+from swarm_memory.tools.superseding import supersede_guardrails
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import queue_when_due
 
@@ -287,6 +288,7 @@ class _Scaling:
             notes=contrast.notes,
             reason="; ".join(part for part in (contrast.reason, known, held, fault) if part) or None,
         )
+        await supersede_guardrails(self.toolbox, (memory.item for memory in found.new), self.run.run_id)
         await self._tell("compared", self.run.total + 1)
 
     async def _end(self, status: str, found: SortedOut | None = None, **told: object) -> None:

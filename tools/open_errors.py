@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from swarm_memory.tools.calls import Call
 from swarm_memory.tools.failures import classify
 from swarm_memory.tools.intent import varied_words
-from swarm_memory.tools.lessons import HOST_TOOLS, MAX_TITLE, Lesson, Material, lesson
+from swarm_memory.tools.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, lesson
 from swarm_memory.tools.repairs import changes_something, find_repairs, mark_of
 from swarm_memory.tools.wording import bare, one_line, show_call, show_file, show_symptom
 
@@ -32,7 +32,7 @@ def open_errors(material: Material) -> Iterator[Lesson]:
 
 
 def is_pursued(failed: Sequence[Call]) -> bool:
-    """Whether failures of one kind are of a thing that was wanted: it was tried again, or its error is of a known kind."""
+    """Whether failures of one kind are of a thing that was wanted: tried again, or with an error of a known kind."""
     return len(failed) > 1 or any(classify(call.error).kind not in _BY_THE_WAY for call in failed)
 
 
@@ -56,7 +56,7 @@ def _open_lesson(material: Material, name: str, calls: Sequence[Call], symptom: 
         calls=calls[-3:],
         value=worth if vain or failure.first else worth - 0.2,
         topic=f"open:{name}:{symptom}",
-        tags=(failure.kind, "guardrail"),
+        tags=(failure.kind, GUARDRAIL),
     )
 
 

@@ -7,7 +7,7 @@ from swarm_memory.tools.calls import Call
 from swarm_memory.tools.commands import Command
 from swarm_memory.tools.failures import Failure
 from swarm_memory.tools.intent import varied_words
-from swarm_memory.tools.lessons import HOST_TOOLS, MAX_TITLE, Lesson, Material, lesson
+from swarm_memory.tools.lessons import HOST_TOOLS, MAX_TITLE, PROVEN_REPAIR, Lesson, Material, lesson
 from swarm_memory.tools.repairs import Repair, find_repairs, left_out, shape
 from swarm_memory.tools.wording import bare, folder_of, one_line, show_call, show_command, show_file, show_symptom
 
@@ -22,23 +22,24 @@ def repairs(material: Material) -> Iterator[Lesson]:
         yield repair_lesson(material, repair, names)
 
 
-def repair_lesson(material: Material, repair: Repair, names: Sequence[str]) -> Lesson:
-    """Return what one repair teaches; `names` are of this task alone and are not told."""
+def repair_lesson(material: Material, repair: Repair, names: Sequence[str], more: Sequence[str] = ()) -> Lesson:
+    """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not told."""
     symptom = show_symptom(repair.failed.error, names)
     told = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
     of_shell = repair.failed.command is not None and repair.success.command is not None
     lines = _command_lines(repair, told, names) if of_shell else _tool_lines(material, repair, told, names)
     what = repair.failed.command.name if repair.failed.command else repair.failed.tool
+    proven = bool(repair.success.check) or repair.success.exit_code == 0 or _trusted(repair.success)
     return lesson(
         material,
         title=_title(material, repair, names),
         when=f"`{what}` {told}",
-        lines=lines,
+        lines=[*lines, *more],
         calls=[repair.failed, *repair.attempts[-2:], *repair.deeds[-3:], repair.success],
         value=_value(repair),
         topic=f"{repair.failure.kind}:{repair.failure.subject}:{what}",
-        tags=(repair.failure.kind, "error"),
-        proven=bool(repair.success.check) or repair.success.exit_code == 0 or _trusted(repair.success),
+        tags=(repair.failure.kind, "error", *((PROVEN_REPAIR,) if proven else ())),
+        proven=proven,
     )
 
 

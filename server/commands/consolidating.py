@@ -66,6 +66,9 @@ def show_consolidation(done: Consolidation) -> None:
     _list(f"{would}archived as duplicates", ("memory", "kept", "likeness"), [
         (each.id, each.kept, f"{each.similarity:.2f}") for each in done.merged
     ])  # fmt: skip
+    _list(f"{would}archived, a way out is known now", ("memory", "way out"), [
+        (each.id, each.by) for each in done.superseded
+    ])  # fmt: skip
     _list(f"{would}linked", ("memory", "relation", "to", "probability", "by"), [
         (each.link.src_id, each.link.relation, each.link.dst_id, f"{each.link.weight:.2f}", each.method)
         for each in done.related
