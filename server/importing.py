@@ -82,6 +82,7 @@ def as_row(tally: Tally) -> dict[str, JsonValue]:
     """Return what became of the files as JSON."""
     exports: dict[str, JsonValue] = {
         file: {
+            "run_id": each.run_id,
             "added": each.added,
             "known": each.known,
             "faulty": each.faulty,

@@ -106,6 +106,23 @@ async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajecto
     )
 
 
+async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
+    """Return the ids of all, whatever their status, that one run of learning, scaling or importing added.
+
+    Raises `NotFoundError` when there are none.
+    """
+    found: list[str] = []
+    offset = 0
+    while page := await toolbox.store.list_memories(
+        toolbox.scopes(), MemoryFilter(("active", "quarantined", "archived"), limit=MAX_LISTED, offset=offset)
+    ):
+        found += [item.id for item in page if item.provenance.run_id == run_id]
+        offset += len(page)
+    if not found:
+        raise NotFoundError(f"no memory of run {run_id[:60]!r} in {_where(toolbox)}")
+    return found
+
+
 async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:
     """Return what happened to one memory, as the store keeps it. Raises as `get_memories`."""
     await get_memories(toolbox, [memory_id])

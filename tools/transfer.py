@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, ModelError
+from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.gating import gated
 from swarm_memory.tools.indexing import prepare, prepare_without_vectors
@@ -28,6 +29,8 @@ _EVERY_STATUS = MemoryFilter(statuses=("active", "quarantined", "archived"))
 class Imported:
     """What became of the lines."""
 
+    run_id: str = field(default_factory=lambda: new_id(RUN))
+    """Stands in the provenance of what a named source added: `memories forget --run` takes it back."""
     added: int = 0
     known: int = 0
     """Their id, or their very text, is in the bank or stood in an earlier line."""
@@ -62,7 +65,7 @@ async def import_memories(
         if not line.strip():
             continue
         try:
-            item = _read(toolbox, line, source, quarantine)
+            item = _read(toolbox, line, source, quarantine, result.run_id)
         except InputError as error:
             result.faulty += 1
             if len(result.faults) < MAX_FAULTS:
@@ -95,7 +98,7 @@ async def _all_memories(toolbox: Toolbox, scopes: tuple[Scope, ...]) -> AsyncIte
         offset += _PAGE
 
 
-def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool) -> MemoryItem:
+def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run_id: str) -> MemoryItem:
     if len(line) > MAX_LINE_CHARS:
         raise InputError(f"has {len(line):,} characters; a memory has at most {MAX_LINE_CHARS:,}")
     try:
@@ -109,7 +112,8 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool) -> 
     project = GLOBAL_PROJECT if item.scope.project == GLOBAL_PROJECT else toolbox.scope.project
     changes["scope"] = Scope(tenant_id=toolbox.scope.tenant_id, project=project)
     if source is not None:
-        changes["provenance"] = item.provenance.model_copy(update={"imported_from": source})
+        origin = {"imported_from": source, "run_id": run_id}
+        changes["provenance"] = item.provenance.model_copy(update=origin)
     if quarantine and item.status == "active":
         changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
     return gated(item.model_copy(update=changes))

@@ -1,7 +1,7 @@
 """`memories`: look at single memories, mend them, withdraw them, forget them."""
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
+chosen_argument = click.argument("ids", nargs=-1, metavar="[ID...]")
+run_option = click.option("--run", "run_id", help="All that this run of learning, scaling or importing added.")
 id_argument = click.argument("memory_id", metavar="ID")
 reason_option = click.option("--reason", help="Why; kept in the history.")
 
@@ -27,6 +29,7 @@ def memories() -> None:
       swarm-memory memories list --status quarantined
       swarm-memory memories edit rm_01J8… --title "Run migrations before the tests"
       swarm-memory memories forget rm_01J8…
+      swarm-memory memories forget --run run_01J8…
     """
 
 
@@ -126,12 +129,15 @@ def edit_command(
 
 
 @memories.command("forget")
-@ids_argument
+@chosen_argument
+@run_option
 @click.option("--with-trajectories", is_flag=True, help="Take the text out of the tasks that they came from too.")
 @click.confirmation_option("--yes", prompt="Delete for good, with every trace?")
 @json_option
 @click.pass_obj
-def forget_command(invocation: Invocation, ids: tuple[str, ...], with_trajectories: bool, as_json: bool) -> None:
+def forget_command(
+    invocation: Invocation, ids: tuple[str, ...], run_id: str | None, with_trajectories: bool, as_json: bool
+) -> None:
     """Delete memories for good: rows, indexes, former texts, and the backups beside the bank that hold them.
 
     The record of the task that a memory came from stays unless --with-trajectories is given; the calls logged of its
@@ -139,24 +145,28 @@ def forget_command(invocation: Invocation, ids: tuple[str, ...], with_trajectori
     """
     from swarm_memory.tools.memories import forget_memories
 
-    def forget(toolbox: "Toolbox") -> "Awaitable[int]":
-        return forget_memories(toolbox, ids, with_trajectories=with_trajectories)
+    async def forget(toolbox: "Toolbox", some: "Sequence[str]") -> int:
+        return await forget_memories(toolbox, some, with_trajectories=with_trajectories)
 
-    _change(invocation, forget, "forgotten", as_json)
+    _change(invocation, forget, (ids, run_id), "forgotten", as_json)
 
 
 def _status_command(name: str, status: MemoryStatus, done: str, summary: str) -> None:
     @memories.command(name, help=summary)
-    @ids_argument
+    @chosen_argument
+    @run_option
     @reason_option
     @json_option
     @click.pass_obj
     def command(  # pyright: ignore[reportUnusedFunction]
-        invocation: Invocation, ids: tuple[str, ...], reason: str | None, as_json: bool
+        invocation: Invocation, ids: tuple[str, ...], run_id: str | None, reason: str | None, as_json: bool
     ) -> None:
         from swarm_memory.tools.memories import set_memory_status
 
-        _change(invocation, lambda toolbox: set_memory_status(toolbox, ids, status, reason), done, as_json)
+        def change(toolbox: "Toolbox", some: "Sequence[str]") -> "Awaitable[int]":
+            return set_memory_status(toolbox, some, status, reason)
+
+        _change(invocation, change, (ids, run_id), done, as_json)
 
 
 _status_command("restore", "active", "restored", "Have memories retrieved again.")
@@ -180,8 +190,26 @@ def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> No
             say(f"{event.at:%F %T}  {event.kind}  {dict(event.data)}")
 
 
-def _change(invocation: Invocation, operation: "Callable[[Toolbox], Awaitable[int]]", done: str, as_json: bool) -> None:
-    count = invocation.run(operation)
+def _change(
+    invocation: Invocation,
+    operation: "Callable[[Toolbox, Sequence[str]], Awaitable[int]]",
+    chosen: tuple[tuple[str, ...], str | None],
+    done: str,
+    as_json: bool,
+) -> None:
+    """Do something to the memories that are named, or to all of a run, so many at once as an operation takes."""
+    ids, run_id = chosen
+    if bool(ids) == (run_id is not None):
+        raise click.UsageError("name memories by their ids, or all of a run by --run")
+
+    async def in_parts(toolbox: "Toolbox") -> int:
+        from swarm_memory.tools.memories import MAX_IDS, of_run
+
+        every = ids if run_id is None else await of_run(toolbox, run_id)
+        parts = [every[start : start + MAX_IDS] for start in range(0, len(every), MAX_IDS)]
+        return sum([await operation(toolbox, part) for part in parts])
+
+    count = invocation.run(in_parts)
     print_json({done: count}) if as_json else say(f"{count} {done}.")
 
 

@@ -109,6 +109,8 @@ def _show(tally: Tally) -> None:
         say(f"{tally.stored} memories stored.")
     for file, each in tally.exports.items():
         say(f"{file}: {each.added} memories added, {each.known} known already, {each.faulty} faulty.")
+        if each.added:
+            say(f"    To take it back: swarm-memory memories forget --run {each.run_id}")
         for fault in (*each.faults, *each.notices):
             say(f"    {fault}")
     for file, fault in tally.faults.items():

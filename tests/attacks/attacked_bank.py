@@ -1,0 +1,111 @@
+"""A real bank in a file that attacks are learned, imported and written into, and trajectories that carry them."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.memory import Distiller, MemoryItem, MemoryStatus, Provenance
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.schema.verdict import Judge
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.indexing import prepare
+from swarm_memory.tools.ports import ChatModel, MemoryFilter
+from swarm_memory.tools.toolbox import Toolbox
+
+EMBEDDER = StaticEmbedder()
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HERE = Scope(project="shop")
+
+
+class Fixed:
+    """A clock that stands."""
+
+    def now(self) -> datetime:
+        return NOW
+
+
+@asynccontextmanager
+async def opened(folder: Path, chat: ChatModel | None = None) -> AsyncGenerator[Toolbox]:
+    """A toolbox on a fresh database in `folder`."""
+    store = await open_store(folder / "memory.db", embedder=EMBEDDER)
+    try:
+        yield Toolbox(store=store, embedder=EMBEDDER, clock=Fixed(), settings=Settings(), scope=HERE, chat=chat)
+    finally:
+        await store.close()
+
+
+async def items_of(toolbox: Toolbox, *statuses: MemoryStatus) -> list[MemoryItem]:
+    return await toolbox.store.list_memories((HERE,), MemoryFilter(statuses or ("active",), limit=2000))
+
+
+def item(
+    title: str,
+    content: str = "1. Look at the log first\n2. Then change one thing",
+    *,
+    judge: Judge = "evidence",
+    distiller: Distiller = "extractive",
+    task_id: str = "t0",
+    session_id: str | None = None,
+    status: MemoryStatus = "active",
+) -> MemoryItem:
+    source = Provenance(task_id=task_id, session_id=session_id, judge=judge, distiller=distiller)
+    return MemoryItem(
+        id=new_id(MEMORY),
+        scope=HERE,
+        title=title,
+        content=content,
+        confidence=0.6,
+        created_at=NOW,
+        provenance=source,
+        status=status,
+    )
+
+
+async def put(toolbox: Toolbox, *items: MemoryItem) -> None:
+    """Write items as they are, past every gate."""
+    await toolbox.store.add_memories(await prepare(toolbox, items), EMBEDDER.name)
+
+
+class Told:
+    """A trajectory that grows call by call."""
+
+    def __init__(self, task: str, task_id: str, session_id: str | None = None) -> None:
+        self._task, self._task_id, self._session_id = task, task_id, session_id
+        self._steps: list[Step] = []
+        self._add(kind="message", role="user", text=task)
+
+    def _add(self, **fields: object) -> None:
+        self._steps.append(Step.model_validate({"id": f"s{len(self._steps) + 1}", **fields}))
+
+    def say(self, text: str) -> "Told":
+        self._add(kind="message", role="assistant", text=text)
+        return self
+
+    def shell(self, command: str, output: str, code: int = 0) -> "Told":
+        call_id = f"c{len(self._steps)}"
+        self._add(
+            kind="tool_call", role="assistant", tool_name="Bash", tool_input={"command": command}, call_id=call_id
+        )
+        self._add(
+            kind="observation",
+            role="tool",
+            tool_name="Bash",
+            call_id=call_id,
+            text=f"Exit code {code}\n{output}" if code else output,
+            is_error=code != 0,
+        )
+        return self
+
+    def done(self) -> Trajectory:
+        return Trajectory(
+            task_id=self._task_id,
+            task=self._task,
+            steps=tuple(self._steps),
+            session_id=self._session_id,
+            source="claude_code",
+        )
