@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 SUITES = {
     "retrieval": "swarm_memory.server.benchmark.retrieval",
+    "learning": "swarm_memory.server.benchmark.learning",
     "performance": "swarm_memory.server.benchmark.performance",
     "tool-memory": "swarm_memory.server.benchmark.tool_memory",
 }
