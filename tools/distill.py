@@ -15,7 +15,6 @@ from swarm_memory.tools.lessons import Lesson, Material
 from swarm_memory.tools.open_errors import open_errors
 from swarm_memory.tools.redact import generalize, redact
 from swarm_memory.tools.repair_lessons import repairs
-from swarm_memory.tools.replay import without_replay
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.wording import particulars_of
 
@@ -40,7 +39,6 @@ def distill_by_extraction(trajectory: Trajectory, verdict: Verdict, settings: Se
     Of an undecided trajectory only what it proves within itself: an error that a later run was seen to resolve, and the
     user's own corrections. When nothing is worth keeping the drafts are empty and `reason` says why.
     """
-    trajectory = without_replay(trajectory)
     calls = calls_of(trajectory)
     if not calls:
         return Distillation(

@@ -11,7 +11,6 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.calls import Call, calls_of
 from swarm_memory.tools.evidence import Signal, signals_of
 from swarm_memory.tools.model_judge import judge_with_fallback
-from swarm_memory.tools.replay import without_replay
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.verdicts import Judged
 
@@ -59,9 +58,8 @@ def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
 
 
 def _by_evidence(trajectory: Trajectory, settings: Settings) -> tuple[Verdict, tuple[Signal, ...]]:
-    told_once = without_replay(trajectory)
-    calls = calls_of(told_once)
-    signals = signals_of(told_once, calls)
+    calls = calls_of(trajectory)
+    signals = signals_of(trajectory, calls)
     return weigh(signals, calls, settings.judge.min_confidence), signals
 
 

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.transcripts.json_shapes import bounded_json, json_size
+from swarm_memory.server.transcripts.replay import without_replay
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.tasks import strip_notes
 
@@ -118,11 +119,12 @@ class Draft:
         self.ended_at = at or self.ended_at
 
     def finished(self, skipped_lines: int) -> Trajectory:
-        """Return the trajectory."""
+        """Return the trajectory; a second telling of the same conversation is left out."""
+        task = clean(self._own_words_out(self.task), MAX_TASK_CHARS).strip()
         return Trajectory(
             task_id=clean(self.task_id, 500) or "task",
-            task=clean(self._own_words_out(self.task), MAX_TASK_CHARS).strip(),
-            steps=self.steps.all(),
+            task=task,
+            steps=without_replay(self.steps.all(), task),
             session_id=self.session_id,
             agent_id=self.agent_id,
             source=self.source,
