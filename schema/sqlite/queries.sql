@@ -92,23 +92,24 @@ DELETE FROM pattern_tags WHERE seq = ?;
 INSERT INTO pattern_tags (seq, tag) VALUES (?, ?) ON CONFLICT DO NOTHING;
 
 -- name: put_tokens
--- Write the tokens of an item's fields.
-INSERT INTO pattern_tokens (seq, title, description, content) VALUES (?, ?, ?, ?)
-ON CONFLICT (seq) DO UPDATE SET title = excluded.title, description = excluded.description, content = excluded.content;
+-- Write the tokens of an item's fields, packed.
+INSERT INTO pattern_tokens (seq, tokens) VALUES (?, ?) ON CONFLICT (seq) DO UPDATE SET tokens = excluded.tokens;
 
 -- name: count_active
 -- Change the number of active items of a scope.
 UPDATE scopes SET active = active + ? WHERE id = ?;
 
 -- name: index_tokens
--- Enter an item into the keyword index.
+-- Enter an item into the keyword index. `scoped` is a function of the store's.
 INSERT INTO pattern_fts (rowid, title, description, content)
-SELECT seq, title, description, content FROM scoped_tokens WHERE seq = ?;
+SELECT t.seq, scoped(t.tokens, 0, p.scope_id), scoped(t.tokens, 1, p.scope_id), scoped(t.tokens, 2, p.scope_id)
+FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE t.seq = ?;
 
 -- name: unindex_tokens
 -- Take an item out of the keyword index; its tokens must be those it was entered with.
 INSERT INTO pattern_fts (pattern_fts, rowid, title, description, content)
-SELECT 'delete', seq, title, description, content FROM scoped_tokens WHERE seq = ?;
+SELECT 'delete', t.seq, scoped(t.tokens, 0, p.scope_id), scoped(t.tokens, 1, p.scope_id), scoped(t.tokens, 2, p.scope_id)
+FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE t.seq = ?;
 
 -- name: empty_keyword_index
 -- Take everything out of the keyword index.
@@ -117,8 +118,8 @@ INSERT INTO pattern_fts (pattern_fts) VALUES ('delete-all');
 -- name: fill_keyword_index
 -- Enter every active item into the empty keyword index.
 INSERT INTO pattern_fts (rowid, title, description, content)
-SELECT t.seq, t.title, t.description, t.content FROM scoped_tokens AS t
-WHERE t.seq IN (SELECT seq FROM patterns WHERE status = 'active');
+SELECT t.seq, scoped(t.tokens, 0, p.scope_id), scoped(t.tokens, 1, p.scope_id), scoped(t.tokens, 2, p.scope_id)
+FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE p.status = 'active';
 
 -- name: optimize_keyword_index
 -- Merge the keyword index into one part, so that nothing of deleted items is left in it.
@@ -299,6 +300,14 @@ WHERE p.scope_id = :partition AND p.status = 'active'
 -- In how many items each term (a JSON list) stands.
 SELECT wanted.key, v.doc FROM json_each(?) AS wanted JOIN pattern_terms AS v ON v.term = wanted.value;
 
+-- name: first_matches
+-- The first items for a MATCH expression in the order of the index.
+SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid LIMIT :limit;
+
+-- name: last_matches
+-- The last items for a MATCH expression, the last first.
+SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid DESC LIMIT :limit;
+
 -- name: keyword_matches
 -- The best items for a MATCH expression; the rank is the negative BM25 with the weights of title, description, content.
 SELECT rowid, rank FROM pattern_fts
@@ -329,7 +338,7 @@ SELECT active FROM scopes WHERE id = ?;
 -- name: candidates
 -- What scoring needs of items by their positions (a JSON list); those from :first_unknown on get their distance here.
 SELECT
-  p.seq, p.id, p.scope_id, p.confidence, p.created_at, t.title || ' ' || t.description || ' ' || t.content, e.vector,
+  p.seq, p.id, p.scope_id, p.confidence, p.created_at, t.tokens, e.vector,
   CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
     THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END
 FROM json_each(:seqs) AS wanted
@@ -341,7 +350,7 @@ LEFT JOIN pattern_embeddings AS e
 -- name: candidates_without_distance
 -- The same without sqlite-vec.
 SELECT
-  p.seq, p.id, p.scope_id, p.confidence, p.created_at, t.title || ' ' || t.description || ' ' || t.content, e.vector, NULL
+  p.seq, p.id, p.scope_id, p.confidence, p.created_at, t.tokens, e.vector, NULL
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN pattern_tokens AS t ON t.seq = p.seq

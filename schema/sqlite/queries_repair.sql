@@ -20,9 +20,16 @@ SELECT p.seq, p.pattern_data FROM patterns AS p
 WHERE NOT EXISTS (SELECT 1 FROM pattern_tokens AS t WHERE t.seq = p.seq);
 
 -- name: active_tokens
--- The tokens of every active item as the keyword index must hold them.
-SELECT t.title, t.description, t.content FROM scoped_tokens AS t
-WHERE t.seq IN (SELECT seq FROM patterns WHERE status = 'active');
+-- The tokens of every active item, packed, with its scope.
+SELECT t.tokens, p.scope_id FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE p.status = 'active';
+
+-- name: all_tokens
+-- The tokens of every item, packed.
+SELECT seq, tokens FROM pattern_tokens;
+
+-- name: drop_tokens
+-- Delete tokens that cannot be read; they are made anew.
+DELETE FROM pattern_tokens WHERE seq = ?;
 
 -- name: indexed_terms
 -- Every term of the keyword index: in how many items it stands, and how often.

@@ -44,13 +44,6 @@ CREATE TABLE pattern_tags (
   PRIMARY KEY (seq, tag)
 ) WITHOUT ROWID;
 
-CREATE TABLE pattern_tokens (
-  seq INTEGER PRIMARY KEY REFERENCES patterns (seq) ON DELETE CASCADE,
-  title TEXT NOT NULL,
-  description TEXT NOT NULL,
-  content TEXT NOT NULL
-);
-
 CREATE TABLE vector_spaces (
   id INTEGER PRIMARY KEY,
   model TEXT NOT NULL,
@@ -191,14 +184,6 @@ CREATE INDEX jobs_by_status ON jobs (status, run_after);
 CREATE VIRTUAL TABLE pattern_fts USING fts5 (title, description, content, content = '', tokenize = 'ascii');
 
 CREATE VIRTUAL TABLE pattern_terms USING fts5vocab (pattern_fts, row);
-
-CREATE VIEW scoped_tokens AS
-SELECT
-  t.seq AS seq,
-  CASE t.title WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.title, ' ', ' s' || p.scope_id || 'x') END AS title,
-  CASE t.description WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.description, ' ', ' s' || p.scope_id || 'x') END AS description,
-  CASE t.content WHEN '' THEN '' ELSE 's' || p.scope_id || 'x' || replace(t.content, ' ', ' s' || p.scope_id || 'x') END AS content
-FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq;
 
 CREATE TABLE tool_call_tasks (
   seq INTEGER PRIMARY KEY REFERENCES tool_calls (seq) ON DELETE CASCADE,
@@ -367,4 +352,9 @@ CREATE TABLE pattern_embeddings (
   space_id INTEGER NOT NULL REFERENCES vector_spaces (id) ON DELETE CASCADE,
   vector BLOB NOT NULL,
   UNIQUE (seq, space_id)
+);
+
+CREATE TABLE pattern_tokens (
+  seq INTEGER PRIMARY KEY REFERENCES patterns (seq) ON DELETE CASCADE,
+  tokens BLOB NOT NULL
 );

@@ -26,6 +26,7 @@ from swarm_memory.server.storage.filesystem import remote_kind
 from swarm_memory.server.storage.lock import mark_made, was_made, writer_lock
 from swarm_memory.server.storage.migrate import migrate
 from swarm_memory.server.storage.opened_file import OpenedFile
+from swarm_memory.server.storage.tokens import scoped
 from swarm_memory.server.storage.trust import BankState, check_content, check_path
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _SIGNS_OF_DAMAGE = (
     "invalid fts5 file format",
     "opening blob failed",
     "sqlite-vec error",
+    "user-defined function raised exception",
 )
 """What SQLite, FTS5 and sqlite-vec say of pages and shadow tables that are not what they must be."""
 
@@ -257,6 +259,7 @@ def _open_writer(
 def _set_up(connection: "Connection", driver: Driver | None) -> None:
     for setting in _SETTINGS:
         connection.execute(setting)
+    connection.create_function("scoped", 3, scoped, deterministic=True)
     if driver is not None:
         driver.prepare(connection)
 

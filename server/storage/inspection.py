@@ -7,10 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.schema.errors import StoreDamaged
+from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.server.storage.index import all_spaces
 from swarm_memory.server.storage.memories import damaged
 from swarm_memory.server.storage.rows import content_hash
+from swarm_memory.server.storage.tokens import in_scope, unpack
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -50,6 +52,7 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
     found = Inspection()
     connection.execute("BEGIN")
     try:
+        _refresh_keyword_indexes(connection)
         rows = connection.execute(f"PRAGMA integrity_check({_MAX_TOLD:d})").fetchall()
         found.pages.extend(str(said) for (said,) in rows if said != "ok")
         found.pages.extend(
@@ -71,6 +74,14 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
     return found
 
 
+def _refresh_keyword_indexes(connection: "Connection") -> None:
+    """Have FTS5 look at what is there now: its own check trusts what it remembers, even after others merged the parts."""
+    for name, sql in schema_objects().items():
+        if " USING fts5 " in sql:
+            look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
+            connection.execute(look).fetchall()
+
+
 def _keyword_faults(connection: "Connection") -> list[str]:
     faults: list[str] = []
     surplus, missing = connection.execute(_QUERIES["entered_wrongly"]).fetchone()
@@ -80,10 +91,17 @@ def _keyword_faults(connection: "Connection") -> list[str]:
         faults.append(f"{without} memories have no tokens")
     items: Counter[str] = Counter()
     places: Counter[str] = Counter()
-    for fields in connection.execute(_QUERIES["active_tokens"]).fetchall():
-        tokens = [token for text in fields for token in str(text).split()]
+    unreadable = 0
+    for packed, scope_id in connection.execute(_QUERIES["active_tokens"]).fetchall():
+        try:
+            tokens = [in_scope(scope_id, token) for token in unpack(packed).split()]
+        except StoreDamaged:
+            unreadable += 1
+            continue
         places.update(tokens)
         items.update(set(tokens))
+    if unreadable:
+        faults.append(f"the tokens of {unreadable} memories are not what was written")
     held = {term: (doc, count) for term, doc, count in connection.execute(_QUERIES["indexed_terms"]).fetchall()}
     # FTS5 folds ASCII only, which these tokens already are; a token that it splits would be no token of ours.
     wanted = {term: (items[term], places[term]) for term in places}

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.rows import (
     to_json,
     to_text,
 )
-from swarm_memory.server.storage.tokens import joined
+from swarm_memory.server.storage.tokens import pack
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
 
@@ -55,9 +55,9 @@ class MemoryWriter:
         assert cursor.lastrowid is not None
         self._fill(cursor.lastrowid, scope_id, memory)
         source = memory.item.provenance
-        log_event(
-            self._connection, scope_id, CREATED, memory.item.id, {"run_id": source.run_id, "task_id": source.task_id}
-        )
+        origin = {"run_id": source.run_id, "task_id": source.task_id}
+        known = {name: value for name, value in origin.items() if value is not None}
+        log_event(self._connection, scope_id, CREATED, memory.item.id, known)
         return True
 
     def replace(self, memory: StoredMemory, reason: str) -> None:
@@ -84,8 +84,8 @@ class MemoryWriter:
         """Write tags, tokens and vector of an item and enter it into the indexes when it is active."""
         for tag in memory.item.tags:
             self._connection.execute(_QUERIES["add_tag"], (seq, tag))
-        fields = (memory.title_tokens, memory.description_tokens, memory.content_tokens)
-        self._connection.execute(_QUERIES["put_tokens"], (seq, *map(joined, fields)))
+        tokens = pack(memory.title_tokens, memory.description_tokens, memory.content_tokens)
+        self._connection.execute(_QUERIES["put_tokens"], (seq, tokens))
         if memory.vector is not None:
             space = self._index.make_space(self._connection, self._embedder, len(memory.vector), self._quantization)
             self._index.put_vector(self._connection, seq, memory.vector, space, self._now)

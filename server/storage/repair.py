@@ -23,7 +23,7 @@ from swarm_memory.server.storage.memories import change_status
 from swarm_memory.server.storage.placing import put_in_place, remove
 from swarm_memory.server.storage.rows import content_hash
 from swarm_memory.server.storage.salvage import drop_orphans, salvage, with_new_header
-from swarm_memory.server.storage.tokens import joined
+from swarm_memory.server.storage.tokens import pack, unpack
 from swarm_memory.server.storage.trust import check_content
 from swarm_memory.tools.text import tokenize
 
@@ -104,10 +104,15 @@ def _rebuild(connection: "Connection", index: Index) -> None:
 
 
 def _make_tokens(connection: "Connection") -> None:
+    for seq, packed in connection.execute(_QUERIES["all_tokens"]).fetchall():
+        try:
+            unpack(packed)
+        except StoreDamaged:
+            connection.execute(_QUERIES["drop_tokens"], (seq,))
     for seq, data in connection.execute(_QUERIES["without_tokens"]).fetchall():
         item = _parsed(data)
-        fields = (joined(tokenize(item.get(name) or "")) for name in ("title", "description", "content"))
-        connection.execute(queries()["put_tokens"], (seq, *fields))
+        tokens = pack(*(tokenize(item.get(name) or "") for name in ("title", "description", "content")))
+        connection.execute(queries()["put_tokens"], (seq, tokens))
 
 
 def _heal_memories(

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.legs import (
     unreachable_notice,
 )
 from swarm_memory.server.storage.rows import find_scopes, to_json, to_moment
-from swarm_memory.server.storage.tokens import usable
+from swarm_memory.server.storage.tokens import unpack, usable
 from swarm_memory.server.storage.vectors import cosines, decode
 from swarm_memory.tools.ports import Candidate, SearchQuery, SearchResult, Vector
 
@@ -83,8 +83,8 @@ def keyword_leg(connection: "Connection", index: Index, query: SearchQuery) -> K
     if not tokens:
         return keywords
     with reading(connection):
-        for scope_id, _ in _filled(connection, find_scopes(connection, query.scopes)):
-            present = count_terms(connection, index, scope_id, tokens, keywords.frequency)
+        for scope_id, active in _filled(connection, find_scopes(connection, query.scopes)):
+            present = count_terms(connection, index, scope_id, active, tokens, keywords.frequency)
             narrowed = _filter(connection, query, scope_id)
             keywords.found.update(matches_in(connection, index, scope_id, present, narrowed, query.pool))
     return keywords
@@ -178,7 +178,7 @@ def _candidates(
             to_moment(created_at),
             known.get(seq) if distance is None else 1.0 - distance,
             matched.get(seq),
-            tokens,
+            unpack(tokens).replace("\n", " "),
             None if blob is None else partial(decode, blob, quantization),
         )
         for seq, item_id, scope_id, confidence, created_at, tokens, blob, distance in rows

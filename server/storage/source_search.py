@@ -72,8 +72,8 @@ def keyword_leg(connection: "Connection", index: Index, query: SourceQuery) -> K
     if not tokens:
         return keywords
     with reading(connection):
-        for partition, _ in _partitions(connection, index, query):
-            present = count_terms(connection, index, partition, tokens, keywords.frequency)
+        for partition, passages in _partitions(connection, index, query):
+            present = count_terms(connection, index, partition, passages, tokens, keywords.frequency)
             keywords.found.update(matches_in(connection, index, partition, present, EVERYTHING, query.pool))
     return keywords
 

@@ -1,9 +1,10 @@
-"""Tokens as the keyword index holds them: checked, joined by spaces, marked with their scope. It runs no SQL."""
+"""Tokens as they are kept, checked, joined and packed, and as the index has them, marked with their scope. No SQL."""
 
 import re
+import zlib
 from collections.abc import Sequence
 
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import InputError, StoreDamaged
 
 _SEPARATOR = re.compile(r"[\x00-/:-@\[-`{-\x7f\ud800-\udfff]")
 """What FTS5's `ascii` tokenizer splits at, and what is no text."""
@@ -15,6 +16,32 @@ def joined(tokens: Sequence[str]) -> str:
         if not token or _SEPARATOR.search(token):
             raise InputError(f"{token[:40]!r} is no token: tokens are letters and digits only")
     return " ".join(tokens)
+
+
+def pack(title: Sequence[str], description: Sequence[str], content: Sequence[str]) -> bytes:
+    """Return the tokens of an item's fields as they are kept. Raises `InputError` as `joined`."""
+    fields = "\n".join(map(joined, (title, description, content)))
+    return zlib.compress(fields.encode())
+
+
+def unpack(packed: bytes | str) -> str:
+    """Return an item's tokens joined by spaces, a line for each field. Before schema 6 they were kept as that text.
+
+    Raises `StoreDamaged` when they are not what was written.
+    """
+    if isinstance(packed, str):
+        return packed
+    try:
+        return zlib.decompress(packed).decode()
+    except zlib.error as error:
+        raise StoreDamaged(
+            "the tokens of a memory are not what was written: run `swarm-memory doctor --repair`"
+        ) from error
+
+
+def scoped(packed: bytes | str, field: int, scope_id: int) -> str:
+    """Return the tokens of one field (0 title, 1 description, 2 content) as the index has them: a function for SQL."""
+    return " ".join(in_scope(scope_id, token) for token in unpack(packed).split("\n")[field].split())
 
 
 def usable(tokens: Sequence[str]) -> list[str]:

@@ -19,3 +19,17 @@ DROP TABLE former_embeddings;
 UPDATE vector_spaces SET stale = 1 WHERE 'vec_' || id IN (SELECT space FROM coded_partitions);
 
 UPDATE source_spaces SET stale = 1 WHERE 'source_vec_' || id IN (SELECT space FROM coded_partitions);
+
+DROP VIEW scoped_tokens;
+
+ALTER TABLE pattern_tokens RENAME TO former_tokens;
+
+CREATE TABLE pattern_tokens (
+  seq INTEGER PRIMARY KEY REFERENCES patterns (seq) ON DELETE CASCADE,
+  tokens BLOB NOT NULL
+);
+
+INSERT INTO pattern_tokens (seq, tokens)
+SELECT seq, title || char(10) || description || char(10) || content FROM former_tokens;
+
+DROP TABLE former_tokens;
