@@ -1,0 +1,28 @@
+"""An agent for tests: it reads its prompt, edits the files of its folder, and tells what it did as a ReAct text.
+
+What it writes is the solution of the scenario that the prompt asks for, or a spoilt one, as the seed of its rollout
+has it: whether that meets the task is the checker's business.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+SOLUTIONS = Path(__file__).with_name("solutions")
+FILES = {"extract.py": "web_scraping", "payments.py": "payment_api", "migrate.py`": "schema_migration"}
+
+
+def main() -> None:
+    """Do the task once."""
+    prompt = sys.stdin.read()
+    name = next(scenario for file, scenario in FILES.items() if file in prompt)
+    for file in (SOLUTIONS / name).glob("*.py"):
+        shutil.copy(file, file.name)
+        if int(os.environ["MATTS_SEED"]) % 2:
+            Path(file.name).write_text("raise SystemExit(1)\n", encoding="utf-8")
+    sys.stdout.write(f"Thought: I write the file.\nAction: Write[{name}]\nObservation: written\nFinal Answer: done\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The learning suite: the world as a suite, and scenarios done by a command that really edits files."""
+
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from swarm_memory.schema.benchmark import BenchmarkRun
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import Progress
+from swarm_memory.server.benchmark.running import read_run, run_benchmark
+from swarm_memory.server.benchmark.scenario_runner import ScenarioRunner
+from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
+from swarm_memory.server.runners.folder_tools import FolderTools
+from swarm_memory.server.runners.model import ModelRunner
+from swarm_memory.server.runners.working_copy import WorkingCopies
+from swarm_memory.tools.benchmark.learning.task_arms import CountingChat, TaskArm, TaskResult, run_arm, schedule
+from swarm_memory.tools.benchmark.learning.task_report import TaskReport
+from swarm_memory.tools.benchmark.svg import svg
+from swarm_memory.tools.benchmark.tasks.scenarios import Scenario, scenario_names
+from swarm_memory.tools.toolbox import Toolbox
+from tests.benchmark.conftest import Told
+
+COMMAND = shlex.join([sys.executable, str(Path(__file__).with_name("editing_agent.py"))])
+WORLD: dict[str, Any] = {"seeds": 2, "tasks": 2, "scaling_tasks": 1, "k": 2}
+TASKS: dict[str, Any] = {"parts": "tasks", "scenarios": "payment_api", "rounds": 2, "k": 2, "command": COMMAND}
+
+
+def _allowing(toolbox: Toolbox) -> Toolbox:
+    matts = toolbox.settings.matts.model_copy(update={"allowed_commands": COMMAND})
+    return replace(toolbox, settings=toolbox.settings.model_copy(update={"matts": matts}))
+
+
+async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> BenchmarkRun:
+    run, _ = await run_benchmark(toolbox, root, "learning", options, report=told)
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_the_world_gives_arms_curves_with_bands_and_paired_differences(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    run = await _run(toolbox, root, told, **WORLD)
+    values = {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
+    base = values["none", "success_rate"]
+    assert values["memory less none", "success_rate"] == pytest.approx(
+        values["memory", "success_rate"] - base, abs=1e-3
+    )
+    assert values["k=1, no notes", "steps"] > 1
+    assert len(run.results.case_ids) == 2 * 2 * 6
+    assert {each.subject for each in run.results.cases} == {"none", "memory", "shuffled"}
+    curve = run.results.plots[0]
+    assert [len(each.low) for each in curve.series] == [2, 2, 2]
+    assert "<polygon" in svg(curve)
+    assert told.all[-1].done == told.all[-1].total == 2 * 6 * (3 * 2 + 4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_an_interrupted_world_keeps_the_seeds_that_every_arm_did(toolbox: Toolbox, root: Path) -> None:
+    with anyio.CancelScope() as scope:
+
+        async def stop_in_the_third(progress: Progress) -> None:
+            if progress.message.startswith("seed 9: memory"):
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+        await _run(toolbox, root, stop_in_the_third, **WORLD | {"seeds": 3, "tasks": 1})
+    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
+    kept = await read_run(toolbox, row.run_id)
+    assert kept.status == "interrupted"
+    assert {case.partition("-")[0] for case in kept.results.case_ids} == {"7", "8"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    run = await _run(_allowing(toolbox), root, told, **TASKS)
+    tasks: Any = run.results.details["tasks"]
+    assert [each["arm"] for each in tasks] == ["baseline"] * 2 + ["reasoningbank"] * 2 + ["reasoningbank+matts"] * 2
+    by_arm = {arm: [each["met"] for each in tasks if each["arm"] == arm] for arm in ("baseline", "reasoningbank")}
+    assert by_arm["baseline"] == by_arm["reasoningbank"]
+    assert [each["rollouts"] for each in tasks] == [1, 1, 1, 1, 2, 2]
+    assert all(each["tokens"] > 100 and not each["tokens_counted"] for each in tasks)
+    assert all(each["said"] == "" for each in tasks if each["met"])
+    assert all("SystemExit" in each["said"] or each["said"] == "" for each in tasks if each["rollouts"] == 1)
+    assert any("tokens are estimated" in note for note in run.results.notes)
+    assert [table.title for table in run.results.tables] == ["Real tasks", "The gate", "Each task"]
+    assert told.all[-1].done == told.all[-1].total == 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_a_shown_check_is_what_the_judge_goes_by(toolbox: Toolbox, root: Path, told: Told) -> None:
+    run = await _run(_allowing(toolbox), root, told, **TASKS | {"show_check": True, "k": 4, "rounds": 1})
+    scaled: Any = [each for each in run.results.details["tasks"] if each["arm"] == "reasoningbank+matts"]  # type: ignore[union-attr]
+    assert [(each["met"], each["met_rollouts"] > 0) for each in scaled] == [(True, True)]
+
+
+async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path, told: Told) -> None:
+    with pytest.raises(InputError, match="tasks need an agent"):
+        await _run(toolbox, root, told, parts="tasks")
+    with pytest.raises(ConfigError, match="is not allowed"):
+        await _run(toolbox, root, told, **TASKS)
+    with pytest.raises(InputError, match=r"option scenarios\.0"):
+        await _run(toolbox, root, told, parts="tasks", scenarios="rocket_science")
+
+
+async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(toolbox: Toolbox, tmp_path: Path) -> None:
+    solution = (Path(__file__).parent / "solutions" / "payment_api" / "payments.py").read_text(encoding="utf-8")
+    write: ScriptedAnswer = {
+        "thought": "I write it", "tool": "Write", "answer": "",
+        "arguments": json.dumps({"path": "payments.py", "content": solution}),
+    }  # fmt: skip
+    done: ScriptedAnswer = {"thought": "", "tool": "", "arguments": "", "answer": "It is written."}
+    bank = replace(toolbox, chat=ScriptedChatModel([write, done]))
+
+    def make(bank: Toolbox, arm: TaskArm, chosen: Scenario) -> ScenarioRunner:
+        assert isinstance(bank.chat, CountingChat)
+        scratch = tmp_path / arm
+        tools = FolderTools(("Write",), WorkingCopies(chosen.work, scratch), bank.settings.matts)
+        agent = ModelRunner(bank.chat, workplace=tools)
+        return ScenarioRunner(chosen, agent, scratch, show_check=False, metered=True)
+
+    places = schedule(7, ("payment_api",), 1)
+    (result,) = [each async for each in run_arm("baseline", places, bank, make, 1, _ignore)]
+    assert (result.met, result.tokens_counted, result.steps) == (True, True, 1)
+    assert result.tokens > 1000
+    assert not any((tmp_path / "baseline").rglob("*.py"))
+
+
+async def _ignore(arm: TaskArm, place: object) -> None:
+    del arm, place
+
+
+def test_every_arm_does_the_same_tasks_with_the_same_seeds() -> None:
+    places = schedule(7, scenario_names(), 3)
+    assert len({place.run_id for place in places}) == 15
+    assert places == schedule(7, scenario_names(), 3)
+    for at in range(3):
+        assert {place.scenario for place in places[5 * at : 5 * at + 5]} == set(scenario_names())
+
+
+def _result(arm: TaskArm, at: int, met: bool, tokens: int) -> TaskResult:
+    return TaskResult(arm, "payment_api", at, met, 3, tokens, True, 1, int(met), 0, "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "gate"),
+    [
+        ([(True, 50), (True, 50), (True, 50), (True, 50)], "met"),
+        ([(True, 95), (True, 95), (True, 95), (True, 95)], "not met"),
+        ([(True, 10), (False, 10), (False, 10), (False, 10)], "not met"),
+        ([(False, 10)] * 4, "cannot be told: an arm has no success"),
+        ([(True, 20), (True, 20), (True, 20), (True, 250)], "met by the mean; the interval does not show it"),
+    ],
+)
+def test_the_gate_wants_less_cost_per_success_and_no_fewer_successes(ours: list[tuple[bool, int]], gate: str) -> None:
+    base = [_result("baseline", at, at != 9, 100) for at in range(4)]
+    found = [_result("reasoningbank", at, met, tokens) for at, (met, tokens) in enumerate(ours)]
+    (row,) = TaskReport([*base, *found], 7).results().tables[1].rows
+    assert row[-1] == gate

@@ -1,0 +1,99 @@
+"""The engineering scenarios: each checker takes a right solution, and neither the untouched folder nor a wrong one."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.server.benchmark.scenario_runner import check
+from swarm_memory.tools.benchmark.tasks.scenarios import ScenarioName, scenario, scenario_names
+
+SOLUTIONS = Path(__file__).with_name("solutions")
+
+EARLY = '"PRAGMA user_version = 2", "COMMIT", "BEGIN IMMEDIATE", '
+
+WRONG: list[tuple[ScenarioName, str, str, str]] = [
+    ("web_scraping", "and following not in seen", "", "did not end within"),
+    ("web_scraping", "*(fetch(urljoin(following, part)) for part in page.parts)", "", "products instead of"),
+    ("web_scraping", "error.code != 503 or", "error.code == 503 or", "it ended with code 1"),
+    (
+        "web_scraping",
+        "or attempt == 3:\n                raise",
+        "or attempt == 3:\n                return Page()",
+        "never came",
+    ),
+    (
+        "payment_api",
+        "_ in range(TRIES):",
+        "_ in range(TRIES):\n            key = str(uuid.uuid4())",
+        "four orders gave",
+    ),
+    ("payment_api", "key = str(uuid.uuid4())", "key = str(amount_cents)", "amounts are wrong"),
+    ("payment_api", "self._token = None\n            elif", "pass\n            elif", "PaymentFailed"),
+    ("payment_api", "TRIES, TOLERANCE_S = 5, 300", "TRIES, TOLERANCE_S = 5, 600", "a webhook of 301 s ago"),
+    ("payment_api", 'if event["id"] in self._seen:', "if False:", "taken again"),
+    ("payment_api", "if not any(", "if any(", "WebhookRejected"),
+    ("schema_migration", '"""INSERT INTO orders_new', f'{EARLY}"""INSERT INTO orders_new', "a reader found version 2"),
+    ("schema_migration", 'raise ValueError(f"{total!r} is no amount")', "return 0", "was taken for an amount"),
+    ("schema_migration", 'int(part.ljust(2, "0"))', "int(part or 0)", "not those that there were"),
+    ("schema_migration", " REFERENCES customers (id)", "", "foreign keys"),
+    ("schema_migration", ".fetchone()[0] == 2:", ".fetchone()[0] == 9:", "a second run"),
+    ("batch_csv", "enumerate(reader, start=1):", "enumerate(list(reader), start=1):", "and 64 MB it ended with code"),
+    ("batch_csv", 'int(row[2].replace(".", ""))', "int(float(row[2]) * 100)", "not as it must be"),
+    ("batch_csv", 'errors="surrogateescape"', 'errors="strict"', "it ended with code 1"),
+    ("batch_csv", 'Path(f"{out}.new"), Path(f"{errors}.new")', "Path(out), Path(errors)", "an error changed what was"),
+    ("zero_downtime_deploy", "if not is_ready(port):", "if False:", "sick-v3"),
+    ("zero_downtime_deploy", "time.sleep(DRAIN_S)", "pass", "requests failed"),
+    ("zero_downtime_deploy", "service.kill()\n        service.wait()", "pass", "services run on"),
+    ("zero_downtime_deploy", "check=False).returncode != 0", "check=False).returncode == 9", "stuck-v4"),
+    ("zero_downtime_deploy", 'os.kill(old["pid"], signal.SIGTERM)', "pass", "services run on"),
+]
+"""A right solution with one part of it spoilt, and what the checker says of it."""
+
+
+def _copy(name: ScenarioName, folder: Path) -> Path:
+    shutil.copytree(scenario(name).work, folder, dirs_exist_ok=True)
+    return folder
+
+
+def _solved(name: ScenarioName, folder: Path) -> Path:
+    shutil.copytree(SOLUTIONS / name, _copy(name, folder), dirs_exist_ok=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_a_task_says_what_is_wanted_and_nothing_of_its_checker(name: ScenarioName) -> None:
+    found = scenario(name)
+    assert len(found.task) > 300
+    assert "check.py" not in found.task
+    assert found.work.is_dir()
+    assert not list(found.work.rglob("check*"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("name", scenario_names())
+async def test_the_untouched_folder_does_not_meet_the_task(name: ScenarioName, tmp_path: Path) -> None:
+    code, said = await check(scenario(name), _copy(name, tmp_path / "work"))
+    assert (code, bool(said)) == (1, True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("name", scenario_names())
+async def test_a_right_solution_meets_the_task(name: ScenarioName, tmp_path: Path) -> None:
+    assert await check(scenario(name), _solved(name, tmp_path / "work")) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize(("name", "right", "wrong", "said"), WRONG)
+async def test_a_wrong_solution_does_not(name: ScenarioName, right: str, wrong: str, said: str, tmp_path: Path) -> None:
+    folder = _solved(name, tmp_path / "work")
+    (file,) = (folder / each.name for each in (SOLUTIONS / name).glob("*.py"))
+    text = file.read_text(encoding="utf-8")
+    assert right in text
+    file.write_text(text.replace(right, wrong), encoding="utf-8")
+    code, told = await check(scenario(name), folder)
+    assert code == 1
+    assert said in told

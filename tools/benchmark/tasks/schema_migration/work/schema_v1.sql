@@ -1,0 +1,3 @@
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL, total TEXT NOT NULL, note TEXT);
+PRAGMA user_version = 1;
