@@ -16,7 +16,8 @@ CLOSE_TIMEOUT_S = 2.0
 """How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""
 
 PARENT_CHECK_S = 1.0
-"""How often the parent is looked for: when it is killed while a sibling holds the pipe, no end of input ever comes."""
+"""How often the parent is looked for where nothing tells of its end: when it is killed while a sibling holds the pipe,
+no end of input ever comes."""
 
 
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -69,6 +70,23 @@ async def _watch_signals(stop: anyio.Event) -> None:
 
 async def _watch_parent(stop: anyio.Event) -> None:
     parent = os.getppid()
-    while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of a parent's end
-        await anyio.sleep(PARENT_CHECK_S)
+    if (watched := _process_handle(parent)) is not None:
+        try:
+            if os.getppid() == parent:
+                await anyio.wait_readable(watched)
+        finally:
+            os.close(watched)
+    else:
+        while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of a parent's end
+            await anyio.sleep(PARENT_CHECK_S)
     stop.set()
+
+
+def _process_handle(pid: int) -> int | None:
+    """Return what becomes readable when a process ends, so that nobody need wake up to look; Linux has such a thing."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # an older kernel, a sandbox, or a parent outside of this container
+        return None

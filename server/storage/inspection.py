@@ -75,7 +75,7 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
 
 
 def _refresh_keyword_indexes(connection: "Connection") -> None:
-    """Have FTS5 look at what is there now: its own check trusts what it remembers, even after others merged the parts."""
+    """Have FTS5 look at what is there now: its own check trusts what it remembers, though others merged the parts."""
     for name, sql in schema_objects().items():
         if " USING fts5 " in sql:
             look = f"SELECT 1 FROM {name} WHERE {name} MATCH 'x' LIMIT 1"  # noqa: S608 - our own names
