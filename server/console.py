@@ -10,8 +10,10 @@ from pydantic import BaseModel
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-_UNBROKEN = {"id", "system", "outcome", "confidence", "used", "status"}
-"""Columns that are never folded: an id is there to be copied."""
+_LONG_WORD = 40
+"""Columns: a longer word may be folded when the terminal is narrow."""
+_WHOLE = {"id", "run", "key", "file", "system"}
+"""Columns that are never folded: what stands in them is there to be copied."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -35,15 +37,44 @@ def say(text: str = "", **style: Any) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as a table that fits the terminal."""
+    """Print rows as a table that fits the terminal: lines break between words, figures never."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, show_header=any(headings))
-    for heading in headings:
-        table.add_column(heading, overflow="fold", no_wrap=heading in _UNBROKEN)
-    for row in rows:
-        table.add_row(*(Text(printable(str(cell))) for cell in row))
-    Console().print(table)
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    columns = [list(column) for column in zip(headings, *cells, strict=True)]
+    console = Console()
+    least = [_least(column) for column in columns]
+    gap = 3 if sum(least) + 3 * (len(least) - 1) <= console.width else 1
+    gaps = gap * (len(least) - 1)
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, gap // 2), show_header=any(headings))
+    for heading, width in zip(headings, _widths(columns, least, console.width - gaps), strict=True):
+        table.add_column(heading, overflow="fold", width=width)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.width = max(console.width, sum(least) + gaps)
+    console.print(table)
+
+
+def _least(column: list[str]) -> int:
+    """Return how narrow a column may become, its heading first."""
+    from rich.cells import cell_len
+
+    if column[0] in _WHOLE:
+        return max(map(cell_len, column))
+    return max(min(cell_len(word), _LONG_WORD) for text in column for word in text.split() or [""])
+
+
+def _widths(columns: list[list[str]], least: list[int], room: int) -> list[int]:
+    """Return the columns' widths: as wide as their text, the widest made narrower until all have room."""
+    from rich.cells import cell_len
+
+    widths = [max(cell_len(line) for text in column for line in text.splitlines() or [""]) for column in columns]
+    while sum(widths) > room:
+        above = [(width, place) for place, width in enumerate(widths) if width > least[place]]
+        if not above:
+            break
+        widths[max(above)[1]] -= 1
+    return widths

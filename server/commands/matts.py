@@ -228,13 +228,13 @@ def cancel(invocation: Invocation, run_id: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def list_runs(invocation: Invocation, everything: bool, limit: int, as_json: bool) -> None:
-    """Show the runs of this project, newest first."""
+    """Show the runs of this project that have not ended, newest first; --all shows every one."""
     wanted = (*_OPEN, *_ENDED) if everything else _OPEN
     found = invocation.run(lambda toolbox: toolbox.store.list_runs(toolbox.scope, wanted, limit))
     if as_json:
         print_json([each.model_dump(mode="json", exclude_none=True) for each in found])
     elif not found:
-        say("No runs.")
+        say("No runs." if everything else "No open runs; --all shows those that have ended too.")
     else:
         rows = (
             (each.run_id, each.status, each.mode, f"{len(each.summary.rollouts)}/{each.total}", each.task[:60])

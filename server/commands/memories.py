@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
-from swarm_memory.server.console import json_option, print_json, print_table, say
+from swarm_memory.server.console import json_option, print_json, say
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -65,11 +65,9 @@ def list_command(
     elif not found:
         say("No memories.")
     else:
-        rows = (
-            (item.id, item.title, item.outcome, f"{item.confidence:.2f}", item.usage_count, _stands(item))
-            for item in found
-        )
-        print_table(("id", "title", "outcome", "confidence", "used", "status"), rows)
+        for item in found:
+            say(item.title, bold=True)
+            say(f"  {_stands_in_short(item)}")
 
 
 @memories.command("get")
@@ -217,14 +215,15 @@ def _print_items(items: list[MemoryItem]) -> None:
     print_json([item.model_dump(mode="json", exclude_none=True) for item in items])
 
 
-def _stands(item: MemoryItem) -> str:
+def _stands_in_short(item: MemoryItem) -> str:
     why = item.status != "active" and item.status_reason
-    return f"{item.status}: {why}" if why else item.status
+    status = f"{item.status}: {why}" if why else item.status
+    return f"{item.id} · {status} · {item.outcome} · confidence {item.confidence:.2f} · used {item.usage_count}x"
 
 
 def _show(item: MemoryItem) -> None:
     say(item.title, bold=True)
-    say(f"  {item.id} · {_stands(item)} · {item.outcome} · confidence {item.confidence:.2f} · used {item.usage_count}x")
+    say(f"  {_stands_in_short(item)}")
     if item.description:
         say(f"  {item.description}")
     for line in item.content.splitlines():

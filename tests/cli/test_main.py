@@ -137,6 +137,30 @@ def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
     assert printable("a\x1b[2Jb\x07\u202ec\nd\te") == "a\ufffd[2Jb\ufffd\ufffdc\nd\te"
 
 
+@pytest.mark.parametrize(("columns", "gap"), [(120, 3), (80, 1), (20, 1)])
+def test_a_table_in_a_narrow_terminal_breaks_no_figure(
+    columns: int, gap: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from swarm_memory.server.console import print_table
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    figures = [f"{number}.{number}" for number in range(10, 20)]
+    print_table(("id", *("R@5",) * 10), [("rm_01M7ZXDBRVFKX12STQ5SP032TN", *figures)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].rstrip() == (" " * gap).join(("rm_01M7ZXDBRVFKX12STQ5SP032TN", *figures))
+
+
+def test_a_long_text_in_a_table_is_broken_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from swarm_memory.server.console import print_table
+
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table(("option", "what"), [("limit", "Questions at most, drawn evenly from all the groups")])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[2:] == ["limit    Questions at most, drawn evenly", "         from all the groups"]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) -> None:

@@ -151,7 +151,7 @@ MOUNTS = """\
 44 22 0:54 / /mnt/ntfs rw - fuseblk /dev/sdb1 rw
 45 22 0:55 / /mnt/with\\040blank rw master:1 - nfs server:/x rw
 46 40 8:2 / /home/me/nfs/local rw - xfs /dev/sdc rw
-47 22 0:56 / /work rw - overlay overlay rw
+47 22 0:56 / /srv rw - overlay overlay rw
 48 22 0:57 / /host rw - virtiofs host rw
 49 22 8:3 / /mnt/over rw - nfs server:/y rw
 50 22 8:3 / /mnt/over rw - btrfs /dev/sdd rw
@@ -160,7 +160,7 @@ MOUNTS = """\
 PLACES = {
     "/home/me/project": None, "/dev/shm/x": None, "/home/me/nfs": "nfs4", "/home/me/nfs/project/.swarm": "nfs4",
     "/home/me/nfsx": None, "/mnt/share/a": "cifs", "/mnt/c/Users/me": "9p", "/mnt/ssh/a": "fuse.sshfs",
-    "/mnt/ntfs/a": None, "/mnt/with blank/a": "nfs", "/home/me/nfs/local/a": None, "/work/a": None,
+    "/mnt/ntfs/a": None, "/mnt/with blank/a": "nfs", "/home/me/nfs/local/a": None, "/srv/a": None,
     "/host/a": "virtiofs", "/mnt/over/a": None,
 }  # fmt: skip
 
