@@ -132,7 +132,7 @@ async def retrieve(
     nearest = None if memories else await _near_miss(toolbox, scored, floor)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
-        query=clean(redact(text).text, _MAX_RECORDED_CHARS),
+        query=clean(text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=preamble([_note(each.item) for each in memories], settings.token_budget, count_tokens),
         reason=_reason(search, result, floor, nearest, len(memories), wanted),
@@ -164,7 +164,8 @@ def _checked_k(k: int) -> int:
 
 
 def _checked_query(query: str) -> tuple[str, list[str]]:
-    text = clean(query[:MAX_QUERY_CHARS]).strip()
+    """Return the query without secrets, for the embedder may be an endpoint, and what is to be said."""
+    text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
     if not text:
         raise InputError("query is empty: say in a few words what the task is")
     if len(query) <= MAX_QUERY_CHARS:

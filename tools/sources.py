@@ -265,7 +265,7 @@ def _with_vectors(group: StoredGroup, vectors: Sequence[Vector | None]) -> Store
 
 
 def _checked(query: str, k: int, offset: int) -> str:
-    text = clean(query[:MAX_QUERY_CHARS]).strip()
+    text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
     if not text:
         raise InputError("query is empty: say in a few words what is wanted")
     if not 1 <= k <= MAX_K:

@@ -1,0 +1,179 @@
+"""No secret of any kind reaches the file, an export, the log, an error or the body of a request, by any way in."""
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from secret_lines import VENDORS
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.chat_settings import ChatProviderSettings
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import Passage
+from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.server.chat.metering import InMemoryMeter
+from swarm_memory.server.chat.openai import OpenAIChatModel
+from swarm_memory.server.chat.scripted_server import ScriptedServer, completion
+from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.learn import learn
+from swarm_memory.tools.memories import edit_memory
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.source_ports import ReadGroup
+from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.tool_memory import log_tool_calls
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.transfer import export_memories, import_memories
+
+pytestmark = [pytest.mark.attack, pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.allow_hosts(["127.0.0.1"])]
+
+PERSONAL = ("maria.kovacs@mail.example.org", "4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00")
+HERE = Scope(project="shop")
+
+
+def secrets() -> dict[str, str]:
+    """One secret of each vendor's form, and personal data."""
+    random_ = random.Random(99)
+    made = {kind: make(random_) for kind, make in VENDORS.items()}
+    return {**made, **{f"personal {number}": text for number, text in enumerate(PERSONAL)}}
+
+
+class Fixed:
+    def now(self) -> datetime:
+        return datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def lines_of(kinds: Sequence[str]) -> str:
+    return "\n".join(f"export X={secrets()[kind]}" for kind in kinds)
+
+
+def parts(size: int = 12) -> Iterator[str]:
+    kinds = sorted(secrets())
+    for start in range(0, len(kinds), size):
+        yield lines_of(kinds[start : start + size])
+
+
+async def _drive(toolbox: Toolbox) -> list[str]:
+    """Put every secret in by every way; return what came out in exports, answers and errors."""
+    out: list[str] = []
+    for number, part in enumerate(parts()):
+        steps = (
+            Step(id="s1", kind="message", role="user", text=f"deploy {part}"),
+            Step(
+                id="s2",
+                kind="tool_call",
+                role="assistant",
+                tool_name="Bash",
+                tool_input={"command": f"deploy\n{part}"},
+                call_id="c",
+            ),
+            Step(id="s3", kind="observation", role="tool", call_id="c", text=f"Error: {part}", is_error=True),
+        )
+        trajectory = Trajectory(task_id=f"t{number}", task=f"deploy {part}", steps=steps, source="claude_code")
+        draft = MemoryDraft(title=f"Deploy part {number}", content=f"1. Set the variables\n{part}", tags=(part[:60],))
+        out.append((await learn(toolbox, trajectory, agent_drafts=[draft])).model_dump_json())
+        out.append((await learn(toolbox, trajectory.model_copy(update={"task_id": f"m{number}"}))).model_dump_json())
+        item = MemoryItem(
+            id=new_id(MEMORY),
+            scope=HERE,
+            title=f"Imported {number}",
+            description=part[:400],
+            content=part,
+            confidence=0.5,
+            created_at=Fixed().now(),
+        )
+        out.append(repr(await import_memories(toolbox, [item.model_dump_json(), part], source="x.jsonl")))
+        out.append((await edit_memory(toolbox, item.id, content=f"Now\n{part}", reason=part)).model_dump_json())
+        call = LoggedCall(tool_name="deploy", input={"text": part}, output=part, success=False, task_id=f"t{number}")
+        out.append((await log_tool_calls(toolbox, [call])).model_dump_json())
+        await index_source(toolbox, "document", "notes.md", _source(number, part))
+        out.append((await search_sources(toolbox, f"notes {part}")).model_dump_json())
+        out.append((await retrieve(toolbox, f"deploy {part}", task_id=f"r{number}")).model_dump_json())
+        try:
+            await edit_memory(toolbox, item.id, title=part * 30)
+        except SwarmMemoryError as error:
+            out.append(str(error))
+    out += [line async for line in export_memories(toolbox)]
+    return out
+
+
+async def _source(number: int, text: str) -> AsyncIterator[ReadGroup]:
+    def parse() -> list[Passage]:
+        made = Passage(kind="document", group="notes", position=0, title="Notes", description=text[:200], content=text)
+        return [made.model_copy(update={"data": {"said": text}})]
+
+    yield "notes", str(number), parse
+
+
+def leaked(texts: Sequence[str], *bodies: bytes) -> set[str]:
+    """Return the kinds whose secret stands in any of the texts or bytes, also as JSON would write it."""
+    whole = "\n".join(texts).encode("utf-8", "replace") + b"\n".join(bodies)
+    found: set[str] = set()
+    for kind, secret in secrets().items():
+        forms = {secret, json.dumps(secret)[1:-1]}
+        if any(form.encode() in whole for form in forms):
+            found.add(kind)
+    return found
+
+
+def test_the_search_for_leaks_finds_a_leak() -> None:
+    assert leaked([lines_of(["github classic"])]) == {"github classic"}
+
+
+async def test_no_secret_is_left_anywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, record: Callable[[str, str], None]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    told = '{"label": "Failure", "confidence": 0.9, "reasons": ["s3: it failed"]}'
+    embedder = StaticEmbedder()
+    async with ScriptedServer([completion(told)] * 60) as server:
+        model = OpenAIChatModel(
+            ChatProviderSettings.model_validate({"provider": "openai", "model": "m", "base_url": f"{server.url}/v1"}),
+            "none",
+            InMemoryMeter(),
+            retries=0,
+        )
+        store = await open_store(tmp_path / "memory.db", embedder=embedder)
+        try:
+            toolbox = Toolbox(
+                store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE, chat=model
+            )
+            out = await _drive(toolbox)
+        finally:
+            await store.close()
+        sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
+    files = await asyncio.to_thread(lambda: [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()])
+    assert len(sent) > 10
+    ways = {"answers, exports, errors": out, "log": [caplog.text], "chat requests": sent}
+    found = {name: leaked(texts) for name, texts in ways.items()} | {"files": leaked([], *files)}
+    record("H1", f"{len(secrets())} kinds: leaked {sum(map(len, found.values()))} in {', '.join(found)}")
+    assert not any(found.values()), found
+
+
+async def test_an_embedding_endpoint_gets_no_secret_and_its_errors_tell_none(tmp_path: Path) -> None:
+    async with ScriptedServer([]) as server:
+        options = OpenAIEmbeddingOptions(model="small", base_url=f"{server.url}/v1", dimensions=3)
+        embedder = OpenAIEmbedder(options, "none")
+        store = await open_store(tmp_path / "memory.db", embedder=embedder)
+        try:
+            toolbox = Toolbox(store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE)
+            part = next(parts(200))
+            found = await retrieve(toolbox, f"deploy {part}")
+            draft = MemoryDraft(title="Deploy", content=f"1. Set the variables\n{part[:3500]}")
+            said = await learn(toolbox, Trajectory(task_id="t", task=part), agent_drafts=[draft])
+        finally:
+            await store.close()
+            await embedder.aclose()
+        sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
+    assert sent
+    assert leaked([*sent, found.model_dump_json(), said.model_dump_json()]) == set()
