@@ -76,7 +76,8 @@ def _one_trajectory(file: str, task_id: str, settings: "Settings") -> "Trajector
 def _show_record(record: "OutcomeRecord") -> None:
     say(f"{record.label}  {record.task_id}: {record.status.replace('_', ' ')}")
     for credit in record.credits:
-        say(f"  {credit.applied:+.4f}  {credit.memory_id} ({credit.method})")
+        use = "no use of it seen" if credit.method == "none" else credit.method
+        say(f"  {credit.applied:+.4f}  {credit.memory_id} ({use})")
 
 
 @click.command()

@@ -31,7 +31,7 @@ def test_a_task_is_scaled_and_the_best_rollouts_files_are_left(swarm: Shell, all
     assert (Path(ran.json["best_folder"]) / "answer").read_text() == "2"
     shown = swarm("matts", "status", ran.json["run_id"], "--json").json
     assert (shown["status"], shown["k"]) == ("completed", 2)
-    assert swarm("matts", "list").out.strip() == "No runs."
+    assert swarm("matts", "list").out.strip() == "No open runs; --all shows those that have ended too."
     assert [each["run_id"] for each in swarm("matts", "list", "--all", "--json").json] == [ran.json["run_id"]]
 
 
