@@ -216,6 +216,7 @@ class SqliteStore:
             self._index.tidy(connection)
             return forgotten
 
+        await self._recorder.settle()  # a retrieval that is written later would bring its query back
         count = await self.write(drop)
         if count:
             await self._on_writer(lambda connection: self._forget_in_backups(connection, ids))
