@@ -86,8 +86,11 @@ class _Run:
 async def measure(bench: Bench, options: LearningOptions) -> SuiteResults:
     """Run the parts that are asked for. Raises `InputError`, `ConfigError`, `StorageError`."""
     run = _Run(bench, options)
+    if "world" in options.parts:
+        run.notes.append("world: no model is asked, and settings are as they ship")
     if "tasks" in options.parts:
         _check(bench, options)
+        run.notes.append(_agent_note(options, bench))
     if "world" in options.parts:
         for seed in range(options.seed, options.seed + options.seeds):
             run.in_world += await _world_seed(run, seed)
@@ -129,6 +132,14 @@ def _check(bench: Bench, options: LearningOptions) -> None:
         from swarm_memory.server.runners.permission import permitted
 
         permitted(options.command, bench.toolbox.settings.matts)
+
+
+def _agent_note(options: LearningOptions, bench: Bench) -> str:
+    chat = bench.toolbox.chat
+    agent = "the command" if options.command else f"the chat model {chat.name if chat else ''}".strip()
+    judge = "evidence alone" if chat is None else chat.name
+    sees = "sees the checker's result" if options.show_check else "does not see the checker's result"
+    return f"tasks: done by {agent}; judged by {judge}, which {sees}"
 
 
 async def _tasks(run: _Run) -> None:

@@ -13,7 +13,7 @@ NONE: dict[str, Any] = {}
 
 async def run_benchmark(
     ctx: AppContext,
-    suite: Annotated[str, Field(description="What to measure")] = "retrieval",
+    suite: Annotated[str, Field(description="retrieval, tool-memory, performance, learning")] = "retrieval",
     options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
 ) -> CallToolResult:
     """When the user asks: measure this memory. Answers tables, or a job_id."""
