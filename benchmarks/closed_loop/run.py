@@ -17,10 +17,11 @@ from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSettings
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.benchmark.world.experiment import (
     ARMS,
@@ -33,7 +34,7 @@ from swarm_memory.tools.benchmark.world.experiment import (
     scaled_arm,
     schedule,
 )
-from swarm_memory.tools.benchmark.world.figures import calls, gain, judged, level, success
+from swarm_memory.tools.benchmark.world.figures import calls, each_rollout, gain, judged, level, success
 from swarm_memory.tools.benchmark.world.rules import FAMILIES
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -60,6 +61,8 @@ class Work:
     arm: Arm | None
     k: int = 0
     with_notes: bool = True
+    retrieved: int = RetrieveSettings().k
+    """Notes for a task at most."""
 
 
 def main() -> None:
@@ -69,12 +72,14 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=12, help="of each family")
     parser.add_argument("--scaling-seeds", type=int, default=8)
     parser.add_argument("--scaling-tasks", type=int, default=4, help="of each family")
+    parser.add_argument("--retrieve-k", type=int, default=RetrieveSettings().k, help="notes for a task at most")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     started = time.perf_counter()
-    work = [Work(seed, options.tasks, arm) for seed in range(options.seeds) for arm in ARMS]
+    top = options.retrieve_k
+    work = [Work(seed, options.tasks, arm, retrieved=top) for seed in range(options.seeds) for arm in ARMS]
     work += [
-        Work(seed, options.scaling_tasks, None, k, with_notes=with_notes)
+        Work(seed, options.scaling_tasks, None, k, with_notes=with_notes, retrieved=top)
         for seed in range(options.scaling_seeds) for with_notes in (True, False) for k in K
     ]  # fmt: skip
     with ProcessPoolExecutor(options.processes) as pool:
@@ -94,16 +99,17 @@ def do(work: Work) -> list[Result]:
 async def _results(work: Work) -> list[Result]:
     places: Sequence[Place] = schedule(work.seed, work.tasks)
     if work.arm:
-        return [result async for result in run_arm(work.arm, places, open_bank)]
-    found = run_scaled(work.k, places, open_bank, with_notes=work.with_notes)
+        return [result async for result in run_arm(work.arm, places, partial(open_bank, work.retrieved))]
+    found = run_scaled(work.k, places, partial(open_bank, work.retrieved), with_notes=work.with_notes)
     return [result async for result in found]
 
 
 @asynccontextmanager
-async def open_bank() -> AsyncGenerator[Toolbox]:
-    """Open a new bank in a folder that goes away with it."""
+async def open_bank(retrieved: int) -> AsyncGenerator[Toolbox]:
+    """Open a new bank in a folder that goes away with it; a task gets at most `retrieved` notes."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(storage=StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop"))
+        storage = StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop")
+        settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved))
         toolbox = await open_toolbox(place_of(Path(folder), settings), settings)
         try:
             yield toolbox
@@ -113,7 +119,7 @@ async def open_bank() -> AsyncGenerator[Toolbox]:
 
 def figures_of(arms: dict[str, list[Result]]) -> dict[str, object]:
     """Return levels, curves, paired gains and the judge's table."""
-    measures = {"success": success, "steps": calls}
+    measures = {"success": success, "each rollout": each_rollout, "steps": calls}
     numbers = sorted({each.number for each in arms["none"]})
     levels = {
         arm: {name: asdict(level(found, measure)) for name, measure in measures.items()}
@@ -167,10 +173,10 @@ def write(options: dict[str, object], figures: dict[str, object], results: list[
 
 def show(arms: dict[str, list[Result]], figures: dict[str, object]) -> None:
     """Print levels, the curve of success and steps, families, gains, and what the judge was worth."""
-    print("arm            success                 steps")
+    print("arm            success                 steps                   each rollout")
     for arm, found in arms.items():
         if found:
-            print(f"{arm:14} {level(found, success)!s:23} {level(found, calls)}")
+            print(f"{arm:14} {level(found, success)!s:23} {level(found, calls)!s:23} {level(found, each_rollout)}")
     print("\ntask   " + "".join(f"{arm:>24}" for arm in ARMS) + "   (success / steps)")
     for number in sorted({each.number for each in arms["none"]}):
         at = {arm: [each for each in arms[arm] if each.number == number] for arm in ARMS}

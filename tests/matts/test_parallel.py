@@ -12,6 +12,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.tools.consolidate import undo_consolidation
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.matts import run_matts
 from swarm_memory.tools.ports import MemoryFilter
@@ -52,7 +53,7 @@ async def test_k_rollouts_are_all_kept_and_linked_to_the_run(tmp_path: Path) -> 
 
 
 async def test_k_is_six_unless_said_and_rollouts_stay_within_the_limit(tmp_path: Path) -> None:
-    runner = Scripted(mixed)
+    runner = Scripted(mixed, together=2)
     async with opened(tmp_path, matts(max_concurrency=2)) as tools:
         await run_matts(tools, TASK, runner=runner)
     assert len(runner.requests) == 6
@@ -196,3 +197,16 @@ async def test_the_same_comparison_again_stores_nothing_twice(tmp_path: Path) ->
         assert set(second.run.summary.reinforced) <= {item.id for item in first.stored}
         statistics = await tools.store.statistics(tools.scope, EMBEDDER.name)
         assert statistics.memories["active"] == len(first.stored)
+
+
+async def test_a_way_out_that_a_later_run_finds_archives_the_guardrail_of_an_earlier_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        stuck = await run_matts(tools, TASK, runner=Scripted(lambda _: missed()), k=2, task_id="t1")
+        (guardrail,) = stuck.stored
+        assert guardrail.outcome == "Failure"
+        found = await run_matts(tools, TASK, runner=by_number({1: missed(), 2: met()}), k=2, task_id="t2")
+        (now,) = await tools.store.get_memories((tools.scope,), [guardrail.id])
+        assert now.status == "archived"
+        assert found.stored[0].id in (now.status_reason or "")
+        undone = await undo_consolidation(tools, found.run.run_id)
+        assert undone.restored == 1

@@ -76,9 +76,12 @@ class Scripted:
 
     name, takes_notes = "scripted", True
 
-    def __init__(self, play: Callable[[RolloutRequest], Trajectory | RunnerAnswer | None]) -> None:
-        """`play` returns None for a rollout that never ends."""
-        self._play = play
+    def __init__(
+        self, play: Callable[[RolloutRequest], Trajectory | RunnerAnswer | None], *, together: int = 1
+    ) -> None:
+        """`play` returns None for a rollout that never ends. None ends before so many were running `together`."""
+        self._play, self._together = play, together
+        self._met = anyio.Event()
         self.requests: list[RolloutRequest] = []
         self.settled: list[tuple[str, int | None]] = []
         self.running = self.most_running = 0
@@ -88,6 +91,9 @@ class Scripted:
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:
+            if self.running >= self._together:
+                self._met.set()
+            await self._met.wait()
             await anyio.lowlevel.checkpoint()
             played = self._play(request)
             if played is None:

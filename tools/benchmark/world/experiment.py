@@ -74,6 +74,8 @@ class Result:
     """Of these, drawn from a task of the same family."""
     stored: tuple[str, ...] = ()
     """Titles of the items that were new."""
+    each: float | None = None
+    """Of scaling: the share of all its rollouts that met the task, whichever was chosen."""
 
 
 def schedule(seed: int, tasks: int) -> list[Place]:
@@ -190,6 +192,7 @@ async def run_scaled(
                 label=ended.best_verdict.label if ended.best_verdict else None,
                 notes=len(ended.run.summary.memory_ids),
                 stored=tuple(item.title for item in ended.stored),
+                each=sum(runner.met.values()) / len(runner.met),
             )
 
 
