@@ -1,0 +1,108 @@
+"""README, CONTRIBUTING and docs name what there is: every tool, command and dependency, and pages that exist."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.app import build_server
+from swarm_memory.server.cli import COMMANDS, cli
+from swarm_memory.tools.toolbox import Toolbox
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+
+def read(name: str) -> str:
+    return (REPOSITORY / name).read_text("utf-8")
+
+
+def first_cells(text: str) -> list[str]:
+    """Return what stands in the first column of all tables of a page."""
+    return re.findall(r"^\| (.+?) \|", text, re.MULTILINE)
+
+
+async def no_bank() -> Toolbox:
+    raise ConfigError("nothing here opens a bank")
+
+
+async def test_the_readme_has_a_line_for_every_listed_tool_and_for_no_other() -> None:
+    listed = {tool.name for tool in await build_server(no_bank).list_tools()}
+    page = read("README.md")
+    table = page[page.index("## The tools of the server") : page.index("## The commands")]
+    assert {cell.strip("`") for cell in first_cells(table) if cell.startswith("`")} == listed
+
+
+def test_the_readme_names_every_command_and_no_other() -> None:
+    page = read("README.md")
+    table = page[page.index("## The commands") : page.index("## Settings")]
+    named = [name for cell in first_cells(table) for name in re.findall(r"`([a-z-]+)`", cell)]
+    assert sorted(named) == sorted(COMMANDS)
+
+
+def test_contributing_says_why_each_dependency_is_there() -> None:
+    project = tomllib.loads(read("pyproject.toml"))
+    page = read("CONTRIBUTING.md")
+    rows = " ".join(first_cells(page[page.index("## Dependencies") :]))
+    names = [re.split(r"[\s=<>;\[]", line, maxsplit=1)[0] for line in project["project"]["dependencies"]]
+    assert [name for name in names if name not in rows] == []
+    assert [extra for extra in project["project"]["optional-dependencies"] if extra not in rows] == []
+    development = page[page.index("For development") :]
+    for line in project["dependency-groups"]["dev"]:
+        name = re.split(r"[\s=<>;\[]", line, maxsplit=1)[0]
+        assert name in development or name == "swarm-memory"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_scripts_that_pages_name_exist(page: Path) -> None:
+    named = re.findall(
+        r"\b((?:benchmarks|scripts|tools|tests|server)/[\w/]+\.(?:py|md|json))\b", page.read_text("utf-8")
+    )
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_pages_show_exist_with_their_options(page: Path) -> None:
+    wrong = [line for line in shown_commands(page.read_text("utf-8")) if not is_known(line)]
+    assert wrong == []
+
+
+def test_a_command_or_an_option_that_does_not_exist_is_noticed() -> None:
+    lines = shown_commands("Say `swarm-memory remember x`.\n\n    swarm-memory learn --twice run.jsonl  # why\n")
+    assert lines == ["swarm-memory remember x", "swarm-memory learn --twice run.jsonl"]
+    assert [line for line in lines if is_known(line)] == []
+
+
+def shown_commands(text: str) -> list[str]:
+    """Return what stands in backticks or in a block of code and begins with the program's name."""
+    quoted = re.findall(r"(?<!`)`(swarm-memory [^`]+)`(?!`)", text)
+    blocks = re.findall(r"^ *(swarm-memory .+?)(?: +#.*| \\\\)?$", text, re.MULTILINE)
+    return [" ".join(line.split("|")[0].split()) for line in [*quoted, *blocks]]
+
+
+def is_known(line: str) -> bool:
+    """Say whether the program, a command and a subcommand take the options of a line."""
+    command: click.Command = cli
+    context = click.Context(cli)
+    for word in shlex.split(line.replace("…", ""))[1:]:
+        name = word.partition("=")[0]
+        if isinstance(command, click.Group) and not word.startswith("-"):
+            found = command.get_command(context, word)
+            if found is None:
+                return False
+            command = found
+        elif word.startswith("-") and word != "-":
+            options = {each for option in command.params for each in (*option.opts, *option.secondary_opts)}
+            if name not in {*options, "--help"}:
+                return False
+    return True
