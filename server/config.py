@@ -125,12 +125,18 @@ def _from_file(path: Path) -> Values:
 
 
 def _flatten(document: object, origin: str) -> Values:
-    """Turn `{section: {name: value}}`, bare or under the root key, into values by key."""
+    """Turn `{section: {name: value}}` into values by key; sections may stand under the root key, beside it, or both."""
     top = _mapping(document, "the file", origin)
-    if set(top) == {ROOT_KEY}:
-        top = _mapping(top[ROOT_KEY], ROOT_KEY, origin)
+    under = _of_sections(_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), origin)
+    beside = _of_sections(top, origin)
+    if twice := sorted(under.keys() & beside.keys()):
+        raise ConfigError(f"{twice[0]} stands twice in {origin}, under {ROOT_KEY} and beside it: take one out")
+    return under | beside
+
+
+def _of_sections(sections: dict[str, object], origin: str) -> Values:
     values: Values = {}
-    for section, content in top.items():
+    for section, content in sections.items():
         if section not in SECTIONS:
             raise _unknown(section, (*SECTIONS, ROOT_KEY), origin)
         for name, value in _mapping(content, section, origin).items():

@@ -77,6 +77,18 @@ def test_the_template_of_the_document_is_accepted_with_its_root_key(project: Wri
     assert settings.matts.parallel_k == 6
 
 
+def test_sections_may_stand_beside_the_root_key(project: Write) -> None:
+    root = project("reasoningbank: {retrieve: {k: 5}, judge: {temperature: 0}}\ndistill: {max_items_per_traj: 2}\n")
+    settings = resolve_settings(root, environ={}).settings
+    assert (settings.retrieve.k, settings.distill.max_items_per_traj) == (5, 2)
+
+
+def test_a_setting_under_the_root_key_and_beside_it_is_refused(project: Write) -> None:
+    root = project("reasoningbank: {retrieve: {k: 5}}\nretrieve: {k: 4}\n")
+    with pytest.raises(ConfigError, match=r"retrieve\.k stands twice in .*config\.yaml, .*: take one out"):
+        resolve_settings(root, environ={})
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
