@@ -127,7 +127,10 @@ async def retrieve(
     scored = _score(toolbox, result, toolbox.clock.now())
     floor = _floor(toolbox, result, search.tokens)
     memories = await prefer_verified(
-        toolbox, lambda k: _memories(toolbox, _choose(scored, floor, k, settings.delta)), wanted
+        toolbox,
+        await _memories(toolbox, _choose(scored, floor, wanted, settings.delta)),
+        lambda k: _memories(toolbox, _choose(scored, floor, k, 0.0)),
+        wanted,
     )
     nearest = None if memories else await _near_miss(toolbox, scored, floor)
     found = Retrieval(
@@ -232,6 +235,8 @@ def _choose(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) ->
         [each.score for each in scored], lambda index: floor.fit(scored[index].candidate) >= 1.0, k, penalty
     )
     pool = [scored[index] for index in fitting]
+    if not penalty:
+        return [_Chosen(each, 0.0) for each in pool[:k]]
     picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.vector, k, penalty)
     return [_Chosen(pool[index], subtracted) for index, subtracted in picked]
 

@@ -18,7 +18,7 @@ _WIDER = 4
 """So many times more are looked at for verified ones, when too many are unverified."""
 
 Fetch = Callable[[int], Awaitable[tuple[ScoredMemory, ...]]]
-"""Gives the best k that fit."""
+"""Gives the best k that fit, by their scores alone."""
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
@@ -51,16 +51,21 @@ async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
 
 
-async def prefer_verified(toolbox: Toolbox, fetch: Fetch, wanted: int) -> tuple[ScoredMemory, ...]:
-    """Return the best `wanted`, with at most one unverified among them where verified ones that fit can fill the rest.
+async def prefer_verified(
+    toolbox: Toolbox, found: tuple[ScoredMemory, ...], fetch: Fetch, wanted: int
+) -> tuple[ScoredMemory, ...]:
+    """Return the found ones, with at most one unverified among them where verified ones that fit can fill the rest.
 
     Where they cannot, the unverified ones keep their places: a bank of nothing else answers as it would without this.
+    Those that fill come after the found ones, best first.
     """
-    found = await fetch(wanted)
-    if len(await unverified(toolbox, [each.item for each in found])) <= MAX_UNVERIFIED:
+    doubtful = await unverified(toolbox, [each.item for each in found])
+    if len(doubtful) <= MAX_UNVERIFIED:
         return found
-    wide = await fetch(wanted * _WIDER)
-    return limited(wide, await unverified(toolbox, [each.item for each in wide]), wanted)
+    known = {each.item.id for each in found}
+    others = [each for each in await fetch(wanted * _WIDER) if each.item.id not in known]
+    doubtful |= await unverified(toolbox, [each.item for each in others])
+    return limited((*found, *others), doubtful, wanted)
 
 
 def limited(ranked: Sequence[ScoredMemory], doubtful: set[str], wanted: int) -> tuple[ScoredMemory, ...]:
