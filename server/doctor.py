@@ -39,13 +39,18 @@ class Finding(NamedTuple):
 
 
 def examine(invocation: Invocation) -> list[Finding]:
-    """Return the findings, one or more for each part. One that cannot be examined does not stop the others."""
+    """Return the findings, one or more for each part. One that cannot be examined does not stop the others.
+
+    Settings that cannot be read do: every other part rests on them and would only say the same again.
+    """
     findings = [*_python()]
     for what, part in _parts(invocation).items():
         try:
             findings.extend(part())
         except SwarmMemoryError as error:
             findings.append(Finding(what, "fail", str(error)))
+            if what == "settings":
+                break
     return findings
 
 

@@ -134,7 +134,10 @@ def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None
             if strange
             else f"lacks {', '.join(missing[:5])}"
         )
-        raise StoreUntrusted(f"{database} {what}: it was not made by swarm-memory alone and was not opened")
+        raise StoreUntrusted(
+            f"{database} {what}: it was not made by swarm-memory alone and was not opened; move it away, or name another"
+            " file"
+        )
 
 
 def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) -> bool:

@@ -151,6 +151,14 @@ def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path)
     assert "swarm-memory install" in swarm("doctor").out
 
 
+def test_doctor_says_once_that_the_settings_cannot_be_read(swarm: Shell, project: Path) -> None:
+    (project / ".swarm").mkdir()
+    (project / ".swarm" / "config.yaml").write_text("retrieve: {kk: 3}\n")
+    ran = swarm("doctor")
+    assert ran.code == 1
+    assert ran.out.count("did you mean retrieve.k?") == 1
+
+
 def test_doctor_names_what_is_wrong_and_fails(swarm: Shell, project: Path) -> None:
     (project / ".swarm").mkdir()
     (project / ".swarm" / "config.yaml").write_text("retreive: {k: 3}")
