@@ -135,8 +135,8 @@ def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None
             else f"lacks {', '.join(missing[:5])}"
         )
         raise StoreUntrusted(
-            f"{database} {what}: it was not made by swarm-memory alone and was not opened; move it away, or name another"
-            " file"
+            f"{database} {what}: it was not made by swarm-memory alone and was not opened;"
+            " move it away, or name another file"
         )
 
 
