@@ -99,11 +99,9 @@ def _of_repairs(mark: Mark, own: Sequence[tuple[Looked, Repair]], all_: Sequence
     """Return the way that most attempts went, as the attempt shows it that did the least beside."""
     helpful = _helpful(mark, own, all_)
     pruned = [(each, replace(repair, deeds=_only(repair.deeds, helpful))) for each, repair in own]
-    owner, repair = min(pruned, key=lambda pair: _worth_of(*pair))
+    owner, repair = min(pruned, key=lambda pair: (-len(_went(pair[1], own)), *_rank(*pair)))
+    borne_out = _went(repair, own)
     way = {shape(call) for call in repair.deeds}
-    borne_out = {
-        each.attempt.number: each for each, other in own if way <= {shape(call) for call in other.deeds}
-    }  # fmt: skip
     tried = {key: call for each in all_ for key, call in each.vain.get(mark, {}).items() if key not in way}
     vain = {**{shape(call): call for call in repair.vain}, **tried}
     open_in = tuple(each for each in all_ if _ended_with(mark, each))
@@ -117,11 +115,17 @@ def _ended_with(mark: Mark, looked: Looked) -> bool:
     return mark in looked.failed and looked.failed[mark][-1].position > past
 
 
-def _worth_of(looked: Looked, repair: Repair) -> tuple[object, ...]:
-    went_away = repair.same_call and not repair.deeds
-    return (
-        went_away, looked.label != "Success", len(repair.deeds), -len(repair.attempts), looked.attempt.number,
-    )  # fmt: skip
+def _went(repair: Repair, own: Sequence[tuple[Looked, Repair]]) -> dict[int, Looked]:
+    """Return by their numbers the attempts that went a way: they did all of it, or got past the error with no deed."""
+    if repair.same_call and not repair.deeds:
+        return {}  # it went away by itself, as far as was seen
+    way = {shape(call) for call in repair.deeds}
+    done = ((each, {shape(call) for call in other.deeds}) for each, other in own)
+    return {each.attempt.number: each for each, deeds in done if way <= deeds and bool(way) == bool(deeds)}
+
+
+def _rank(looked: Looked, repair: Repair) -> tuple[object, ...]:
+    return looked.label != "Success", len(repair.deeds), -len(repair.attempts), looked.attempt.number
 
 
 def _helpful(

@@ -68,6 +68,14 @@ def test_a_deed_that_one_way_past_an_error_did_without_is_a_bystander() -> None:
     assert "docker build" not in text(drawn)
 
 
+def test_the_way_that_most_attempts_went_is_told() -> None:
+    usual = judged("Failure", DOWN, NAMESPACE, UP)
+    drawn, _ = with_verdicts(judged("Success", DOWN, CONTEXT, UP), usual, usual)
+    (one,) = drawn
+    assert "Run `kubectl create namespace web`." in one.draft.content
+    assert one.attempt in (2, 3)
+
+
 def test_what_one_attempt_did_in_vain_did_not_help_another() -> None:
     drawn, _ = with_verdicts(
         judged("Success", DOWN, IMAGE, CONTEXT, NAMESPACE, UP), judged("Failure", DOWN, IMAGE, DOWN, CONTEXT, DOWN)
