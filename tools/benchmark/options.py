@@ -12,6 +12,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.bench import SuiteOptions
 from swarm_memory.tools.benchmark.conversations import Documents
 from swarm_memory.tools.benchmark.datasets import Split
+from swarm_memory.tools.benchmark.listed import listed
 from swarm_memory.tools.benchmark.systems.bank import TEMPORAL_BOOST
 from swarm_memory.tools.benchmark.systems.context import ContextWeights
 from swarm_memory.tools.retrieve import MAX_K
@@ -31,13 +32,6 @@ SystemName = Literal[
 ]
 SWEPT = ("retrieve.", "context.", "embedding.", "poison", "temporal_boost", "rerank_pool")
 """What can be swept: what leaves questions and gold as they are, so that the runs can be compared in pairs."""
-
-
-def _listed(value: object) -> object:
-    """Take `a,b` for a list, as it is typed on a command line."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return [value] if isinstance(value, int) else value
 
 
 class EmbedderChoice(Model):
@@ -80,11 +74,11 @@ class RetrievalOptions(SuiteOptions):
     dataset: DatasetName = Field(default="sample", description="Which data")
     path: str | None = Field(default=None, description="The file or folder of the data")
     documents: Documents = Field(default="full", description="longmemeval: what of a session is its document")
-    systems: Annotated[tuple[SystemName, ...], BeforeValidator(_listed)] = Field(
+    systems: Annotated[tuple[SystemName, ...], BeforeValidator(listed)] = Field(
         default=("hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi", "hybrid+context"),
         description="What is measured",
     )
-    k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(_listed)] = Field(
+    k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(listed)] = Field(
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
     )
     floor: bool = Field(default=True, description="false: take what is nearest though it does not fit")
@@ -97,11 +91,11 @@ class RetrievalOptions(SuiteOptions):
     embedding: EmbedderChoice = EmbedderChoice()
     split: Split = Field(default="all", description="held: every tenth question; tune: the others")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
-    groups: Annotated[tuple[int, int] | None, BeforeValidator(_listed)] = Field(
+    groups: Annotated[tuple[int, int] | None, BeforeValidator(listed)] = Field(
         default=None, description="Only the groups from the first to the last of these numbers"
     )
     poison: int = Field(default=0, ge=0, le=10_000, description="Near-duplicate debris added to each group")
-    sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(_listed)]] = Field(
+    sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(listed)]] = Field(
         default_factory=dict, description=f"Values to try, by option: {', '.join(SWEPT)}"
     )
     answers: bool = Field(default=False, description="Also let the chat model answer from what was found")

@@ -6,29 +6,23 @@ from pydantic import BeforeValidator, Field
 
 from swarm_memory.schema.rollout import MAX_ROLLOUTS
 from swarm_memory.tools.benchmark.bench import SuiteOptions
+from swarm_memory.tools.benchmark.listed import listed
 from swarm_memory.tools.benchmark.tasks.scenarios import ScenarioName, scenario_names
 
 LearningPart = Literal["world", "tasks"]
 
 
-def _listed(value: object) -> object:
-    """Take `a,b` for a list, as it is typed on a command line."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return [value] if isinstance(value, int) else value
-
-
 class LearningOptions(SuiteOptions):
     """What is asked of the learning suite."""
 
-    parts: Annotated[tuple[LearningPart, ...], BeforeValidator(_listed)] = Field(
+    parts: Annotated[tuple[LearningPart, ...], BeforeValidator(listed)] = Field(
         default=("world",), min_length=1, description="world: small tasks without a model; tasks: the scenarios"
     )
     seeds: int = Field(default=5, ge=2, le=1000, description="world: each has tasks and random streams of its own")
     tasks: int = Field(default=6, ge=1, le=100, description="world: tasks of each of the six families")
     k: int = Field(default=3, ge=1, le=MAX_ROLLOUTS, description="Rollouts of a task in the arms that scale")
     scaling_tasks: int = Field(default=3, ge=0, le=100, description="world: so many of the tasks are scaled too")
-    scenarios: Annotated[tuple[ScenarioName, ...], BeforeValidator(_listed)] = Field(
+    scenarios: Annotated[tuple[ScenarioName, ...], BeforeValidator(listed)] = Field(
         default_factory=scenario_names, min_length=1, description="tasks: which of them"
     )
     rounds: int = Field(default=2, ge=1, le=100, description="tasks: how often each is done, one after the other")

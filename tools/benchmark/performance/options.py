@@ -5,22 +5,16 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from swarm_memory.tools.benchmark.bench import SuiteOptions
+from swarm_memory.tools.benchmark.listed import listed
 from swarm_memory.tools.benchmark.performance.published import DIMENSIONS, ITEMS
 
 PerformancePart = Literal["operations", "growth", "http"]
 
 
-def _listed(value: object) -> object:
-    """Take `a,b` for a list, as it is typed on a command line."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return [value] if isinstance(value, int) else value
-
-
 class PerformanceOptions(SuiteOptions):
     """What is asked of the performance suite."""
 
-    parts: Annotated[tuple[PerformancePart, ...], BeforeValidator(_listed)] = Field(
+    parts: Annotated[tuple[PerformancePart, ...], BeforeValidator(listed)] = Field(
         default=("operations", "growth", "http"), min_length=1, description="What is measured"
     )
     items: int = Field(default=ITEMS, ge=100, le=100_000, description="operations: items in the bank")
@@ -28,7 +22,7 @@ class PerformanceOptions(SuiteOptions):
     repeats: int = Field(default=100, ge=3, le=10_000, description="operations, growth: how often each is timed")
     inserts: int = Field(default=1000, ge=1, le=100_000, description="operations: insertions of the twelfth")
     max_items: int = Field(default=10_000, ge=1000, le=1_000_000, description="growth: where it ends")
-    clients: Annotated[tuple[Annotated[int, Field(ge=1, le=256)], ...], BeforeValidator(_listed)] = Field(
+    clients: Annotated[tuple[Annotated[int, Field(ge=1, le=256)], ...], BeforeValidator(listed)] = Field(
         default=(1, 4, 16), description="http: clients at the same time"
     )
     requests: int = Field(default=20, ge=1, le=1000, description="http: calls of each client")
