@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 @click.command("record-outcome")
 @click.option("--task-id", required=True, help="The id that pre-task was given.")
 @click.option(
-    "--label", required=True, type=click.Choice(get_args(Label), case_sensitive=False), help="What came of it."
+    "--label",
+    "--outcome",
+    "label",
+    required=True,
+    type=click.Choice(get_args(Label), case_sensitive=False),
+    help="What came of it.",
 )
 @click.option("--trajectory", "file", metavar="FILE|-", help="What was done; the one learned from when not given.")
 @click.option("--used", multiple=True, metavar="ID", help="A memory that helped; may be given again.")

@@ -97,7 +97,7 @@ def test_a_trajectory_of_several_tasks_is_refused(swarm: Call, memory: str) -> N
 
 
 def test_metrics_are_csv_json_or_a_table(swarm: Call, memory: str) -> None:
-    swarm("record-outcome", "--task-id", "T-1", "--label", "Failure")
+    swarm("record-outcome", "--task-id", "T-1", "--outcome", "Failure")
     (row,) = csv.DictReader(io.StringIO(swarm("metrics", "--csv")[1]))
     assert (row["tasks"], row["success_rate"], row["new_items"], row["matts_lift"]) == ("2", "0.5", "1", "")
     told = json.loads(swarm("metrics", "--json")[1])
