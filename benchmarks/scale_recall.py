@@ -15,7 +15,7 @@ import re
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,7 +82,7 @@ async def fill(toolbox: Toolbox, store: SqliteStore, turns: dict[str, str], coun
 
 
 @contextmanager
-def exact(store: SqliteStore, space: list[Any]) -> Iterator[None]:
+def exact(store: SqliteStore, space: list[Any]) -> Generator[None]:
     """Have every vector compared and every keyword searched."""
     seqs, matrix = space
 
@@ -97,6 +97,7 @@ def exact(store: SqliteStore, space: list[Any]) -> Iterator[None]:
     with (
         mock.patch.object(search, "nearest_in", nearest),
         mock.patch.object(legs, "MAX_POSTINGS", everything),
+        mock.patch.object(legs, "SURE_POSTINGS", everything),
         mock.patch.object(legs, "COUNTED_WHOLE", everything),
     ):
         yield

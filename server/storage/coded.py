@@ -20,11 +20,11 @@ LARGE = 20_000
 """A partition with so many vectors gets codes; it keeps them when it shrinks, until the index is rebuilt."""
 
 BUCKETS = 32
-MIN_RESCORED = 800
-RESCORED_FOR_ONE = 16
+MIN_RESCORED = 400
+RESCORED_FOR_ONE = 8
 """Vectors that are compared for each that is wanted, and at least so many in all.
 
-With 800 the exact ten nearest of 100,000 are all among them for 99.9 % of queries, the fifty nearest for 99 %.
+With 400 they hold 99.7 % of the exact ten nearest of 100,000 and 96 % of the fifty nearest; with 800, 99.9 and 98 %.
 """
 
 _BATCH = 10_000

@@ -23,9 +23,11 @@ MAX_NEAREST = 4096
 """What sqlite-vec gives at most."""
 
 MAX_QUERY_TOKENS = 64
-MAX_POSTINGS = 4000
+MAX_POSTINGS = 2000
 SURE_TOKENS = 4
-"""The rarest tokens of a query are searched: the first four, then as many as stand in 4,000 items together, at most 64.
+SURE_POSTINGS = 8000
+"""The rarest tokens of a query are searched: the first, up to four that stand in 8,000 items together, and as many as
+stand in 2,000 items together, at most 64.
 
 Ranking costs as much as there are such places, and the commonest tokens of a long prompt hardly change the order. In a
 bank of a few hundred items every token is searched.
@@ -141,8 +143,14 @@ def count_terms(
     return [
         tokens[position]
         for number, ((position, _), total) in enumerate(zip(counts, places, strict=True))
-        if number < SURE_TOKENS or (number < MAX_QUERY_TOKENS and total <= MAX_POSTINGS)
+        if _is_searched(number, total)
     ]
+
+
+def _is_searched(number: int, places: int) -> bool:
+    """Return whether a token is searched that has so many rarer ones and stands with them in so many places."""
+    most = SURE_POSTINGS if number < SURE_TOKENS else MAX_POSTINGS
+    return number == 0 or (number < MAX_QUERY_TOKENS and places <= most)
 
 
 def _counts(connection: "Connection", index: Index, partition: int, tokens: Sequence[str]) -> list[tuple[int, int]]:

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import StoreUntrusted
-from swarm_memory.server.storage import coded, index
+from swarm_memory.server.storage import coded, index, legs
 from swarm_memory.server.storage.connection import connect
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.tools.ports import SearchQuery
 
 MANY = 120
 
@@ -96,3 +97,36 @@ async def test_a_table_that_only_looks_like_codes_is_refused(
     with pytest.raises(StoreUntrusted, match="codes_vec_1"):
         async with open_bank():
             pass
+
+
+async def test_a_filter_narrows_the_search_by_codes(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str
+) -> None:
+    memories = [
+        with_indexes(item(f"Strategy {number}", domain="rare" if number % 20 == 0 else None), embedder)
+        for number in range(MANY)
+    ]
+    rare = {each.item.id for each in memories if each.item.domain == "rare"}
+    async with open_bank() as store:
+        await store.add_memories(memories, embedder.name)
+        query = SearchQuery((here,), embedder.name, memories[1].vector, (), 4, domain="rare")
+        found = await store.search(query)
+    assert len(found.candidates) == 4
+    assert {each.id for each in found.candidates} <= rare
+
+
+async def test_common_words_of_a_very_large_bank_are_estimated_and_rare_ones_counted(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(legs, "COUNTED_WHOLE", MANY - 1)
+    monkeypatch.setattr(legs, "COUNTED_AT_ENDS", 10)
+    words = [f"common {'third' * (number % 3 == 0)} {'zebra' * (number % 20 == 0)}" for number in range(MANY)]
+    async with open_bank() as store:
+        memories = [with_indexes(item(f"{number} {text}", content=text), embedder) for number, text in enumerate(words)]
+        await store.add_memories(memories, embedder.name)
+        query = SearchQuery((here,), embedder.name, None, ("common", "third", "zebra", "nowher"), 10)
+        found = (await store.search(query)).document_frequency
+    assert found["zebra"] == MANY // 20
+    assert found["nowher"] == 0
+    assert found["third"] == pytest.approx(MANY / 3, rel=0.1)
+    assert found["common"] == pytest.approx(MANY, rel=0.1)
