@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -122,7 +123,7 @@ async def _operations(run: _Run, embedder: Embedder) -> None:
     times = run.operations[embedder.name] = {}
     async with _bank(run, embedder) as bank:
         made = MadeMemories(options.seed, bank.scope, bank.clock.now())
-        kept = await _fill(bank, made, options.items)
+        kept, _ = await _fill(bank, made, options.items)
         await run.tell(f"{embedder.name}: {options.items:,} items")
         for key, operation in (await _readings(run, bank, made, kept)).items():
             times[key] = await _timed(operation, options.repeats)
@@ -132,7 +133,8 @@ async def _operations(run: _Run, embedder: Embedder) -> None:
         one, many = made.take(options.repeats + _WARM), options.inserts
         times["insert"] = await _timed(lambda: _insert(bank, [one.pop()]), options.repeats)
         await run.tell(f"{embedder.name}: insert")
-        times["batch"] = await _timed(lambda: _insert(bank, made.take(100)), max(3, options.repeats // 10))
+        batches = [made.take(100) for _ in range(max(3, options.repeats // 10) + 1)]
+        times["batch"] = await _timed(lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
         await run.tell(f"{embedder.name}: batch of 100")
         others = made.take(many)
         times["insert_1000"] = await _timed(lambda: _insert(bank, [others.pop()]), many, warm=0)
@@ -141,9 +143,8 @@ async def _operations(run: _Run, embedder: Embedder) -> None:
 
 async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[MemoryItem]) -> dict[str, Operation]:
     """Return the operations that leave the number of items as it is."""
-    count = run.options.repeats + _WARM
-    asked = [made.query(kept[at % len(kept)]) for at in range(2 * count)]
-    ids = [each.id for each in kept]
+    asked = [made.query(kept[at % len(kept)]) for at in range(2 * (run.options.repeats + _WARM))]
+    ids, numbers = [each.id for each in kept], count(1)
     path = Path((await bank.store.health()).path)
 
     async def opened() -> None:
@@ -153,9 +154,8 @@ async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[Mem
         resolve_settings(run.bench.root)
 
     async def used() -> None:
-        at, now = len(asked), bank.clock.now()
+        at, now = next(numbers), bank.clock.now()
         scores = dict.fromkeys(ids[at % (len(ids) - 3) :][:3], 0.5)
-        asked.append("")
         record = RetrievalRecord(f"retrieval_{at}", bank.scope, "query", scores, 1.0, now, task_id="task")
         await bank.store.record_retrieval(record)
         await bank.store.injections(bank.scope, "task")
@@ -199,28 +199,28 @@ async def _growth(run: _Run) -> None:
     """Fill one bank step by step with the embedder of the settings, and measure it at each."""
     async with _bank(run, run.bench.toolbox.embedder) as bank:
         made = MadeMemories(run.options.seed, bank.scope, bank.clock.now())
-        count = 0
-        kept: list[MemoryItem] = []
+        there = 0
         for size in steps_to(run.options.max_items):
-            started = time.perf_counter()
-            kept = await _fill(bank, made, size - count)
-            seconds = time.perf_counter() - started
+            kept, seconds = await _fill(bank, made, size - there)
             asked = [made.query(kept[at % len(kept)]) for at in range(run.options.repeats + _WARM)]
             times = await _timed(lambda asked=asked: retrieve(bank, asked.pop()), run.options.repeats)
             on_disk = (await bank.store.health()).size_bytes
-            run.sizes.append(Size(size, seconds, size - count, tuple(times), on_disk, _resident_bytes()))
-            count = size
+            run.sizes.append(Size(size, seconds, size - there, tuple(times), on_disk, _resident_bytes()))
+            there = size
             await run.tell(f"{size:,} items")
 
 
-async def _fill(bank: Toolbox, made: MadeMemories, count: int) -> list[MemoryItem]:
-    """Write so many items in batches; return the last ones, at most 1,000."""
+async def _fill(bank: Toolbox, made: MadeMemories, count: int) -> tuple[list[MemoryItem], float]:
+    """Write so many items in batches; return the last ones, at most 1,000, and the seconds of writing."""
     kept: list[MemoryItem] = []
+    seconds = 0.0
     for at in range(0, count, BATCH):
         items = made.take(min(BATCH, count - at))
+        started = time.perf_counter()
         await _insert(bank, items)
+        seconds += time.perf_counter() - started
         kept = [*kept, *items][-1000:]
-    return kept
+    return kept, seconds
 
 
 async def _insert(bank: Toolbox, items: list[MemoryItem]) -> None:
