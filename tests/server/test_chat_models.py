@@ -198,7 +198,8 @@ def shell(place: Location, home: Path, fixed: dict[str, Any]) -> Shell:
 
 
 async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Shell) -> None:
-    async with ScriptedServer(script()) as server:
+    screened = said(items=[{"number": 1, "suspect": False, "reason": ""}])
+    async with ScriptedServer([*script(), screened]) as server:
         providers = json.dumps([provider(server)])
         code, out, err = await shell("learn", "run.json", "--json", providers=providers)
         _, told, _ = await shell("status", "--json", providers=providers)
@@ -207,9 +208,10 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     (item,) = learned["stored"]
     assert (learned["verdict"]["judge"], learned["distiller"]) == ("model", "model")
     assert (item["title"], item["provenance"]["model"]) == (ITEM["title"], "openai:m")
-    assert [request.body["model"] for request in server.requests] == ["m", "m"]
+    assert item["provenance"]["screened_by"] == "rules, openai:m"
+    assert [request.body["model"] for request in server.requests] == ["m", "m", "m"]
     chat = json.loads(told)["chat"]
-    assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 2, 2 * TOKENS)
+    assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 3, 3 * TOKENS)
 
 
 @pytest.mark.parametrize("command", ["learn", "distill"])
