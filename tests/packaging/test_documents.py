@@ -65,9 +65,8 @@ def test_links_lead_to_files_that_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_scripts_that_pages_name_exist(page: Path) -> None:
-    named = re.findall(
-        r"\b((?:benchmarks|scripts|tools|tests|server)/[\w/]+\.(?:py|md|json))\b", page.read_text("utf-8")
-    )
+    files = r"(?<![\w/.])((?:benchmarks|scripts|tools|tests|server)/[\w/]+\.(?:py|md|json))\b"
+    named = re.findall(files, page.read_text("utf-8"))
     assert [name for name in named if not (REPOSITORY / name).exists()] == []
 
 
