@@ -206,5 +206,6 @@ def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
         while "last run" not in told:
             told = server.call("memory_status")["structuredContent"]["consolidation"]
         assert told.startswith("0 new memories; by itself at 1; last run ")
-        (job,) = server.call("job", action="list")["structuredContent"]["jobs"]
+        (listed,) = server.call("job", action="list")["structuredContent"]["jobs"]
+        (job,) = server.call("job", action="result", job_id=listed["job_id"])["structuredContent"]["jobs"]
         assert (job["kind"], job["status"]) == ("consolidate", "completed")
