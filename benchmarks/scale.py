@@ -129,10 +129,10 @@ async def run(count: int, asked: int, data: Path | None, folder: Path) -> None:
         size = await write(store, embedder.name, made, count)
         took = time.perf_counter() - started
         await store.close()
-        figures.write_text(json.dumps({"text": size, "seconds": took}))
+        figures.write_text(json.dumps({"text": size, "file": database.stat().st_size, "seconds": took}))
         store = await open_store(database, embedder=embedder)
     written = json.loads(figures.read_text())
-    text, total = written["text"] / count, database.stat().st_size / count
+    text, total = written["text"] / count, written["file"] / count
     print(f"written at {count / written['seconds']:,.0f} memories/s in transactions of {BATCH:,}")
     print(f"bytes a memory: {total:,.0f}, of which text {text:,.0f}; beyond it {total - text:,.0f}", flush=True)
     toolbox = Toolbox(store, embedder, SystemClock(), Settings(), PROJECT)
