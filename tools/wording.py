@@ -30,6 +30,9 @@ _INSTRUCTING = re.compile(
     r"(?i)\b(?:ignore|disregard|forget|override|instructions?|system prompt|you (?:must|should|are|need|have)|please"
     r"|assistant|curl|wget|execute|always|never|make sure|important|http)\b"
 )
+_POLITE_END = re.compile(r"(?i)[,.;:]?\s*\bplease (?:try again|retry|wait)\b[\w ]{0,20}[.!]?\s*$")
+"""How many services end an error; it asks for nothing that the error does not say."""
+
 _MARKUP = re.compile(r"[`<>{}\[\]|*#]{2,}|[\x00-\x1f]+")
 _LONG_NUMBER = re.compile(
     r"(?<![\w.])\d[\d,.:/-]{3,}(?![\w.])|\b(?![A-Z]{1,2}\d{3,5}\b)(?=\w*\d)(?=\w*[A-Za-z_])[\w-]*\d{3,}\w*\b"
@@ -103,6 +106,7 @@ def show_file(path: str, particulars: Sequence[str] = ()) -> str:
 
 def show_symptom(error: str, particulars: Sequence[str] = (), limit: int = MAX_SYMPTOM) -> str:
     """Return an error line as a quotation: at most `limit` characters, or empty when it reads like an instruction."""
+    error = _POLITE_END.sub("", error)
     if _INSTRUCTING.search(error):
         return ""
     text = _MARKUP.sub(" ", re.sub(r"</?[a-z_]+>", " ", error))
