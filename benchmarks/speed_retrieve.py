@@ -30,8 +30,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.connection import connect
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.index import find_space
-from swarm_memory.server.storage.rows import find_scopes
 from swarm_memory.server.storage.legs import MAX_QUERY_TOKENS
+from swarm_memory.server.storage.rows import find_scopes
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.tokens import match_any
 from swarm_memory.server.storage.vectors import encode
