@@ -30,6 +30,8 @@ class Tally:
     verdicts: dict[str, int] = field(default_factory=dict[str, int])
     stored: int = 0
     known: int = 0
+    calls: int = 0
+    """Tool calls that were not logged before."""
     faults: dict[str, str] = field(default_factory=dict[str, str])
     exports: "dict[str, Imported]" = field(default_factory=dict[str, "Imported"])
 
@@ -57,6 +59,7 @@ async def import_files(
     from swarm_memory.server.streaming import in_thread
     from swarm_memory.server.transcript import read_trajectories
     from swarm_memory.tools.learn import learn
+    from swarm_memory.tools.tool_history import log_calls_of
 
     tally = Tally()
     for number, file in enumerate(files):
@@ -73,6 +76,7 @@ async def import_files(
                 tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
                 tally.stored += len(result.stored)
                 tally.known += result.status == "already_learned"
+                tally.calls += await log_calls_of(toolbox, trajectory)
         except (InputError, OSError) as error:
             tally.faults[str(file)] = str(error)
     return tally
@@ -97,6 +101,7 @@ def as_row(tally: Tally) -> dict[str, JsonValue]:
         "verdicts": {**tally.verdicts},
         "stored": tally.stored,
         "known": tally.known,
+        "calls": tally.calls,
         "faults": {**tally.faults},
     }
     return {"transcripts": transcripts, "exports": exports}

@@ -106,7 +106,7 @@ def _show(tally: Tally) -> None:
     if tally.files:
         verdicts = ", ".join(f"{count} {label}" for label, count in sorted(tally.verdicts.items())) or "none"
         say(f"{tally.files} transcripts, {tally.tasks} tasks ({tally.known} known already); verdicts: {verdicts}.")
-        say(f"{tally.stored} memories stored.")
+        say(f"{tally.stored} memories stored, {tally.calls} tool calls logged.")
     for file, each in tally.exports.items():
         say(f"{file}: {each.added} memories added, {each.known} known already, {each.faulty} faulty.")
         if each.added:
