@@ -175,7 +175,8 @@ def read_file(file: Path) -> BenchmarkRun:
     try:
         return BenchmarkRun.model_validate_json(file.read_bytes())
     except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+        listed = "`swarm-memory benchmark list` shows the ids of runs"
+        raise InputError(f"{file} cannot be read as the file of a run: {error.strerror}; {listed}") from error
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         raise InputError(f"{file} is no file of a run: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

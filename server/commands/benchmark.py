@@ -188,10 +188,12 @@ async def _found(toolbox: "Toolbox", named: tuple[str, ...]) -> "list[BenchmarkR
     from swarm_memory.server.benchmark.running import read_run
 
     if not named:
-        newest = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 1)
-        if not newest:
-            raise InputError("there is no run yet: `swarm-memory benchmark run` makes one")
-        return newest
+        ended = [
+            run for run in await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 50) if run.status != "running"
+        ]
+        if not ended:
+            raise InputError("there is no run yet that has ended: `swarm-memory benchmark run` makes one")
+        return ended[:1]
     return [await read_run(toolbox, each) for each in named]
 
 
