@@ -41,7 +41,6 @@ _QUERIES = queries()
 class Near(NamedTuple):
     """What the vector leg found."""
 
-    scopes: dict[int, Scope]
     documents: int
     unreachable: int
     """Active items without a vector in the query's space."""
@@ -64,7 +63,7 @@ def near_leg(connection: "Connection", index: Index, query: SearchQuery) -> Near
     with reading(connection):
         scopes = find_scopes(connection, query.scopes)
         vectors = None if query.vector is None else query_vector(connection, index, query.embedder, query.vector)
-        near = Near(scopes, 0, 0, vectors, {})
+        near = Near(0, 0, vectors, {})
         for scope_id, active in _filled(connection, scopes):
             near = near._replace(documents=near.documents + active)
             if query.vector is not None:
@@ -93,7 +92,9 @@ def keyword_leg(connection: "Connection", index: Index, query: SearchQuery) -> K
 def join(connection: "Connection", index: Index, query: SearchQuery, near: Near, keywords: Keywords) -> SearchResult:
     """Return the union of both pools; what is no longer active by now is left out."""
     with reading(connection):
-        candidates = _candidates(connection, near.scopes, near.vectors, near.found, keywords.found)
+        # A scope may be newer than the look of the vector leg: the keyword leg found what it holds.
+        scopes = find_scopes(connection, query.scopes)
+        candidates = _candidates(connection, scopes, near.vectors, near.found, keywords.found)
     return SearchResult(
         candidates=candidates,
         legs=_legs(index, query, near.vectors, keywords),

@@ -67,7 +67,7 @@ async def test_killed_writers_lose_nothing_that_was_acknowledged(database: Path,
     assert created[0] == created[1]
     assert not crowd.told("torn")
     assert not crowd.told("error")
-    assert not crowd.errors
+    assert not crowd.errors, "".join(crowd.errors)
 
 
 async def _created(database: Path) -> tuple[int, int]:
@@ -258,7 +258,7 @@ async def test_processes_with_different_sqlite_libraries_share_a_bank(database: 
     record("A18", f"{there} of {len(acknowledged)} writes by {', '.join(rungs)} there, indexes in step: {found.sound}")
     assert there == len(acknowledged) == each * (len(rungs) + 1)
     assert not crowd.told("error")
-    assert not crowd.errors
+    assert not crowd.errors, "".join(crowd.errors)
     assert len(crowd.told("read")) == 5 * (len(rungs) + 1)
     assert found.sound, found
 

@@ -3,6 +3,7 @@
 import random
 from array import array
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.legs import MAX_POSTINGS
+from swarm_memory.server.storage.search import join, keyword_leg, near_leg
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.storage.vectors import decode, encode
 from swarm_memory.tools.ports import SearchQuery, SearchResult, StoredMemory
 
@@ -283,3 +286,23 @@ def test_eight_bits_keep_the_direction() -> None:
     kept = decode(encode(unit, "int8"), "int8")
     assert sum(a * b for a, b in zip(unit, kept, strict=True)) > 0.999
     assert decode(encode(unit, "float32"), "float32") == unit
+
+
+async def test_what_another_process_writes_between_the_legs_is_found_or_left_out(
+    open_bank: Callable[..., AbstractAsyncContextManager[SqliteStore]],
+    embedder: Any,
+    here: Scope,
+    item: Make,
+    with_indexes: WithIndexes,
+) -> None:
+    query = SearchQuery((here,), embedder.name, embedder.vector("retry"), ("retri",), 10)
+    async with open_bank() as store:
+        near = await store.read(lambda connection: near_leg(connection, store.index, query))
+        memory = with_indexes(item("retry the upload"), embedder)
+        await store.add_memories([memory], embedder.name)
+        keywords = await store.read(lambda connection: keyword_leg(connection, store.index, query))
+        found = await store.read(lambda connection: join(connection, store.index, query, near, keywords))
+        assert [candidate.id for candidate in found.candidates] == [memory.item.id]
+        await store.forget([here], [memory.item.id])
+        gone = await store.read(lambda connection: join(connection, store.index, query, near, keywords))
+        assert gone.candidates == ()
