@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -276,3 +277,29 @@ async def test_a_writers_p99_stays_near_its_median_when_readers_work(database: P
     reads = [float(line[0]) for line in crowd.told("read")]
     record("A6 beside readers", f"write {spread(latencies)}; search {spread(reads)}")
     assert percentile(latencies, 0.99) < 1
+
+
+async def test_a_foreign_sqlite3_that_looks_at_the_live_file_costs_nothing(database: Path, record: Any) -> None:
+    shell = shutil.which("sqlite3")
+    if shell is None:
+        pytest.skip("the sqlite3 command is not installed")
+    async with opened(database):
+        pass
+    crowd, looks = Crowd(), 0
+    for number in range(3):
+        crowd.add("write", database, "auto", number, 200 if FULL else 30)
+    ended = asyncio.create_task(asyncio.to_thread(crowd.finish))
+    command = (shell, "-cmd", ".timeout 5000", str(database), ".tables")
+    while not ended.done():
+        look = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+        looks += await look.wait() == 0
+    await ended
+    acknowledged = [line[0] for line in crowd.told("ack")]
+    there, found = await present(database, acknowledged), await inspected(database)
+    record(
+        "A12", f"lost {len(acknowledged) - len(there)} of {len(acknowledged)} during {looks} looks of the sqlite3 shell"
+    )
+    assert not crowd.errors, "".join(crowd.errors)
+    assert len(there) == len(acknowledged) == 3 * (200 if FULL else 30)
+    assert looks
+    assert found.sound, found
