@@ -24,7 +24,7 @@ from rank_bm25 import BM25Okapi
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
@@ -162,6 +162,7 @@ async def fill(toolbox: Toolbox, corpus: Corpus) -> dict[str, str]:
             title=document.title,
             content=document.text,
             confidence=0.5,
+            provenance=Provenance(distiller="user"),
             created_at=now,
         )
         for document in corpus.documents

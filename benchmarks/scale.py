@@ -28,7 +28,7 @@ from speed_retrieve import SEED, made_texts
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
@@ -73,6 +73,7 @@ def memories(pool: list[Sentence], draw: random.Random) -> Iterator[StoredMemory
             title=title.text[:190],
             content=" ".join(each.text for each in content),
             confidence=draw.random(),
+            provenance=Provenance(distiller="user"),
             created_at=now - timedelta(days=draw.random() * 200),
         )
         unit = (vector / numpy.linalg.norm(vector)).tolist()

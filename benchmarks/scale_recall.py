@@ -26,7 +26,7 @@ import numpy
 from scale import PROJECT, memories, sentences, write
 from speed_retrieve import SEED
 
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage import legs, search
@@ -70,6 +70,7 @@ async def fill(toolbox: Toolbox, store: SqliteStore, turns: dict[str, str], coun
             title=text[:80],
             content=text[:4000],
             confidence=0.5,
+            provenance=Provenance(distiller="user"),
             created_at=datetime.now(UTC),
         )
         for turn_id, text in turns.items()

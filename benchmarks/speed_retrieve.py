@@ -23,7 +23,7 @@ from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -79,6 +79,7 @@ async def fill(toolbox: Toolbox, texts: Iterator[tuple[str, str]], count: int, d
                 title=title,
                 content=content,
                 confidence=draw.random(),
+                provenance=Provenance(distiller="user"),
                 created_at=now - timedelta(days=draw.random() * 200),
             )
             for title, content in (next(texts) for _ in range(min(500, count - start)))

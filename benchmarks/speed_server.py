@@ -118,7 +118,7 @@ def start_to_tools_ms(arguments: tuple[str, ...], cwd: str, environ: Mapping[str
 async def fill(root: Path, texts: list[str]) -> None:
     """Write a memory for each text into a new bank."""
     from swarm_memory.schema.ids import MEMORY, new_id
-    from swarm_memory.schema.memory import MemoryItem
+    from swarm_memory.schema.memory import MemoryItem, Provenance
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.wiring import open_toolbox, place_of
     from swarm_memory.tools.indexing import prepare
@@ -133,6 +133,7 @@ async def fill(root: Path, texts: list[str]) -> None:
             description=f"Of use when {' '.join(text.split()[8:20])}",
             content=f"1. {text}",
             confidence=round(chance.uniform(0.3, 0.95), 3),
+            provenance=Provenance(distiller="user"),
             created_at=datetime.now(UTC),
         )
         for text in texts

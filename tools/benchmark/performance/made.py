@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, Provenance
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports import Vector
@@ -54,6 +54,7 @@ class MadeMemories:
             content="\n".join(steps),
             domain=self._draw.choice(DOMAINS),
             confidence=self._draw.random(),
+            provenance=Provenance(distiller="user"),
             created_at=self._now - timedelta(days=self._draw.random() * _DAYS),
         )
 

@@ -12,7 +12,7 @@ from typing import Literal
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem, ScoreParts
+from swarm_memory.schema.memory import MemoryItem, Provenance, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.systems.times import closeness, mentioned_time
 from swarm_memory.tools.consolidate import consolidate
@@ -73,7 +73,13 @@ class Bank:
     def _memory(self, item: BenchmarkItem, scope: Scope, now: datetime) -> MemoryItem:
         created_at = item.time if self.dated and item.time is not None else now
         return MemoryItem(
-            id=new_id(MEMORY), scope=scope, title="", content=item.content, confidence=CONFIDENCE, created_at=created_at
+            id=new_id(MEMORY),
+            scope=scope,
+            title="",
+            content=item.content,
+            confidence=CONFIDENCE,
+            provenance=Provenance(distiller="user"),
+            created_at=created_at,
         )
 
     def within(self, group: str) -> Toolbox:
