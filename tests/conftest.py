@@ -24,11 +24,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 FIGURES = Path(__file__).parent.parent / "build" / "faults.jsonl"
+"""Where `make faults` leaves the figures, for `scripts/write_reliability.py`."""
 
 
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Return what writes down the figure of one row of docs/RELIABILITY.md, as the fault rig does."""
+    """Return what writes down the figure of one row of docs/RELIABILITY.md."""
 
     def written(row: str, figure: str) -> None:
         request.node.user_properties.append(("fault", f"{row}\t{figure}"))

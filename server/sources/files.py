@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -124,6 +124,37 @@ def read_bytes(path: Path, max_bytes: int) -> bytes | str:
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
     return data if len(data) <= max_bytes else f"is larger than {max_bytes:,} bytes, the most that is read"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How the files of one format are known and read."""
+
+    reader: str
+    """Name and version of what reads them."""
+    suffixes: frozenset[str]
+    max_bytes: int
+    is_meant: Callable[[bytes], bool]
+    """Whether a file that was not named, only found, looks like one of them."""
+    parse: Callable[[str, bytes], list[Passage]]
+    """Makes the passages of a group of this name. Raises `InputError`."""
+
+
+def read_files(root: Path, form: Format, allows: Callable[[str], bool] | None) -> Iterator[Group]:
+    """Yield one group for each file of a format, `root` itself or those below it.
+
+    In a folder a file that does not look like one, or that `allows` (given its path) refuses, is left alone.
+    """
+    named = root.is_file()
+    for name, path in walk(root):
+        if not named and (path.suffix.lower() not in form.suffixes or (allows is not None and not allows(name))):
+            continue
+        data = read_bytes(path, form.max_bytes)
+        group = storable(name)
+        if isinstance(data, str):
+            yield faulty(group, data)
+        elif named or form.is_meant(data):
+            yield Group(group, content_hash(form.reader, group, data), partial(form.parse, group, data))
 
 
 def content_hash(reader: str, name: str, data: bytes) -> str:

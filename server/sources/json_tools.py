@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage, SourceKind
-from swarm_memory.server.sources.files import Group, content_hash, faulty, read_bytes, storable, walk
+from swarm_memory.server.sources.files import Format, Group, read_files
 
 READER = "json_tools-1"
 MAX_BYTES = 20_000_000
@@ -27,16 +26,7 @@ def read_json_tools(root: Path, *, allows: Callable[[str], bool] | None = None) 
 
     In a folder a file that is no list of functions, or that `allows` (given its path) refuses, is left alone.
     """
-    named = root.is_file()
-    for name, path in walk(root):
-        if not named and (path.suffix.lower() != ".json" or (allows is not None and not allows(name))):
-            continue
-        data = read_bytes(path, MAX_BYTES)
-        group = storable(name)
-        if isinstance(data, str):
-            yield faulty(group, data)
-        elif named or looks_like_tools(data):
-            yield Group(group, content_hash(READER, group, data), partial(parse_tools, group, data))
+    yield from read_files(root, Format(READER, frozenset({".json"}), MAX_BYTES, looks_like_tools, parse_tools), allows)
 
 
 def looks_like_tools(data: bytes) -> bool:

@@ -1,7 +1,6 @@
 """Operations of APIs from their descriptions: OpenAPI 3 in JSON or YAML, and RapidAPI's; it calls none of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +8,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.files import Group, content_hash, faulty, read_bytes, storable, walk
+from swarm_memory.server.sources.files import Format, Group, read_files
 from swarm_memory.server.sources.json_tools import (
     MAX_TOOLS,
     described_parameters,
@@ -26,7 +25,7 @@ MAX_RESOLVED = 2_000
 MAX_REF_DEPTH = 6
 MAX_NESTING = 40
 
-_SUFFIXES = {".json", ".yaml", ".yml"}
+_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
@@ -37,16 +36,7 @@ def read_openapi(root: Path, *, allows: Callable[[str], bool] | None = None) -> 
 
     In a folder a file that is no description of an API, or that `allows` (given its path) refuses, is left alone.
     """
-    named = root.is_file()
-    for name, path in walk(root):
-        if not named and (path.suffix.lower() not in _SUFFIXES or (allows is not None and not allows(name))):
-            continue
-        data = read_bytes(path, MAX_BYTES)
-        group = storable(name)
-        if isinstance(data, str):
-            yield faulty(group, data)
-        elif named or looks_like_api(data):
-            yield Group(group, content_hash(READER, group, data), partial(parse_api, group, data))
+    yield from read_files(root, Format(READER, _SUFFIXES, MAX_BYTES, looks_like_api, parse_api), allows)
 
 
 def looks_like_api(data: bytes) -> bool:
