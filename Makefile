@@ -14,6 +14,7 @@ test: .venv/ready ## all tests
 
 faults: .venv/ready ## the fault rig at full length, with its figures
 	rm -f build/faults.jsonl
+	$(BIN)/python scripts/build_affected_sqlite.py
 	FAULTS=full $(BIN)/pytest -m "fault or attack" -q
 
 check: .venv/ready ## linters, types, import rules, size limits

@@ -116,18 +116,18 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1", **more}
 
 
-def start(role: str, *arguments: object) -> "subprocess.Popen[str]":
-    """Start a worker process in a role (see `worker.py`)."""
+def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]":
+    """Start a worker process in a role (see `worker.py`); `more` are variables of its environment."""
     command = [sys.executable, str(WORKER), role, *map(str, arguments)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(command, env=environment(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 class Crowd:
     """Processes that do what a role says, some of which are killed; all that they say is gathered."""
 
-    def __init__(self) -> None:
-        self._nursery = start("nursery")
+    def __init__(self, **more: str) -> None:
+        self._nursery = start("nursery", **more)
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -159,15 +159,29 @@ class Crowd:
         self.killed += 1
         deadline = time.monotonic() + 10
         while name not in self.gone and time.monotonic() < deadline:
-            self._write("poke", "poke")
-            with self._news:
-                self._news.wait(0.01)
+            self._poke()
         return self.running.pop(name)
 
     def replace_one(self, role: str, draw: random.Random) -> None:
         """Kill a process of a role, any, and start another in its place."""
         chosen = draw.choice([name for name, what in self.running.items() if what[0] == role])
         self.add(*self.kill(chosen))
+
+    def wait_for_end(self, names: set[str], timeout_s: float = 120.0) -> None:
+        """Wait until these have ended by themselves."""
+        deadline = time.monotonic() + timeout_s
+        while not names <= self.gone:
+            if time.monotonic() > deadline:
+                raise TimeoutError(self.lines[-20:])
+            self._poke()
+        for name in names:
+            del self.running[name]
+
+    def _poke(self) -> None:
+        """Have the nursery look who has ended."""
+        self._write("poke", "poke")
+        with self._news:
+            self._news.wait(0.01)
 
     def end(self) -> None:
         """Kill everyone and take in their last lines."""

@@ -5,13 +5,17 @@ import os
 import random
 import sys
 import time
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rig import HERE, fill, made_item, opened, sentence, with_vectors
 
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage import connection as storage_connection
 from swarm_memory.server.storage.connection import close, connect
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.lock import writer_lock
@@ -107,6 +111,22 @@ async def rebuild(database: str) -> None:
             say("built")
 
 
+async def checkpoint(database: str, rung: str) -> None:
+    """Write the log into the database again and again, under the writer lock as the store does it, until killed."""
+    connection = connect(Path(database), driver=choose(rung), timeout_s=30)
+    say("ready", choose(rung).sqlite_version)
+    while True:
+        with storage_connection.writer_lock(Path(database), 30):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        await asyncio.sleep(0.002)
+
+
+async def unlocked(role: str, *arguments: str) -> None:
+    """Do what a role does without the writer lock: what it guards against must then be seen."""
+    storage_connection.writer_lock = lambda database, timeout_s: nullcontext()  # type: ignore[assignment]
+    await ROLES[role](*arguments)
+
+
 async def make(database: str, count: str) -> None:
     """Make a bank with so many memories."""
     async with opened(Path(database)) as store:
@@ -148,7 +168,9 @@ def run(role: str, *arguments: str) -> int:
     return 0
 
 
-ROLES = {each.__name__: each for each in (write, read, hold, migrate, claim, rebuild, make)}
+ROLES: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+    each.__name__: each for each in (write, read, hold, migrate, claim, rebuild, checkpoint, unlocked, make)
+}
 
 if __name__ == "__main__":
     if sys.argv[1] == "nursery":
