@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
 
-.PHONY: demo test faults check bench clean
+.PHONY: demo test faults check audit sbom bench clean
 
 demo: .venv/ready ## the main job on the shipped transcript
 	$(BIN)/swarm-memory demo
@@ -23,6 +23,12 @@ check: .venv/ready ## linters, types, import rules, size limits
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_sizes.py
+
+audit: .venv/ready ## known holes in the locked dependencies, as far as the index answers
+	$(BIN)/python scripts/audit.py
+
+sbom: .venv/ready ## the locked dependencies as a CycloneDX bill of materials
+	$(BIN)/python scripts/audit.py --sbom build/sbom.cdx.json
 
 bench: .venv/ready ## speed, as ratios measured in one run
 	for each in benchmarks/speed_*.py; do $(BIN)/python $$each || exit 1; done
