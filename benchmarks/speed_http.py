@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,9 +50,11 @@ class Load(NamedTuple):
 
 
 @contextmanager
-def running(command: list[str], folder: Path) -> Generator[tuple[str, dict[str, str]]]:
-    """Run a server; yield its URL and the headers it wants."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+def running(
+    command: list[str], folder: Path, settings: Mapping[str, str] | None = None
+) -> Generator[tuple[str, dict[str, str], int]]:
+    """Run a server; yield its URL, the headers it wants, and its process id."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **(settings or {})}
     with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         told = process.stderr.readline().decode()
@@ -61,7 +63,8 @@ def running(command: list[str], folder: Path) -> Generator[tuple[str, dict[str, 
         url, rest = told.split("serving ", 1)[1].strip().split("; ")
         path = Path(rest.rpartition(" is in ")[2])
         try:
-            yield url, {"authorization": f"Bearer {path.read_text().strip()}"} if path.is_file() else {}
+            headers = {"authorization": f"Bearer {path.read_text().strip()}"} if path.is_file() else {}
+            yield url, headers, process.pid
         finally:
             process.terminate()
 
@@ -128,7 +131,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         ours = [*SERVE, *FREE, "serve", "--http", "--port", "0"]
-        with running(ours, folder) as (url, headers):
+        with running(ours, folder) as (url, headers, _):
             asyncio.run(fill(url, headers, args.memories))
         cases = (
             ("empty tool of the SDK", [sys.executable, "-c", EMPTY], "nothing", {}),
@@ -137,7 +140,7 @@ def main() -> None:
         )
         failed = 0
         for title, command, tool, arguments in cases:
-            with running(command, folder) as (url, headers):
+            with running(command, folder) as (url, headers, _):
                 seen = asyncio.run(load(url, headers, tool, arguments, args))
             failed += seen.errors
             print(

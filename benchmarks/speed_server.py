@@ -77,6 +77,7 @@ class Peer:
             bufsize=0,
         )
         self._id = 0
+        self.pid = self._process.pid
 
     def send(self, method: str, params: dict[str, Any], **extra: Any) -> None:
         message = {"jsonrpc": "2.0", "method": method, "params": params, **extra}

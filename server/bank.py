@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
 MakeWorker: TypeAlias = "Callable[[Toolbox], Worker]"
 
-RETRY_S = 30.0
-"""How often a worker that found the bank closed looks again."""
-
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
 
@@ -53,9 +50,16 @@ class Bank:
         self._worker: Worker | None = None
         self._opening = anyio.Lock()
         self._sessions: dict[str, str] = {}
+        self._is_open = anyio.Event()
 
     async def toolbox(self) -> "Toolbox":
-        """Return the toolbox. Raises the `SwarmMemoryError` that opening it gave."""
+        """Return the toolbox, for a call or an event that is served. Raises the error that opening it gave."""
+        if self._worker is not None:
+            self._worker.note_use()
+        return await self._opened()
+
+    async def _opened(self) -> "Toolbox":
+        """Raises the `SwarmMemoryError` that opening gave."""
         if self._toolbox is None:
             async with self._opening:
                 if self._toolbox is None:
@@ -67,6 +71,7 @@ class Bank:
         """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed."""
         with anyio.CancelScope(shield=True):
             self._toolbox = await self._open()
+            self._is_open.set()
 
     @property
     def transcript_folders(self) -> tuple[Path, ...]:
@@ -106,22 +111,20 @@ class Bank:
             return
         await anyio.sleep(FIRST_LOOK_S)
         try:
-            toolbox = await self._opened()
+            toolbox = await self._opened_for_work()
             self._worker = self._make_worker(toolbox)
             await self._worker.run()
         except Exception:  # the worker's main: its end must not be the server's
             log.exception("no more jobs are worked off by this server")
 
-    async def _opened(self) -> "Toolbox":
-        told: str | None = None
-        while True:
-            try:
-                return await self.toolbox()
-            except SwarmMemoryError as error:
-                if str(error) != told:
-                    log.warning("the bank is not open: %s", error)
-                told = str(error)
-            await anyio.sleep(RETRY_S)
+    async def _opened_for_work(self) -> "Toolbox":
+        """Where opening fails the next use of the server tries again, and the worker waits for that."""
+        try:
+            return await self._opened()
+        except SwarmMemoryError as error:
+            log.warning("the bank is not open: %s", error)
+        await self._is_open.wait()
+        return await self._opened()
 
     async def close(self) -> None:
         """Write what is queued and close the database."""

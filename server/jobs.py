@@ -4,6 +4,7 @@ Short jobs are done one at a time. Long ones, which tell how far they are, are d
 """
 
 import logging
+import math
 import os
 import socket
 import time
@@ -20,7 +21,10 @@ from swarm_memory.schema.job import Job, Progress
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
-"""How often a resting worker looks for jobs that another process queued, or whose worker died."""
+"""How often a worker looks for jobs that another process queued while the server is used, or the database fails it."""
+
+MIN_REST_S = 0.05
+"""Between two looks that nobody asked for: another worker may be about to take what is due."""
 
 REPORT_S = 0.3
 """Progress is written at most so often; a long job looks as often whether it was cancelled."""
@@ -42,8 +46,41 @@ Drain: TypeAlias = Callable[[Toolbox], Awaitable[int]]
 """Takes in what other processes left outside the database; returns how much."""
 
 
+class _Rest:
+    """The rest of one lane between two looks: ended by a queued job, by use of the server, by time, or by nothing."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self._used = True
+        self._looks_again = False
+
+    def end(self) -> None:
+        """End the rest at once."""
+        self._event.set()
+
+    def note_use(self) -> None:
+        """End the rest of a lane that does not look again by itself; have it look once more after the next look."""
+        self._used = True
+        if not self._looks_again:
+            self._event.set()
+
+    def begin_look(self) -> None:
+        """From here on an end counts for the next rest; use before the look asks for one more after it."""
+        self._event = anyio.Event()
+        self._looks_again, self._used = self._used, False
+
+    async def take(self, due_s: float | None, recheck_s: float | None) -> None:
+        """Rest until somebody ends it, or for the shortest of the times that are given."""
+        limits = [recheck_s, due_s, RECHECK_S if self._looks_again else None]
+        with anyio.move_on_after(min((limit for limit in limits if limit is not None), default=math.inf)):
+            await self._event.wait()
+
+
 class Worker:
-    """Works off the jobs of every project in one database; many workers may share a database."""
+    """Works off the jobs of every project in one database; many workers may share a database.
+
+    At rest it sleeps until a job that it knows of is due, or until it is told of work or of use.
+    """
 
     def __init__(
         self,
@@ -57,38 +94,45 @@ class Worker:
         self._long = dict(long_handlers or {})
         self._drain = drain
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
-        self._wakes: dict[tuple[str, ...], anyio.Event] = {}
+        self._rests: dict[tuple[str, ...], _Rest] = {}
 
     def wake(self) -> None:
         """Look for due jobs at once."""
-        for event in self._wakes.values():
-            event.set()
+        for rest in self._rests.values():
+            rest.end()
 
-    async def run(self) -> None:
-        """Work until cancelled. A database that is busy or gone is tried again at the next look."""
+    def note_use(self) -> None:
+        """The server was used: look whether another process left jobs, but not at every use."""
+        for rest in self._rests.values():
+            rest.note_use()
+
+    async def run(self, recheck_s: float | None = None) -> None:
+        """Work until cancelled; look at least every `recheck_s` where it is given, for a worker that nobody tells.
+
+        A database that is busy or gone is tried again after `RECHECK_S`.
+        """
         async with anyio.create_task_group() as lanes:
-            lanes.start_soon(self._lane, tuple(self._handlers))
-            if self._long:
-                lanes.start_soon(self._lane, tuple(self._long))
+            for kinds in (tuple(self._handlers), tuple(self._long)):
+                if kinds:
+                    lanes.start_soon(self._lane, kinds, self._rests.setdefault(kinds, _Rest()), recheck_s)
 
-    async def _lane(self, kinds: tuple[str, ...]) -> None:
+    async def _lane(self, kinds: tuple[str, ...], rest: _Rest, recheck_s: float | None) -> None:
         while True:
-            self._wakes[kinds] = anyio.Event()
-            delay = RECHECK_S
+            rest.begin_look()
             try:
                 if await self._work_off(kinds):
                     self._wake_others(kinds)
-                delay = await self._seconds_to_next(kinds)
+                due_s = await self._seconds_to_next(kinds)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
-            with anyio.move_on_after(delay):
-                await self._wakes[kinds].wait()
+                due_s = RECHECK_S
+            await rest.take(due_s, recheck_s)
 
     def _wake_others(self, kinds: tuple[str, ...]) -> None:
         """What was done may have queued work for another lane."""
-        for others, event in self._wakes.items():
+        for others, rest in self._rests.items():
             if others != kinds:
-                event.set()
+                rest.end()
 
     async def work_off_due(self) -> int:
         """Do every job that is due now; return how many were done, well or badly."""
@@ -193,9 +237,10 @@ class Worker:
         later = self._now() + wait if retry else None
         await self._toolbox.store.finish(job.id, self._name, "queued" if retry else "failed", None, reason, later)
 
-    async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float:
-        due = await self._toolbox.store.next_due(kinds)
-        return RECHECK_S if due is None else min(RECHECK_S, max(0.0, (due - self._now()).total_seconds()))
+    async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float | None:
+        """Return after how long a job is due, or one that runs elsewhere may be taken over; None without any."""
+        due = await self._toolbox.store.next_due(kinds, self._toolbox.settings.jobs.lease_s)
+        return None if due is None else max(MIN_REST_S, (due - self._now()).total_seconds())
 
     def _now(self) -> datetime:
         return self._toolbox.clock.now()

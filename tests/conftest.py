@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,3 +40,30 @@ def record(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
                 file.write(json.dumps({"row": row, "figure": figure, "test": request.node.name}) + "\n")
 
     return written
+
+
+REST_S = 1.2
+REST_WITHIN_S = 15.0
+
+
+@pytest.fixture
+def rests() -> Callable[[int], bool]:
+    """Return what says whether a process comes to rest: no thread of it runs for a while (Linux)."""
+
+    def switches(pid: int) -> dict[str, list[str]]:
+        statuses = Path(f"/proc/{pid}/task").glob("*/status")
+        return {
+            path.parent.name: [line for line in path.read_text("ascii").splitlines() if "ctxt_switches" in line]
+            for path in statuses
+        }
+
+    def come_to_rest(pid: int) -> bool:
+        give_up = time.monotonic() + REST_WITHIN_S
+        while time.monotonic() < give_up:
+            before = switches(pid)
+            time.sleep(REST_S)  # rest is time in which nothing happens
+            if switches(pid) == before:
+                return True
+        return False
+
+    return come_to_rest

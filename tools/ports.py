@@ -402,8 +402,8 @@ class JobQueue(Protocol):
 
     async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]: ...
 
-    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
-        """Return when the next queued job is due; None when nothing is queued."""
+    async def next_due(self, kinds: Sequence[str], lease_s: float) -> datetime | None:
+        """Return when the next job may be taken, for one that runs when its lease ends; None where there is none."""
         ...
 
 

@@ -494,8 +494,9 @@ WHERE j.scope_id = :scope_id AND j.status IN (SELECT value FROM json_each(:statu
 ORDER BY j.seq DESC LIMIT :limit;
 
 -- name: next_due
--- When the next queued job is due.
-SELECT min(run_after) FROM jobs WHERE status = 'queued' AND kind IN (SELECT value FROM json_each(?));
+-- When the next queued job is due, and when a worker of the running ones was heard of longest ago.
+SELECT min(run_after) FILTER (WHERE status = 'queued'), min(heartbeat_at) FILTER (WHERE status = 'running')
+FROM jobs WHERE status IN ('queued', 'running') AND kind IN (SELECT value FROM json_each(?));
 
 -- name: get_session
 -- A session of the host.

@@ -155,13 +155,14 @@ def work(invocation: Invocation, until_idle: bool, early: bool, as_json: bool) -
     Example:
       swarm-memory jobs work --until-idle
     """
+    from swarm_memory.server.jobs import RECHECK_S
     from swarm_memory.server.wiring import make_worker
 
     async def operate(toolbox: "Toolbox") -> int:
         worker = make_worker(toolbox, invocation.place)
         if until_idle:
             return await (worker.work_off_all() if early else worker.work_off_due())
-        await worker.run()
+        await worker.run(RECHECK_S)
         return 0
 
     done = invocation.run(operate)

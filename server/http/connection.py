@@ -1,6 +1,7 @@
 """One HTTP connection with a time limit for the request header, which uvicorn lacks; it knows nothing of requests."""
 
 import asyncio
+from email.utils import formatdate
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -23,6 +24,9 @@ def timed_protocol(header_timeout_s: float) -> type[H11Protocol]:
             self._expect_header()
 
         def data_received(self, data: bytes) -> None:
+            # uvicorn takes the date from a clock that ticks even where nobody asks.
+            date = (b"date", formatdate(usegmt=True).encode())
+            self.server_state.default_headers = [date, *self.config.encoded_headers]
             super().data_received(data)
             if self._is_idle():
                 self._expect_header()

@@ -14,6 +14,7 @@ import anyio
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette import sse
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.http_settings import HttpSettings
@@ -39,7 +40,19 @@ class Address(NamedTuple):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which leaves the signals to us: it would end the process by them instead of with code 0."""
+    """uvicorn without its ticks, ten a second, and without its signals: by them the process would not end with 0."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = anyio.Event()
+
+    def end(self) -> None:
+        """Take no more connections and end."""
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        await self._ending.wait()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -67,6 +80,7 @@ async def _run(
 ) -> None:
     guard = Guard(_application(server, address, limits), token, address.names, limits)
     running = _Server(_config(guard, limits))
+    _still_streams()
     with anyio.open_signal_receiver(*_heeded_signals()) as signals:
         async with anyio.create_task_group() as group:
 
@@ -74,12 +88,17 @@ async def _run(
                 async for _ in signals:
                     _end_in_time()
                     guard.close()
-                    running.should_exit = True
+                    running.end()
 
             group.start_soon(watch)
             on_listening(url_of(listener))
             await running.serve([listener])
             group.cancel_scope.cancel()
+
+
+def _still_streams() -> None:
+    """Have the SDK's streams not look twice a second, for ever, whether a server has ended: the guard ends them."""
+    sse._shutdown_watcher = anyio.sleep_forever  # pyright: ignore[reportPrivateUsage] - there is no other way
 
 
 def url_of(listener: socket.socket) -> str:

@@ -131,10 +131,11 @@ def list_jobs(connection: "Connection", scope: Scope, statuses: Sequence[JobStat
     return [_job(row) for row in connection.execute(_QUERIES["list_jobs"], values).fetchall()]
 
 
-def next_due(connection: "Connection", kinds: Sequence[str]) -> datetime | None:
-    """Return when the next queued job is due."""
-    (moment,) = connection.execute(_QUERIES["next_due"], (to_json(list(kinds)),)).fetchone()
-    return optional_moment(moment)
+def next_due(connection: "Connection", kinds: Sequence[str], lease_s: float) -> datetime | None:
+    """Return when the next queued job is due, or the lease of a running one ends."""
+    run_after, heartbeat_at = connection.execute(_QUERIES["next_due"], (to_json(list(kinds)),)).fetchone()
+    lapses = None if heartbeat_at is None else to_moment(heartbeat_at) + timedelta(seconds=lease_s)
+    return min((moment for moment in (optional_moment(run_after), lapses) if moment is not None), default=None)
 
 
 def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, str]:

@@ -337,8 +337,8 @@ class SqliteStore:
     async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
         return await self.read(lambda connection: jobs.list_jobs(connection, scope, statuses, limit))
 
-    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
-        return await self.read(lambda connection: jobs.next_due(connection, kinds))
+    async def next_due(self, kinds: Sequence[str], lease_s: float) -> datetime | None:
+        return await self.read(lambda connection: jobs.next_due(connection, kinds, lease_s))
 
     async def get_session(self, scope: Scope, session_id: str) -> HostSession | None:
         return await self.read(lambda connection: journal.get_session(connection, scope, session_id))

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
+from swarm_memory.server import jobs
 from swarm_memory.server.jobs import Handler, Worker
 from swarm_memory.server.storage.location import Location
 from swarm_memory.server.wiring import make_worker
@@ -102,6 +103,77 @@ async def test_a_resting_worker_wakes_by_itself_when_a_job_falls_due(toolbox: To
         group.cancel_scope.cancel()
 
 
+class Looks:
+    """Counts the looks of a worker."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._more = anyio.Event()
+
+    async def __call__(self, _: Toolbox) -> int:
+        self.count += 1
+        self._more.set()
+        return 0
+
+    async def reach(self, count: int) -> None:
+        with anyio.fail_after(3):
+            while self.count < count:
+                self._more = anyio.Event()
+                await self._more.wait()
+
+
+async def test_a_worker_looks_at_use_and_once_again_after_it_and_then_rests(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(_: Job) -> Result:
+        return {}
+
+    monkeypatch.setattr(jobs, "RECHECK_S", 0.05)
+    looks = Looks()
+    worker = Worker(toolbox, doing(nothing), looks)
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run)
+        await looks.reach(2)
+        for _ in range(5):
+            worker.note_use()
+        await looks.reach(4)
+        with anyio.move_on_after(0.5):
+            await looks.reach(5)
+        group.cancel_scope.cancel()
+    assert looks.count == 4
+
+
+async def test_a_worker_that_nobody_tells_looks_again_and_again(toolbox: Toolbox) -> None:
+    async def nothing(_: Job) -> Result:
+        return {}
+
+    looks = Looks()
+    async with anyio.create_task_group() as group:
+        group.start_soon(Worker(toolbox, doing(nothing), looks).run, 0.02)
+        await looks.reach(6)
+        group.cancel_scope.cancel()
+
+
+async def test_a_job_that_another_process_left_is_done_when_the_server_is_used(toolbox: Toolbox) -> None:
+    done = anyio.Event()
+
+    async def note(_: Job) -> Result:
+        done.set()
+        return {}
+
+    worker = Worker(toolbox, doing(note))
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run)
+        await anyio.wait_all_tasks_blocked()
+        worker.wake()
+        await anyio.wait_all_tasks_blocked()
+        await toolbox.store.enqueue(job_of(toolbox))
+        worker.note_use()
+        with anyio.fail_after(3):
+            await done.wait()
+        group.cancel_scope.cancel()
+
+
 async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) -> None:
     async def fine(_: Job) -> Result:
         return {"by": "the second"}
@@ -114,7 +186,6 @@ async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) 
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             while (await only_job(toolbox)).status != "completed":
-                worker.wake()
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
     job = await only_job(toolbox)
@@ -157,11 +228,11 @@ async def test_a_fault_does_not_end_the_worker(toolbox: Toolbox, fault: Exceptio
     await toolbox.store.enqueue(job_of(toolbox, "bad"))
     await toolbox.store.enqueue(job_of(toolbox, "good"))
     await Worker(toolbox, doing(fail_first)).work_off_due()
-    jobs = {job.key: job for job in await toolbox.store.list_jobs(toolbox.scope, ALL, 10)}
-    assert jobs["good"].status == "completed"
-    assert jobs["bad"].status == "failed"
-    assert jobs["bad"].attempts == (2 if isinstance(fault, StorageError) else 1)
-    assert str(fault) in (jobs["bad"].error or "")
+    by_key = {job.key: job for job in await toolbox.store.list_jobs(toolbox.scope, ALL, 10)}
+    assert by_key["good"].status == "completed"
+    assert by_key["bad"].status == "failed"
+    assert by_key["bad"].attempts == (2 if isinstance(fault, StorageError) else 1)
+    assert str(fault) in (by_key["bad"].error or "")
 
 
 async def test_a_job_that_takes_too_long_is_ended(toolbox: Toolbox) -> None:

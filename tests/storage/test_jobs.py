@@ -36,8 +36,8 @@ async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(open_bank: Any
         assert await store.enqueue(job(kind="consolidate")) != first.id
         (queued,) = [each for each in await store.list_jobs(here, ["queued"], 9) if each.kind == "learn"]
         assert (queued.payload, queued.run_after, queued.created_at) == ({"n": 2}, at(9), T0)
-        assert await store.next_due(KINDS) == T0
-        assert await store.next_due(("other",)) is None
+        assert await store.next_due(KINDS, 60) == T0
+        assert await store.next_due(("other",), 60) is None
 
 
 async def test_the_oldest_due_job_is_taken_and_none_before_its_time(open_bank: Any, job: Any) -> None:
