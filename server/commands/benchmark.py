@@ -160,7 +160,7 @@ def _show_table(table: "Table") -> None:
 @json_option
 @click.pass_obj
 def report(invocation: Invocation, runs: tuple[str, ...], html: Path | None, as_json: bool) -> None:
-    """Print RUNS (ids or files; default: the last one) as Markdown, or write them as one page.
+    """Print RUNS (ids or files; default: the last that did not fail) as Markdown, or write them as one page.
 
     \b
     Examples:
@@ -188,12 +188,11 @@ async def _found(toolbox: "Toolbox", named: tuple[str, ...]) -> "list[BenchmarkR
     from swarm_memory.server.benchmark.running import read_run
 
     if not named:
-        ended = [
-            run for run in await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 50) if run.status != "running"
-        ]
-        if not ended:
-            raise InputError("there is no run yet that has ended: `swarm-memory benchmark run` makes one")
-        return ended[:1]
+        newest = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 50)
+        measured = [run for run in newest if run.status not in {"running", "failed"}]
+        if not measured:
+            raise InputError("there is no run yet that measured anything: `swarm-memory benchmark run` makes one")
+        return measured[:1]
     return [await read_run(toolbox, each) for each in named]
 
 

@@ -120,8 +120,24 @@ def test_every_plot_is_sound_svg_within_its_frame(plot: Plot) -> None:
     assert len(marks) == sum(len(series.y) for series in plot.series)
     for mark in marks:
         x, y = (float(mark.get(name) or mark.get(f"c{name}") or "nan") for name in ("x", "y"))
-        assert 72 <= x <= 570
-        assert 16 <= y <= 342.1
+        assert 72 <= x <= 484
+        assert 16 <= y <= 318.1
+
+
+def test_a_long_name_in_a_legend_is_broken_and_not_cut() -> None:
+    name = "hybrid+context (vector_weight=0.35)"
+    drawn = ElementTree.fromstring(svg(Plot(title="t", series=(Series(name=name, x=(1.0,), y=(1.0,)),))))
+    texts = [each.text or "" for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    lines = [text for text in texts if text and text in name and len(text) > 1]
+    assert "".join(lines) == name
+    assert len(lines) > 1
+
+
+def test_words_in_a_table_begin_at_the_left_and_figures_end_at_the_right() -> None:
+    rows = (("1", "Insertion", "1.5"), ("2", "Retrieval", "-"))
+    shown = page([_run(SuiteResults(tables=(Table(title="t", headings=("#", "what", "ms"), rows=rows),)))])
+    assert re.findall(r"<t[hd]( class=\"text\")?>([^<]+)", shown)[1:3] == [(' class="text"', "what"), ("", "ms")]
+    assert '<td class="text">Insertion</td><td>1.5</td>' in shown
 
 
 def test_a_logarithmic_axis_sets_powers_of_ten_equally_apart() -> None:

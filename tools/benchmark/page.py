@@ -2,8 +2,10 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from html import escape
+from itertools import zip_longest
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Table
 from swarm_memory.tools.benchmark.markdown import described
@@ -21,14 +23,16 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:1rem
 dt{color:var(--faint)}dd{margin:0;overflow-wrap:anywhere}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .7rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-th{background:var(--soft);font-weight:600}th:first-child,td:first-child{text-align:left}
+th{background:var(--soft);font-weight:600}th:first-child,td:first-child,.text{text-align:left}
 .note{color:var(--faint);font-size:.85rem;margin:.4rem 0}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(30rem,1fr));gap:1.5rem}figure{margin:0;min-width:0}
-figcaption{font-weight:600;margin:0 0 .4rem}svg{width:100%;height:auto;font:12px system-ui,sans-serif}
+figcaption{font-weight:600;margin:0 0 .4rem}svg{width:100%;height:auto;font:13px system-ui,sans-serif}
 svg text{fill:var(--ink)}svg .grid{stroke:var(--line)}svg .axis{stroke:var(--faint)}
 .status-failed,.status-interrupted,.status-cancelled{color:#b3261e}
-@media(max-width:40rem){.plots{grid-template-columns:1fr}}
+@media(max-width:40rem){.plots{grid-template-columns:1fr}figure{overflow-x:auto}svg{min-width:32rem}}
 """
+
+_TEXT_CELL = ' class="text"'
 
 
 def page(runs: Sequence[BenchmarkRun], title: str = "Benchmark") -> str:
@@ -50,7 +54,8 @@ def _run(run: BenchmarkRun) -> str:
     tables = "".join(map(_table, run.results.tables))
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in run.results.notes)
     pictures = f'<h2>Plots</h2><div class="plots">{plots}</div>' if plots else ""
-    return f'<section class="run"><h1>{escape(run.suite)}</h1><dl>{rows}</dl>{notes}{tables}{pictures}</section>'
+    head = f"<h1>Benchmark: {escape(run.suite)}</h1><dl>{rows}</dl>"
+    return f'<section class="run">{head}{notes}{tables}{pictures}</section>'
 
 
 def _row(name: str, value: str) -> str:
@@ -59,13 +64,23 @@ def _row(name: str, value: str) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in table.headings)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    """Return a table, also one whose rows are not equally long: a run may come from a file."""
+    marks = [_TEXT_CELL if _is_text(column) else "" for column in zip_longest(*table.rows, fillvalue="")]
+    head = "".join(f"<th{mark}>{escape(cell)}</th>" for cell, mark in zip_longest(table.headings, marks, fillvalue=""))
+    body = "".join(
+        f"<tr>{''.join(f'<td{mark}>{escape(cell)}</td>' for cell, mark in zip(row, marks, strict=False))}</tr>"
+        for row in table.rows
+    )
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     return (
         f'<h2>{escape(table.title)}</h2><div class="scroll"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{note}"
     )
+
+
+def _is_text(column: Sequence[str]) -> bool:
+    """Say whether a column holds words: they begin at the left, figures end at the right."""
+    return any(column) and not any(re.match(r"[-+]?[\d.]|-$", cell) for cell in column)
 
 
 def _plot(plot: Plot) -> str:

@@ -14,10 +14,11 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 _DASHES = ("", "7 4", "2 3")
 """Change with each line, so that two that lie on each other are both seen."""
 
-_WIDTH, _HEIGHT = 760, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 190, 16, 58
+_WIDTH, _HEIGHT = 660, 380
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 176, 16, 62
 _TICKS = 6
-_LEGEND_CHARS = 26
+_CHAR = 7.4
+"""Width of a character on average, in the font of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,13 @@ def _bars(plot: Plot) -> Iterator[str]:
 
 
 def _name_below(x: float, name: str, slot: float) -> Iterator[str]:
-    """Give the name of a group of bars, broken where it may be, on three lines at most."""
-    chars = max(5, int(slot / 7.5))
+    """Give the name of a group of bars."""
+    lines = _broken(name, max(5, int(slot / _CHAR)), 3)
+    yield from (_text(x, _HEIGHT - _BOTTOM + 16 + 15 * at, line, "middle") for at, line in enumerate(lines))
+
+
+def _broken(name: str, chars: int, most: int) -> list[str]:
+    """Return a name in lines of so many characters, broken where it may be, on so many lines at most."""
     lines = [""]
     for piece in re.findall(r"[^-+_ ]*[-+_ ]?", name):
         for at in range(0, len(piece), chars):
@@ -128,9 +134,7 @@ def _name_below(x: float, name: str, slot: float) -> Iterator[str]:
             if len(lines[-1]) + len(part) > chars:
                 lines.append("")
             lines[-1] += part
-    if len(lines) > 3:
-        lines = [*lines[:2], f"{lines[2][: chars - 1]}…"]
-    yield from (_text(x, _HEIGHT - _BOTTOM + 16 + 13 * at, line, "middle") for at, line in enumerate(lines))
+    return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1][: chars - 1]}…"]
 
 
 def _frame(plot: Plot, y_axis: _Axis) -> Iterator[str]:
@@ -146,12 +150,13 @@ def _frame(plot: Plot, y_axis: _Axis) -> Iterator[str]:
 
 
 def _legend(series: Sequence[Series]) -> Iterator[str]:
+    x, y = _WIDTH - _RIGHT + 14, _TOP + 8
     for number, each in enumerate(series):
-        x, y = _WIDTH - _RIGHT + 18, _TOP + 8 + 20 * number
         dash = f' stroke-dasharray="{_dash(number)}"' if _dash(number) else ""
         yield f'<path d="M{x} {y}h16" stroke="{_colour(number)}" stroke-width="4"{dash}/>'
-        name = each.name if len(each.name) <= _LEGEND_CHARS else f"{each.name[: _LEGEND_CHARS - 1]}…"
-        yield _text(x + 22, y + 4, name, "start")
+        lines = _broken(each.name, int((_RIGHT - 36) / _CHAR), 3)
+        yield from (_text(x + 22, y + 4 + 15 * at, line, "start") for at, line in enumerate(lines))
+        y += 15 * len(lines) + 5
 
 
 def _text(x: float, y: float, text: str, anchor: str, more: str = "") -> str:

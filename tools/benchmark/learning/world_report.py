@@ -113,7 +113,8 @@ class WorldReport:
     def _plot(self, name: str) -> Plot:
         label = "tasks of the family so far"
         series = tuple(self._series(arm, _MEASURES[name]) for arm in self._plain)
-        return Plot(title=f"Learning curve: {name}", x_label=label, y_label=name, series=series)
+        told = name.replace("_", " ")
+        return Plot(title=f"Learning curve: {told}", x_label=label, y_label=told, series=series)
 
     def _series(self, arm: str, measure: Measure) -> Series:
         found = [self._at(arm, number, measure) for number in self._numbers]
