@@ -285,6 +285,8 @@ class ManageAnswer(BaseModel):
     memories: list[MemoryView] | None = None
     changed: int | None = None
     events: list[EventView] | None = None
+    left: list[str] | None = None
+    """What forgetting left, and how to take it too."""
 
 
 class StatusAnswer(BaseModel):

@@ -42,7 +42,9 @@ async def manage(
             events = await memories.memory_history(toolbox, _single(ids))
             return ManageAnswer(action=action, events=[EventView.of(event) for event in events])
         case "forget":
-            return ManageAnswer(action=action, changed=await memories.forget_memories(toolbox, ids))
+            forgotten = await memories.forget_memories(toolbox, ids)
+            left = list(memories.what_stayed(forgotten, "forget these too and it goes"))
+            return ManageAnswer(action=action, changed=len(forgotten.ids), left=left or None)
         case "restore" | "quarantine" | "archive":
             count = await memories.set_memory_status(toolbox, ids, _STATUS_OF[action], reason, by_hand=False)
             return ManageAnswer(action=action, changed=count)

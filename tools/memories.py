@@ -1,7 +1,7 @@
 """What a person or an agent does to single memories: look, mend, withdraw, forget. How they are kept is the store's."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.gating import gated_edit, suspects
 from swarm_memory.tools.indexing import prepare
-from swarm_memory.tools.ports import Event, MemoryFilter
+from swarm_memory.tools.ports import Event, Forgotten, MemoryFilter
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.toolbox import Toolbox
@@ -22,6 +22,7 @@ MAX_LISTED = 500
 
 _ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
 _MAX_REASON_CHARS = 500
+_MAX_NAMED = 20
 
 
 async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryItem]:
@@ -94,16 +95,35 @@ async def set_memory_status(
     return await toolbox.store.set_status(toolbox.scopes(), [item.id for item in found], status, why)
 
 
-async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> int:
-    """Delete for good, with every index and former text; return how many. Raises as `get_memories`.
+async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> Forgotten:
+    """Delete for good, with every trace: indexes, former texts, the records of their tasks, quotes in other texts.
 
-    The trajectories that they were drawn from stay, for other memories rest on them too; `with_trajectories` takes
-    the text out of those.
+    The record of a task stays where a memory that stays was drawn from it too; the answer names those, and
+    `with_trajectories` takes the text out all the same. Raises as `get_memories`.
     """
     found = await get_memories(toolbox, ids)
     return await toolbox.store.forget(
         toolbox.scopes(), [item.id for item in found], with_trajectories=with_trajectories
     )
+
+
+def joined(parts: Sequence[Forgotten]) -> Forgotten:
+    """Return what several parts forgot together; of two parts a later one may take what an earlier one left."""
+    gone = {each for part in parts for each in part.ids}
+    return Forgotten(
+        ids=tuple(each for part in parts for each in part.ids),
+        records=sum(part.records for part in parts),
+        resting=tuple(dict.fromkeys(each for part in parts for each in part.resting if each not in gone)),
+        alike=tuple(dict.fromkeys(each for part in parts for each in part.alike if each not in gone)),
+    )
+
+
+def what_stayed(forgotten: Forgotten, remedy: str) -> Iterator[str]:
+    """Yield a line for each kind of trace that forgetting left, with the memories that hold it and the `remedy`."""
+    if forgotten.resting:
+        yield f"the record of their task stays, {_named(forgotten.resting)} rest on it: {remedy}"
+    if forgotten.alike:
+        yield f"{_named(forgotten.alike)} have the same title or are duplicates: forget these too if that must go"
 
 
 async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
@@ -179,6 +199,11 @@ def _checked_ids(ids: Sequence[str]) -> list[str]:
 
 def _reason(reason: str | None, otherwise: str) -> str:
     return clean(redact(reason).text, _MAX_REASON_CHARS) if reason else otherwise
+
+
+def _named(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
+    return f"{', '.join(ids[:_MAX_NAMED])}{more}"
 
 
 def _where(toolbox: Toolbox) -> str:

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
@@ -285,6 +285,19 @@ class Event:
     data: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
 
+class Forgotten(NamedTuple):
+    """What forgetting took away, and what stayed."""
+
+    ids: tuple[str, ...]
+    """The memories that were there."""
+    records: int
+    """Trajectories whose text was taken out."""
+    resting: tuple[str, ...] = ()
+    """Memories for whose sake the record of a task stayed, since they were drawn from it too."""
+    alike: tuple[str, ...] = ()
+    """Memories that hold the title of one, or were archived as its duplicates."""
+
+
 class MemoryStore(Protocol):
     """The bank: memory items and their indexes. All errors are `StorageError`s."""
 
@@ -308,10 +321,12 @@ class MemoryStore(Protocol):
         """Change the status; return how many changed."""
         ...
 
-    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False) -> int:
-        """Delete for good: rows, indexes, texts in events, free pages. Return how many were there.
+    async def forget(
+        self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
+    ) -> Forgotten:
+        """Delete for good: rows, indexes, the records of their tasks, quotes in other texts, free pages, backups.
 
-        `with_trajectories` takes the text out of the trajectories of their tasks too.
+        A record that memories rest on which stay, stays too; `with_trajectories` takes the text out of it nevertheless.
         """
         ...
 

@@ -1,7 +1,3 @@
--- name: has_pattern
--- Whether a memory is in a bank.
-SELECT 1 FROM patterns WHERE id = ?;
-
 -- name: trajectory_hashes
 -- The text of every trajectory with the hash it must have.
 SELECT id, trajectory_json, content_hash FROM task_trajectories;

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 import click
 
@@ -11,7 +11,10 @@ from swarm_memory.server.console import json_option, print_json, say
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
+    from swarm_memory.tools.ports import Forgotten
     from swarm_memory.tools.toolbox import Toolbox
+
+T = TypeVar("T")
 
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 chosen_argument = click.argument("ids", nargs=-1, metavar="[ID...]")
@@ -129,24 +132,34 @@ def edit_command(
 @memories.command("forget")
 @chosen_argument
 @run_option
-@click.option("--with-trajectories", is_flag=True, help="Take the text out of the tasks that they came from too.")
+@click.option(
+    "--with-trajectories", is_flag=True, help="Take the records of their tasks even where other memories rest on them."
+)
 @click.confirmation_option("--yes", prompt="Delete for good, with every trace?")
 @json_option
 @click.pass_obj
 def forget_command(
     invocation: Invocation, ids: tuple[str, ...], run_id: str | None, with_trajectories: bool, as_json: bool
 ) -> None:
-    """Delete memories for good: rows, indexes, former texts, and the backups beside the bank that hold them.
+    """Delete memories for good: rows, indexes, former texts, the records of their tasks with the tool calls logged in
+    them, what quotes them elsewhere, and the backups beside the bank that hold them.
 
-    The record of the task that a memory came from stays unless --with-trajectories is given; the calls logged of its
-    tools go with `tools forget`. This cannot be undone.
+    Of a task only label and digest stay, so that its transcript does not teach it again. Where a memory that stays
+    was drawn from the same task, its record stays and that memory is named. This cannot be undone.
     """
-    from swarm_memory.tools.memories import forget_memories
+    from swarm_memory.tools.memories import forget_memories, joined, what_stayed
 
-    async def forget(toolbox: "Toolbox", some: "Sequence[str]") -> int:
+    async def forget(toolbox: "Toolbox", some: "Sequence[str]") -> "Forgotten":
         return await forget_memories(toolbox, some, with_trajectories=with_trajectories)
 
-    _change(invocation, forget, (ids, run_id), "forgotten", as_json)
+    done = joined(_in_parts(invocation, forget, (ids, run_id)))
+    if as_json:
+        told = {"records": done.records, "resting": done.resting, "alike": done.alike}
+        print_json({"forgotten": len(done.ids), **{name: value for name, value in told.items() if value}})
+        return
+    say(f"{len(done.ids)} forgotten, and the records of {done.records} trajectories.")
+    for line in what_stayed(done, "forget these too and it goes (--with-trajectories takes it at once)"):
+        say(f"  {line}")
 
 
 def _status_command(name: str, status: MemoryStatus, done: str, summary: str) -> None:
@@ -164,7 +177,8 @@ def _status_command(name: str, status: MemoryStatus, done: str, summary: str) ->
         def change(toolbox: "Toolbox", some: "Sequence[str]") -> "Awaitable[int]":
             return set_memory_status(toolbox, some, status, reason)
 
-        _change(invocation, change, (ids, run_id), done, as_json)
+        count = sum(_in_parts(invocation, change, (ids, run_id)))
+        print_json({done: count}) if as_json else say(f"{count} {done}.")
 
 
 _status_command("restore", "active", "restored", "Have memories retrieved again.")
@@ -188,27 +202,24 @@ def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> No
             say(f"{event.at:%F %T}  {event.kind}  {dict(event.data)}")
 
 
-def _change(
+def _in_parts(
     invocation: Invocation,
-    operation: "Callable[[Toolbox, Sequence[str]], Awaitable[int]]",
+    operation: "Callable[[Toolbox, Sequence[str]], Awaitable[T]]",
     chosen: tuple[tuple[str, ...], str | None],
-    done: str,
-    as_json: bool,
-) -> None:
+) -> list[T]:
     """Do something to the memories that are named, or to all of a run, so many at once as an operation takes."""
     ids, run_id = chosen
     if bool(ids) == (run_id is not None):
         raise click.UsageError("name memories by their ids, or all of a run by --run")
 
-    async def in_parts(toolbox: "Toolbox") -> int:
+    async def in_parts(toolbox: "Toolbox") -> list[T]:
         from swarm_memory.tools.memories import MAX_IDS, of_run
 
         every = ids if run_id is None else await of_run(toolbox, run_id)
         parts = [every[start : start + MAX_IDS] for start in range(0, len(every), MAX_IDS)]
-        return sum([await operation(toolbox, part) for part in parts])
+        return [await operation(toolbox, part) for part in parts]
 
-    count = invocation.run(in_parts)
-    print_json({done: count}) if as_json else say(f"{count} {done}.")
+    return invocation.run(in_parts)
 
 
 def _print_items(items: list[MemoryItem]) -> None:

@@ -3,6 +3,7 @@
 A copy is made by SQLite itself (`VACUUM INTO`): one consistent moment, without holding up a writer.
 """
 
+import json
 import os
 import re
 import time
@@ -109,7 +110,7 @@ def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
 
 
 def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) -> int:
-    """Delete the copies that hold any of these memories, or cannot be read; return how many those were."""
+    """Delete the copies that hold any of these memories or trajectories, or cannot be read; return how many."""
     dropped = 0
     for backup in list_backups(database):
         if _holds(module, backup.path, ids):
@@ -123,7 +124,8 @@ def _holds(module: ModuleType, path: Path, ids: Sequence[str]) -> bool:
         connection = module.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
-            return any(connection.execute(queries("repair")["has_pattern"], (each,)).fetchone() for each in ids)
+            values = {"ids": json.dumps(list(ids))}
+            return connection.execute(queries("forgetting")["holds_any"], values).fetchone() is not None
         finally:
             connection.close()
     except module.Error:

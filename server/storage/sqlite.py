@@ -39,7 +39,7 @@ from swarm_memory.server.storage.backup import FORGET, back_up, drop_backups_wit
 from swarm_memory.server.storage.benchmarks import BenchmarkTables
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.forgetting import blank_trajectories
+from swarm_memory.server.storage.forgetting import take_out, take_out_of_log
 from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.inspection import Inspection, inspect
@@ -54,6 +54,7 @@ from swarm_memory.tools.ports import (
     ChatRecord,
     ChatSpending,
     Embedder,
+from swarm_memory.server.storage.traces import Traces, find_traces
     Event,
     LearnedBefore,
     LearnRecord,
@@ -61,6 +62,7 @@ from swarm_memory.tools.ports import (
     RetrievalRecord,
     SearchQuery,
     SearchResult,
+    Forgotten,
     StoredMemory,
     TaskInjections,
     TaskOutcome,
@@ -208,18 +210,25 @@ class SqliteStore:
 
         return await self.write(change)
 
-    async def forget(self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False) -> int:
-        def drop(connection: "Connection") -> int:
-            if with_trajectories:
-                blank_trajectories(connection, scopes, ids)
-            forgotten = memories.forget(connection, self._index, scopes, ids)
-            self._index.tidy(connection)
-            return forgotten
-
+    async def forget(
+        self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
+    ) -> Forgotten:
         await self._recorder.settle()  # a retrieval that is written later would bring its query back
-        count = await self.write(drop)
-        if count:
-            await self._on_writer(lambda connection: self._forget_in_backups(connection, ids))
+        # Looking through all texts takes longest, and holds up no writer.
+        traces = await self.read(
+            lambda connection: find_traces(connection, scopes, ids, with_trajectories=with_trajectories)
+        )
+
+        def drop(connection: "Connection") -> Forgotten:
+            records = take_out(connection, traces)
+            memories.forget(connection, self._index, scopes, traces.ids)
+            self._index.tidy(connection)
+            return Forgotten(traces.ids, records, traces.resting, traces.alike)
+
+        forgotten = await self.write(drop)
+        if forgotten.ids:
+            await self._on_writer(lambda connection: self._forget_in_backups(connection, traces))
+            await asyncio.to_thread(take_out_of_log, self._path.parent, traces)
             await self.truncate_log()
         return count
 
@@ -551,9 +560,9 @@ class SqliteStore:
         with writer_lock(self._path, self._busy_timeout_s):
             return truncate_wal(connection)
 
-    def _forget_in_backups(self, connection: "Connection", ids: Sequence[str]) -> None:
+    def _forget_in_backups(self, connection: "Connection", traces: Traces) -> None:
         """Delete the backups that hold what was forgotten, and make one without it."""
-        if drop_backups_with(self._driver.module, self._path, ids):
+        if drop_backups_with(self._driver.module, self._path, (*traces.ids, *traces.trajectory_ids)):
             back_up(connection, self._driver.module, self._path, FORGET)
 
     async def _write_records(self, records: Sequence[Record]) -> None:

@@ -1,20 +1,41 @@
-"""Forgetting a memory with the task that it came from: no byte of either is left, and it is not learned again."""
+"""Forgetting: no byte of a memory, of its task or of what quotes it is left anywhere, and it is not learned again."""
 
+import json
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from attacked_bank import Told, items_of, opened
+from attacked_bank import HERE, NOW, Told, item, items_of, opened, put
+from pydantic import JsonValue
 
-from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem
+from swarm_memory.schema.rollout import MattsRun, RunSummary
+from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.server.hook_files import log_line
+from swarm_memory.server.managing import Edit, manage
 from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.traces import Phrases
 from swarm_memory.tools.learn import learn
-from swarm_memory.tools.memories import forget_memories
+from swarm_memory.tools.memories import edit_memory, forget_memories, what_stayed
+from swarm_memory.tools.ports import Event, MemoryFilter
 from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.rollout_ports import RunEnd
+from swarm_memory.tools.tool_memory import evaluate_tool_calls, log_tool_calls, summarize_tool_memory
+from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.attack
 
-MARKS = ("zqxylophoneqz", "zqmarimbaqz", "zqcelestaqz")
+TASK, OUTPUT, ADVICE, FORMER = "zqxylophoneqz", "zqmarimbaqz", "zqcelestaqz", "zqspinetqz"
+MARKS = (TASK, OUTPUT, ADVICE, FORMER)
+TITLE = f"Tune the {ADVICE} first"
+DRAFT = MemoryDraft(title=TITLE, content=f"1. Tune the {ADVICE} of the {TASK}\n2. Play")
 
 
 def files_with(folder: Path, *marks: str) -> int:
@@ -24,32 +45,136 @@ def files_with(folder: Path, *marks: str) -> int:
     return len(found.stdout.splitlines())
 
 
-async def test_with_the_trajectory_no_byte_of_the_task_is_left_and_it_is_not_learned_again(tmp_path: Path) -> None:
-    told = Told(f"tune the {MARKS[0]}", "t1").shell(f"play {MARKS[1]}", f"Error: no {MARKS[1]}", 1)
-    done = told.shell("play again", "3 passed").say(f"the {MARKS[0]} sounds").done()
-    draft = MemoryDraft(title=f"Tune the {MARKS[2]} first", content=f"1. Tune the {MARKS[2]}\n2. Play")
+def played(task_id: str = "t1") -> Told:
+    told = Told(f"tune the {TASK}", task_id).shell(f"play {OUTPUT}", f"Error: no {OUTPUT}", 1)
+    return told.shell("play again", "3 passed").say(f"the {TASK} sounds")
+
+
+async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None:
+    """Let the memory, its task and quotes of it come into every table and file that can hold them."""
+    store = tools.store
+    await edit_memory(tools, stored.id, description=f"Once the {FORMER} was tuned here")
+    await edit_memory(tools, stored.id, description="When it sounds out of tune")
+    await retrieve(tools, f"tune the {TASK}", task_id="t1")
+    await retrieve(tools, f"how to do this: {TITLE}")
+    await retrieve(tools, f"tune the {TASK}")
+    quoting = Told("play a song of another kind", "t2").say(f'The notes say: "{TITLE}", so I do.')
+    await learn(tools, quoting.shell("sing", "3 passed").done())
+    calls = [
+        LoggedCall(tool_name="Bash", input={"command": f"play {OUTPUT}"}, output=f"no {OUTPUT}", success=False),
+        LoggedCall(tool_name="Edit", input={"text": f"# {TITLE}\n"}, output="ok", success=True),
+    ]
+    for number, call in enumerate(calls):
+        told = {"task_id": f"t{number + 1}", "session_id": "s", "call_id": f"c{number}", "task": f"tune the {TASK}"}
+        own = told if number == 0 else told | {"task": "another"}
+        await log_tool_calls(tools, [call.model_copy(update=own)])
+    await evaluate_tool_calls(tools)
+    await summarize_tool_memory(tools)
+    session = HostSession(session_id="s", scope=HERE, task_id="t1", task=f"tune the {TASK}", updated_at=NOW)
+    await store.put_session(session)
+    other = session.model_copy(update={"session_id": "other", "task_id": "o", "task": f"What is meant by {TITLE}?"})
+    await store.put_session(other)
+    payload: dict[str, JsonValue] = {"run_id": "run_1", "task_id": "t1", "task": f"tune the {TASK}"}
+    job = Job(id=new_id(JOB), scope=HERE, kind="tune", key="k", payload=payload, run_after=NOW, created_at=NOW)
+    await store.enqueue(job)
+    await store.claim("w", datetime.now(UTC), 60, ["tune"])
+    await store.finish(job.id, "w", "completed", {"stored": [{"title": TITLE}]}, None)
+    summary = RunSummary(runner="none", preamble=f"- {TITLE}", notes=(f"the {OUTPUT} failed",))
+    run = MattsRun(
+        run_id="run_1", scope=HERE, task_id="t1", task=f"tune the {TASK}", mode="parallel", k=1, summary=summary,
+        created_at=NOW,
+    )  # fmt: skip
+    begun = await store.begin_run(run)
+    await store.end_run(RunEnd(begun.model_copy(update={"status": "completed"}), tools.embedder.name))
+    await store.add_event(HERE, Event("noted", NOW, "elsewhere", {"said": f"again: {TITLE}"}))
+    log_line(str(folder), f"a model refused: {TITLE}")
+    assert isinstance(store, SqliteStore)
+    await store.back_up()
+
+
+async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
+    tmp_path: Path, record: Callable[[str, str], None]
+) -> None:
     async with opened(tmp_path) as tools:
-        await learn(tools, done, agent_drafts=[draft])
-        await retrieve(tools, f"tune the {MARKS[0]}", task_id="t1")
-        (stored,) = await items_of(tools)
+        learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
+        await leave_traces(tools, tmp_path, learned.stored[0])
+        before = files_with(tmp_path, *MARKS)
+        for mark in MARKS:
+            assert files_with(tmp_path, mark) > 1, mark
+        answer = await manage(tools, "forget", (learned.stored[0].id,), MemoryFilter(), _NO_EDIT, None)
+        assert (answer.changed, answer.left) == (1, None)
+        open_after = files_with(tmp_path, *MARKS)
         assert isinstance(tools.store, SqliteStore)
-        await tools.store.back_up()
-        assert files_with(tmp_path, *MARKS) > 1
-        assert await forget_memories(tools, [stored.id], with_trajectories=True) == 1
-        assert files_with(tmp_path, *MARKS) == 0
-        assert (await tools.store.inspect()).trajectories == []
-        again = await learn(tools, done, agent_drafts=[draft])
-        assert (again.status, await items_of(tools)) == ("already_learned", [])
-    assert files_with(tmp_path, *MARKS) == 0
+        assert (await tools.store.inspect()).sound
+        again = await learn(tools, played().done(), agent_drafts=[DRAFT])
+        assert (again.status, [each for each in await items_of(tools) if each.title == TITLE]) == (
+            "already_learned",
+            [],
+        )
+    closed_after = files_with(tmp_path, *MARKS)
+    record(
+        "H4 over MCP",
+        f"files with a word of the memory, of its former text, of its task or of a quote: {before} before,"
+        f" {open_after} while open, {closed_after} after",
+    )
+    assert (open_after, closed_after) == (0, 0)
 
 
-async def test_without_it_the_record_of_the_task_stays(tmp_path: Path) -> None:
-    done = Told(f"tune the {MARKS[0]}", "t1").shell("play", "3 passed").done()
-    draft = MemoryDraft(title=f"Tune the {MARKS[2]} first", content="1. Tune it\n2. Play")
+_NO_EDIT = Edit(None, None, None, None, None)
+
+
+async def test_a_record_that_another_memory_rests_on_stays_and_that_is_said(tmp_path: Path) -> None:
+    other = MemoryDraft(title="Sing before you play the song", content="1. Sing the song\n2. Play it")
     async with opened(tmp_path) as tools:
-        learned = await learn(tools, done, agent_drafts=[draft])
-        await forget_memories(tools, [(await items_of(tools))[0].id])
-        kept = await tools.store.get_trajectory(tools.scope, learned.trajectory_id)
+        learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
+        first, second = (each.id for each in learned.stored)
+        answer = await manage(tools, "forget", (first,), MemoryFilter(), _NO_EDIT, None)
+        assert answer.left == [f"the record of their task stays, {second} rest on it: forget these too and it goes"]
+        assert (files_with(tmp_path, ADVICE), files_with(tmp_path, OUTPUT)) == (0, 1)
+        kept = await tools.store.get_trajectory(HERE, learned.trajectory_id)
         assert kept is not None
-        assert kept[0].task == f"tune the {MARKS[0]}"
-        assert files_with(tmp_path, MARKS[2]) == 0
+        assert kept[0].task == f"tune the {TASK}"
+        answer = await manage(tools, "forget", (second,), MemoryFilter(), _NO_EDIT, None)
+        assert (answer.left, files_with(tmp_path, *MARKS)) == (None, 0)
+
+
+async def test_on_request_the_record_goes_though_another_memory_rests_on_it(tmp_path: Path) -> None:
+    other = MemoryDraft(title="Sing before you play the song", content="1. Sing the song\n2. Play it")
+    async with opened(tmp_path) as tools:
+        learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
+        done = await forget_memories(tools, [learned.stored[0].id], with_trajectories=True)
+        assert (done.records, done.resting, files_with(tmp_path, *MARKS)) == (1, (), 0)
+        assert [each.title for each in await items_of(tools)] == [other.title]
+
+
+async def test_memories_that_say_the_same_are_named(tmp_path: Path) -> None:
+    copy = item(f"As is known: {TITLE}", task_id="t9", status="archived")
+    async with opened(tmp_path) as tools:
+        learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
+        await put(tools, copy)
+        done = await forget_memories(tools, [learned.stored[0].id])
+        assert done.alike == (copy.id,)
+        assert [copy.id in said for said in what_stayed(done, "")] == [True]
+
+
+async def test_another_tenant_keeps_what_it_says_itself(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        foreign = replace(tools, scope=Scope(tenant_id="other", project="shop"))
+        learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
+        theirs = await learn(foreign, played().done(), agent_drafts=[DRAFT])
+        await forget_memories(tools, [learned.stored[0].id])
+        assert await foreign.store.get_memories(foreign.scopes(), [theirs.stored[0].id]) == list(theirs.stored)
+        kept = await foreign.store.get_trajectory(foreign.scope, theirs.trajectory_id)
+        assert kept is not None
+        assert ADVICE not in kept[0].task
+        assert kept[0].task == f"tune the {TASK}"
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_phrases_are_found_and_taken_out_however_many_there_are(count: int) -> None:
+    lines = [f'{number}. Say "hello {number} times" to word{number}' for number in range(count)]
+    phrases = Phrases(lines)
+    text = json.dumps({"text": f"first {lines[2][3:]}, then"})
+    assert phrases.stand_in([None, "nothing", text])
+    assert json.loads(str(phrases.taken_from(text, "(gone)"))) == {"text": "first (gone), then"}
+    assert not phrases.stand_in(["Say hello to word1"])

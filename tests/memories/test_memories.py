@@ -159,7 +159,7 @@ async def test_what_is_withdrawn_is_not_retrieved_until_restored(toolbox: Toolbo
 
 async def test_what_is_forgotten_is_gone(toolbox: Toolbox, add: Add) -> None:
     memory_id, other = await add(*LOGIN), await add("Another strategy")
-    assert await forget_memories(toolbox, [memory_id]) == 1
+    assert (await forget_memories(toolbox, [memory_id])).ids == (memory_id,)
     with pytest.raises(NotFoundError):
         await get_memories(toolbox, [memory_id])
     assert (await retrieve(toolbox, LOGIN[0])).memories == ()
