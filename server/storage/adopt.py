@@ -22,7 +22,9 @@ from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, 
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.storage.connection import open_read_only, storage_errors
 from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.flushing import flush
 from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.placing import put_in_place
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.trust import check_path
 from swarm_memory.tools.gating import gated
@@ -110,6 +112,8 @@ def _copy_and_read(driver: Driver, database: Path, kept: Path) -> list[tuple[Any
             connection.execute("VACUUM INTO ?", (str(kept),))
         finally:
             connection.close()
+        flush(kept)
+        flush(kept.parent)
     return rows
 
 
@@ -212,11 +216,8 @@ async def _prepare(items: Sequence[MemoryItem], embedder: Embedder, tokenize: To
 
 
 def _exchange(database: Path, fresh: Path, timeout_s: float) -> None:
-    """Put the new file in the old one's place; the old one's log goes first, lest it be taken for the new one's."""
     with writer_lock(database, timeout_s):
-        for suffix in ("-wal", "-shm", "-journal"):
-            database.with_name(database.name + suffix).unlink(missing_ok=True)
-        fresh.replace(database)
+        put_in_place(database, fresh, keep=False)  # the old one was copied whole
 
 
 def _remove(fresh: Path) -> None:

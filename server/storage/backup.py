@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.flushing import flush, make_folder
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -80,7 +81,7 @@ def back_up(
     """
     if target is None:
         folder = backup_folder(database)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_folder(folder)
         path = folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
     else:
         path = target.absolute()
@@ -100,9 +101,9 @@ def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
         try:
             connection.execute("VACUUM INTO ?", (str(part),))
             _check_copy(module, part)
-            _flush(part)
+            flush(part)  # `VACUUM INTO` does not see to it
             part.replace(path)
-            _flush(path.parent)
+            flush(path.parent)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
@@ -148,14 +149,3 @@ def _drop_oldest(database: Path, reason: str) -> None:
     for part in backup_folder(database).glob("*.part"):
         if time.time() - part.stat().st_mtime > _LEFT_BEHIND_S:
             part.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    """Have a file's or a folder's content on the disk: `VACUUM INTO` does not see to it."""
-    if os.name != "posix" and path.is_dir():
-        return
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

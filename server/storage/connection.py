@@ -23,6 +23,7 @@ from swarm_memory.schema.errors import (
 from swarm_memory.server.storage.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.driver import Driver, plain_module
 from swarm_memory.server.storage.filesystem import remote_kind
+from swarm_memory.server.storage.flushing import flush, make_folder
 from swarm_memory.server.storage.lock import mark_made, was_made, writer_lock
 from swarm_memory.server.storage.migrate import migrate
 from swarm_memory.server.storage.opened_file import OpenedFile
@@ -48,7 +49,7 @@ _SETTINGS = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
     "PRAGMA foreign_keys = ON",
-    "PRAGMA synchronous = FULL",
+    "PRAGMA synchronous = EXTRA",  # FULL, and the end of a rollback journal is flushed too
     "PRAGMA secure_delete = ON",
     "PRAGMA wal_autocheckpoint = 1000",
     f"PRAGMA journal_size_limit = {LARGE_WAL_BYTES}",
@@ -68,7 +69,8 @@ def connect(
     """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
 
     Without `driver` the connection has no sqlite-vec and is for what needs no vectors. Raises `StoreUntrusted`,
-    `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to the byte.
+    `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to the byte, unless a write
+    to it was cut off: that is undone first, for there is no other way to see what the file holds.
     """
     module = driver.module if driver else plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
     with storage_errors(module, database):
@@ -76,7 +78,7 @@ def connect(
             if read_only or not create:
                 raise StorageError(f"there is no bank at {database}")
             _make_file(database)
-        state = _look(module, database)
+        state = _look(module, database, timeout_s)
         if state == "new" and was_made(database):
             raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
         if read_only:
@@ -120,10 +122,30 @@ def write_transaction(
             truncate_wal(connection)
 
 
-def truncate_wal(connection: "Connection") -> bool:
-    """Write the log into the database and empty it; False when a reader stood in the way. Needs the writer lock."""
+def truncate_wal(connection: "Connection", *, for_good: bool = False) -> bool:
+    """Write the log into the database and empty it; False when a reader stood in the way. Needs the writer lock.
+
+    SQLite flushes what it commits, not what it truncates: a power cut could bring back what stood in the log. With
+    `for_good` a commit that changes nothing follows, and with it the truncation is on the disk.
+    """
     (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if for_good:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(f"PRAGMA user_version = {version:d}")
     return not busy
+
+
+def fold_log(module: ModuleType, database: Path, timeout_s: float) -> bool:
+    """Write a bank's log into its file over a connection of its own; False when a reader stands in the way.
+
+    The caller holds the writer lock; nothing of the bank is run. Raises what the driver raises.
+    """
+    connection = _open(module, database, "rw", timeout_s)
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        return truncate_wal(connection)
+    finally:
+        connection.close()
 
 
 @contextmanager
@@ -163,10 +185,11 @@ def _make_file(database: Path) -> None:
     """Make the empty file, for this user alone, before SQLite opens it."""
     folder = database.parent
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         if folder.name == ".swarm":
             _make_private(folder / ".gitignore", b"*\n")
         _make_private(database, b"")
+        flush(folder)
     except PermissionError as error:
         raise StoreReadOnly(f"{database} cannot be made: give this user the folder {folder}") from error
     check_path(database)
@@ -183,9 +206,16 @@ def _make_private(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _look(module: ModuleType, database: Path) -> BankState:
+def _look(module: ModuleType, database: Path, timeout_s: float) -> BankState:
     """Check the content over a connection that cannot write, not even by closing."""
-    connection = open_read_only(module, database)
+    try:
+        connection = open_read_only(module, database)
+    except module.Error as error:
+        if "readonly" not in str(error) or not os.access(database.parent, os.W_OK):
+            raise
+        # A write was cut off by a crash: SQLite undoes it, alone with the file, when one opens it that could write.
+        _open(module, database, "rw", timeout_s).close()
+        connection = open_read_only(module, database)
     try:
         return check_content(connection, database)
     finally:
@@ -209,7 +239,8 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "C
         connection.execute("PRAGMA schema_version").fetchone()
     except module.Error as error:
         connection.close()
-        if mode != "ro" or not isinstance(error, module.OperationalError) or wal_bytes(database) > 0:
+        held_back = wal_bytes(database) > 0 or _journal_bytes(database) > 0
+        if mode != "ro" or not isinstance(error, module.OperationalError) or held_back:
             raise
         # A folder that cannot be written has no room for the shared index of the log; there is no log to read either.
         connection = module.connect(f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
@@ -292,7 +323,15 @@ def _use_journal(module: ModuleType, connection: "Connection", database: Path, t
 
 def wal_bytes(database: Path) -> int:
     """Return the size of the log; 0 without one."""
+    return _size(f"{database}-wal")
+
+
+def _journal_bytes(database: Path) -> int:
+    return _size(f"{database}-journal")
+
+
+def _size(path: str) -> int:
     try:
-        return os.stat(f"{database}-wal").st_size  # noqa: PTH116 - asked after each write: no Path is built
+        return os.stat(path).st_size  # noqa: PTH116 - asked after each write: no Path is built
     except OSError:
         return 0

@@ -10,8 +10,9 @@ from types import ModuleType
 
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
 from swarm_memory.server.storage.backup import RESTORE, back_up, copy_bank, list_backups
-from swarm_memory.server.storage.connection import connect, open_read_only, storage_errors, truncate_wal
+from swarm_memory.server.storage.connection import connect, fold_log, open_read_only, storage_errors
 from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.flushing import flush, make_folder
 from swarm_memory.server.storage.lock import mark_made, writer_lock
 from swarm_memory.server.storage.memories import damaged
 from swarm_memory.server.storage.trust import check_content, check_path
@@ -28,7 +29,7 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
     """
     chosen = source.absolute() if source else _newest(database)
     fresh = database.with_name(f"{database.name}.restoring-{os.getpid()}")
-    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(database.parent)
     try:
         with storage_errors(driver.module, chosen):
             _copy_sound(driver.module, chosen, fresh)
@@ -43,13 +44,15 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
 def put_in_place(database: Path, fresh: Path, *, keep: bool) -> Path | None:
     """Replace a bank by a new file; the old one is kept as `<name>.corrupt-<time>` when `keep` says so.
 
-    The caller holds the writer lock and has no connection to either.
+    The caller holds the writer lock, has no connection to either, and has the new file's content on the disk.
     """
     kept = _set_aside(database) if keep and database.exists() else None
     for suffix in _BESIDE:
         database.with_name(database.name + suffix).unlink(missing_ok=True)
+    flush(database.parent)  # a power cut that brought the old log back beside the new file would mix the two
     fresh.replace(database)
     mark_made(database)
+    flush(database.parent)
     return kept
 
 
@@ -108,9 +111,9 @@ def _copy_or_none(database: Path, driver: Driver, timeout_s: float) -> Path | No
         return None
     try:
         copy = back_up(connection, driver.module, database, RESTORE)
-        truncate_wal(connection)
     except (StoreDamaged, driver.module.Error, UnicodeDecodeError):
         return None
     finally:
         connection.close()
-    return copy
+    # Until the new file is there, a power cut may leave the old one without its log.
+    return copy if fold_log(driver.module, database, timeout_s) else None

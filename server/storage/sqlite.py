@@ -543,6 +543,12 @@ class SqliteStore:
         except StoreReplaced:
             await self._open_again()
             return await thread.run(function)
+        except StoreReadOnly:
+            if self._writer is None or thread is self._writer:
+                raise
+            # Another process was cut off in a write with a rollback journal: only one that could write can undo it.
+            await self._writer.run(lambda connection: connection.execute("PRAGMA schema_version").fetchone())
+            return await thread.run(function)
 
     async def _open_again(self) -> None:
         """Close every connection before one is opened: those of one process share what they know of a log."""
@@ -558,7 +564,7 @@ class SqliteStore:
 
     def _truncate_log(self, connection: "Connection") -> bool:
         with writer_lock(self._path, self._busy_timeout_s):
-            return truncate_wal(connection)
+            return truncate_wal(connection, for_good=True)
 
     def _forget_in_backups(self, connection: "Connection", traces: Traces) -> None:
         """Delete the backups that hold what was forgotten, and make one without it."""

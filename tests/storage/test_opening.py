@@ -78,7 +78,7 @@ def test_a_new_bank_is_for_its_user_alone_and_hidden_from_git(database: Path, dr
 def test_an_open_bank_has_the_settings_that_keep_it_whole(database: Path, driver: Driver) -> None:
     connection = connect(database, driver=driver)
     wanted = {
-        "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1, "trusted_schema": 0,
+        "journal_mode": "wal", "synchronous": 3, "foreign_keys": 1, "secure_delete": 1, "trusted_schema": 0,
         "cell_size_check": 1, "mmap_size": 0, "wal_autocheckpoint": 1000, "journal_size_limit": 64 * 1024 * 1024,
     }  # fmt: skip
     for name, value in wanted.items():
