@@ -3,6 +3,7 @@
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Model, Scope
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.metrics import Effect
 
 
@@ -69,7 +70,7 @@ class ChatStatus(Model):
         """What was used today, as text."""
         limit = "no limit" if self.daily_token_budget is None else f"{self.daily_token_budget:,}"
         cost = "" if self.cost_usd_today is None else f", {self.cost_usd_today:.4f} USD"
-        return f"{self.tokens_today:,} tokens of {limit} in {self.calls_today} calls{cost}"
+        return f"{self.tokens_today:,} tokens of {limit} in {counted(self.calls_today, 'call')}{cost}"
 
     @property
     def agreement(self) -> str:

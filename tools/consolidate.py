@@ -20,6 +20,7 @@ from swarm_memory.schema.consolidation import (
     Superseded,
     Undone,
 )
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.tools.aging import age_days, faded, is_worthless, next_pass
 from swarm_memory.tools.contradiction import Relations, find_relations
@@ -82,7 +83,7 @@ async def consolidate(
     notices = [*found.notices, *relations.notices]
     if found.without_vector:
         notices.append(
-            f"{found.without_vector} memories without a vector were not compared: run `swarm-memory reembed`"
+            f"{counted(found.without_vector, 'memory')} without a vector left out: run `swarm-memory reembed`"
         )
     result = Consolidation(
         run_id=run.id,

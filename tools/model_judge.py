@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
@@ -103,7 +104,7 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, settings: Setti
     named = {word for reason in reasons for word in _WORD.findall(reason)}
     evidence = tuple(step for step in shown.shown if step in named)
     if shown.left_out:
-        reasons = (*reasons, f"{shown.left_out} steps were left out for length")
+        reasons = (*reasons, f"{counted(shown.left_out, 'step')} left out for length")
     if answer.label == "Undecided":
         return _undecided(name, *reasons, evidence=evidence)
     limit = MAX_MODEL_CONFIDENCE if evidence else UNGROUNDED_CONFIDENCE

@@ -1,11 +1,12 @@
 """Retrieve memories for a query: search, score, choose, put into words. How it is searched is the store's business."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError, ModelError, StorageError
 from swarm_memory.schema.ids import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
@@ -129,7 +130,7 @@ async def retrieve(
     memories = await prefer_verified(
         toolbox,
         await _memories(toolbox, _choose(scored, floor, wanted, settings.delta)),
-        lambda k: _memories(toolbox, _choose(scored, floor, k, 0.0)),
+        lambda k, known: _memories(toolbox, _choose(scored, floor, k, 0.0), known),
         wanted,
     )
     nearest = None if memories else await _near_miss(toolbox, scored, floor)
@@ -241,11 +242,13 @@ def _choose(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) ->
     return [_Chosen(pool[index], subtracted) for index, subtracted in picked]
 
 
-async def _memories(toolbox: Toolbox, chosen: Sequence[_Chosen]) -> tuple[ScoredMemory, ...]:
-    """Fetch the winners; one that was forgotten since the search is left out."""
-    if not chosen:
+async def _memories(
+    toolbox: Toolbox, chosen: Sequence[_Chosen], known: Container[str] = ()
+) -> tuple[ScoredMemory, ...]:
+    """Fetch the winners that are not known yet; one that was forgotten since the search is left out."""
+    by_id = {each.scored.candidate.id: each for each in chosen if each.scored.candidate.id not in known}
+    if not by_id:
         return ()
-    by_id = {each.scored.candidate.id: each for each in chosen}
     items = await toolbox.store.get_memories(toolbox.scopes(), list(by_id))
     return tuple(by_id[item.id].memory(item) for item in items)
 
@@ -269,15 +272,16 @@ def _reason(
     if result.documents == 0:
         return f"no memories yet in {where}"
     if found:
-        return f"{found} of {result.documents} memories in {where} fit"
+        return f"{found} of {counted(result.documents, 'memory')} in {where} {'fits' if found == 1 else 'fit'}"
     if nearest is None:
         asked = search.domain is not None or search.tags or search.exclude_task is not None
-        return f"none of the {result.documents} memories in {where} " + (
+        return f"none of {counted(result.documents, 'memory')} in {where} " + (
             "passes the filters and resembles the query" if asked else "resembles the query"
         )
-    near = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} of {floor.min_cosine:.2f}"
-    words = f"{nearest.keyword_coverage:.0%} of {floor.min_coverage:.0%} of the query's words"
-    return f"none of the {result.documents} memories in {where} fits; the nearest has {near} and {words}"
+    near = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} ({floor.min_cosine:.2f} is asked)"
+    words = f"{nearest.keyword_coverage:.0%} of the query's words ({floor.min_coverage:.0%} is asked)"
+    told = f"none of {counted(result.documents, 'memory')} in {where} fits; the nearest has"
+    return f"{told} {near} and {words}"
 
 
 def _note(item: MemoryItem) -> tuple[str, str, str]:

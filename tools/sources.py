@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.source import (
     SOURCE_KINDS,
@@ -313,7 +314,8 @@ def _reason(
     if result.passages == 0:
         return f"no {what} is indexed yet: index_sources, or `swarm-memory sources index`"
     if not shown:
-        return f"no other of the {result.passages} passages was found"
+        return f"no other of {counted(result.passages, 'passage')} was found"
     if all(each.keyword is None and (each.candidate.cosine or 0.0) < min_cosine for each in shown):
-        return f"none of the {result.passages} passages shares a word with the query or is near it: these are guesses"
+        passages = counted(result.passages, "passage")
+        return f"none of {passages} shares a word with the query or is near it: these are guesses"
     return None

@@ -2,6 +2,7 @@
 
 from datetime import UTC
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
 from swarm_memory.tools.metrics import memory_effect
 from swarm_memory.tools.toolbox import Toolbox
@@ -17,11 +18,11 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
     storage = await toolbox.store.health()
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     if statistics.not_embedded:
-        reach = f"{statistics.not_embedded} memories have no vector of {toolbox.embedder.name}: only keywords find them"
-        notices = (*notices, f"{reach}; run `swarm-memory reembed`")
+        without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
+        notices = (*notices, f"{without}, found by keywords only; run `swarm-memory reembed`")
     if held := statistics.memories.get("quarantined", 0):
         shown = "`swarm-memory memories list --status quarantined`"
-        notices = (*notices, f"{held} memories wait in quarantine, never retrieved: {shown} shows why")
+        notices = (*notices, f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
     notices = (*notices, *_judge_notices(toolbox))
     return MemoryStatus(
         version=version,
@@ -42,8 +43,8 @@ async def _tools(toolbox: Toolbox) -> str:
     counts = await toolbox.store.tool_memory.counts(toolbox.scope)
     if not counts.tools:
         return "no calls logged"
-    told = f"{counts.tools} tools, {counts.calls} calls ({counts.kept} kept, {counts.not_evaluated} not evaluated)"
-    return f"{told}, {counts.summarized} tools summarized"
+    told = f"{counted(counts.tools, 'tool')}, {counted(counts.calls, 'call')}"
+    return f"{told} ({counts.kept:,} kept, {counts.not_evaluated:,} not evaluated), {counts.summarized:,} summarized"
 
 
 def _judge(toolbox: Toolbox) -> str:
@@ -64,7 +65,7 @@ def _judge_notices(toolbox: Toolbox) -> tuple[str, ...]:
 
 async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
     every = toolbox.settings.consolidate.run_every_new_items
-    parts = [f"{statistics.new_since_consolidation} new memories; by itself at {every}"]
+    parts = [f"{counted(statistics.new_since_consolidation, 'new memory')}; by itself at {every}"]
     ended = await toolbox.store.events_of_kind(toolbox.scope, FINISHED, 1)
     parts += [f"last run {event.at:%Y-%m-%d %H:%M} UTC" for event in ended]
     job = await toolbox.store.find_job(toolbox.scope, CONSOLIDATE, WHOLE_BANK)

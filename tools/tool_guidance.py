@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.tool_memory import Experience, Guidelines, Measure, ToolMemory, ToolSummary
 from swarm_memory.tools.preamble import harmless
 from swarm_memory.tools.text import count_tokens
@@ -58,14 +59,14 @@ def _why(each: Experience) -> str:
 def _tool(memory: ToolMemory, budget: int) -> str:
     totals = memory.totals
     heading = f"## {name_of(totals.tool_name)}"
-    counted = f"{totals.calls} calls in all, {totals.succeeded} reported as successful"
+    calls = f"{counted(totals.calls, 'call')} in all, {totals.succeeded:,} reported as successful"
     if memory.summary is None:
         rated = f"; {totals.good} of {totals.evaluated} evaluated ones were good" if totals.evaluated else ""
-        return f"{heading}\n{counted}{rated}. Not summarized yet."
-    new = f" {memory.new_calls} newer calls are not in this summary yet." if memory.new_calls else ""
+        return f"{heading}\n{calls}{rated}. Not summarized yet."
+    new = f" Not in this summary yet: {counted(memory.new_calls, 'newer call')}." if memory.new_calls else ""
     figures = _figures(memory.summary)
     body = _guidelines("", memory.summary.guidelines) or "These calls taught nothing that can be said."
-    return _within(f"{heading}\n{counted}.{new}\n{figures}\n{body}", budget)
+    return _within(f"{heading}\n{calls}.{new}\n{figures}\n{body}", budget)
 
 
 def _figures(summary: ToolSummary) -> str:

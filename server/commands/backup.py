@@ -1,11 +1,12 @@
 """`backup` and `restore`: copies of the bank, made while it is in use, and put back."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
@@ -86,6 +87,14 @@ def restore(invocation: Invocation, path: Path | None, only_list: bool, yes: boo
         say(f"What stood there is {kept}." if kept else "Nothing stood there before.")
 
 
+def _age(age: timedelta) -> str:
+    """Return an age as a person says it."""
+    if age.days:
+        return counted(age.days, "day")
+    hours, minutes = divmod(age.seconds // 60, 60)
+    return counted(hours, "hour") if hours else counted(minutes, "minute")
+
+
 def _show(found: "list[Backup]", as_json: bool) -> None:
     if as_json:
         print_json([{**each._asdict(), "path": str(each.path), "made": each.made.isoformat()} for each in found])
@@ -94,10 +103,9 @@ def _show(found: "list[Backup]", as_json: bool) -> None:
     else:
         now = datetime.now(UTC)
         rows = (
-            (f"{each.made:%F %T}", f"{(now - each.made).days} days", each.reason, f"{each.size_bytes / 1e6:.1f} MB",
-             each.path)
+            (f"{each.made:%F %T}", _age(now - each.made), each.reason, f"{each.size_bytes / 1e6:.1f} MB", each.path)
             for each in found
-        )  # fmt: skip
+        )
         print_table(("made (UTC)", "age", "because", "size", "file"), rows)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import click
 
 from swarm_memory.schema.consolidation import Consolidation
+from swarm_memory.schema.counting import counted
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
 
@@ -54,7 +55,8 @@ def _undo(invocation: Invocation, run_id: str, as_json: bool) -> None:
     if as_json:
         print_json(undone)
         return
-    say(f"{undone.restored} memories are as they were before {undone.run_id}; {undone.links_removed} links removed.")
+    restored, links = counted(undone.restored, "memory"), counted(undone.links_removed, "link")
+    say(f"{undone.run_id} is taken back: {restored} restored, {links} removed.")
     for memory_id in undone.skipped:
         say(f"    left alone, it was changed since: {memory_id}", fg="yellow")
 

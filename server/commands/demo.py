@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.learning import LearnResult
 from swarm_memory.schema.memory import Retrieval
 from swarm_memory.schema.settings import Settings, StorageSettings
@@ -104,7 +105,7 @@ def _show(shown: Timed) -> None:
 def _show_task(number: int, trajectory: "Trajectory", result: LearnResult) -> None:
     _heading(f"Task {number} of a real Claude Code session", trajectory.task)
     calls = [step for step in trajectory.steps if step.kind == "tool_call"]
-    say(f"{len(trajectory.steps)} steps, {len(calls)} tool calls:", dim=True)
+    say(f"{counted(len(trajectory.steps), 'step')}, {counted(len(calls), 'tool call')}:", dim=True)
     codes = {step.call_id: step.exit_code for step in trajectory.steps if step.kind == "observation"}
     for step in calls:
         command = str((step.tool_input or {}).get("command", step.tool_name))

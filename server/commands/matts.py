@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRun, RunStatus, ToolName
 from swarm_memory.server.console import json_option, print_json, print_table, say
@@ -183,12 +184,13 @@ def _show(result: "MattsResult") -> None:
 
 def _show_run(shown: MattsRun) -> None:
     summary = shown.summary
-    say(f"{shown.run_id}  {shown.status}  {shown.mode}, {len(summary.rollouts)} of at most {shown.total} rollouts")
+    made = f"{len(summary.rollouts)} of at most {counted(shown.total, 'rollout')}"
+    say(f"{shown.run_id}  {shown.status}  {shown.mode}, {made}")
     say(f"  {shown.task}", dim=True)
     for each in summary.rollouts:
         mark = "*" if each.number == summary.best else " "
         label = each.label or each.status.replace("_", " ")
-        detail = f"{each.steps} steps, {each.duration_s:.1f} s, temperature {each.temperature:g}"
+        detail = f"{counted(each.steps, 'step')}, {each.duration_s:.1f} s, temperature {each.temperature:g}"
         say(
             f" {mark}{each.number:>3}  {label:10} {each.confidence:.2f}  {detail}"
             + (f"  {each.error}" if each.error else "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
 
@@ -166,7 +167,7 @@ def work(invocation: Invocation, until_idle: bool, early: bool, as_json: bool) -
         return 0
 
     done = invocation.run(operate)
-    print_json({"jobs": done}) if as_json else say(f"{done} jobs done.")
+    print_json({"jobs": done}) if as_json else say(f"{counted(done, 'job')} done." if done else "No job was due.")
 
 
 COMMANDS = {"serve": serve, "jobs": jobs}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceInfo, SourceKind, SourceSearch
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
@@ -125,7 +126,7 @@ def remove(invocation: Invocation, location: str, kind: SourceKind, as_json: boo
     from swarm_memory.tools.source_ports import SourceKey
 
     count = invocation.run(lambda toolbox: toolbox.store.sources.remove(SourceKey(toolbox.scope, kind, location)))
-    print_json({"passages": count}) if as_json else say(f"{count} passages removed.")
+    print_json({"passages": count}) if as_json else say(f"{counted(count, 'passage')} removed.")
 
 
 def _row(source: SourceInfo) -> tuple[object, ...]:
@@ -135,7 +136,7 @@ def _row(source: SourceInfo) -> tuple[object, ...]:
 def _show_indexed(done: IndexedSource) -> None:
     say(
         f"{done.kind} {done.location}: {done.added} new, {done.changed} changed, {done.unchanged} unchanged, "
-        f"{done.removed} gone; {done.passages} passages written."
+        f"{done.removed} gone; {counted(done.passages, 'passage')} written."
     )
     for fault in done.faults[:SHOWN_FAULTS]:
         say(f"    not read: {fault.group}: {fault.reason}", fg="yellow")
@@ -162,8 +163,9 @@ def _show_found(found: SourceSearch) -> None:
     for notice in found.notices:
         say(f"Note: {notice}", fg="yellow")
     by = f" · reranked by {found.reranker}" if found.reranker else ""
+    of = counted(found.passages, "passage")
     say(
-        f"{', '.join(found.legs)} · {found.embedder}{by} · {found.passages} passages · {found.latency_ms:.1f} ms",
+        f"{', '.join(found.legs)} · {found.embedder}{by} · {of} · {found.latency_ms:.1f} ms",
         dim=True,
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from swarm_memory.schema.counting import counted, plural
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
@@ -61,7 +62,8 @@ def log_command(invocation: Invocation, file: Any, as_json: bool) -> None:
     if as_json:
         print_json({"logged": logged, "known": known, "tools": names})
     else:
-        say(f"{logged} calls logged, {known} known already; tools: {', '.join(names)}.")
+        told = f"{counted(logged, 'call')} logged, {known} known already"
+        say(f"{told}; {plural(len(names), 'tool')}: {', '.join(names)}.")
 
 
 def _read_calls(data: bytes) -> list[dict[str, Any]]:
@@ -170,7 +172,7 @@ def forget_command(invocation: Invocation, names: tuple[str, ...], everything: b
     count = invocation.run(
         lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, None if everything else names)
     )
-    print_json({"forgotten": count}) if as_json else say(f"{count} tools forgotten.")
+    print_json({"forgotten": count}) if as_json else say(f"{counted(count, 'tool')} forgotten.")
 
 
 @tools.command("export")
@@ -191,7 +193,7 @@ def export_command(invocation: Invocation, names: tuple[str, ...], output: Path 
 
     count = invocation.run(operate)
     if output is not None:
-        say(f"{count} lines written to {output}.")
+        say(f"{counted(count, 'line')} written to {output}.")
 
 
 @tools.command("import")
@@ -222,7 +224,8 @@ def _show_imported(done: "ImportedTools", as_json: bool) -> None:
         row = {"tools": done.tools, "calls": done.calls, "known": done.known, "faulty": done.faulty}
         print_json(row | {"faults": done.faults})
     else:
-        say(f"{done.calls} calls added, {done.known} known already, {done.faulty} faulty; {done.tools} tools new here.")
+        told = f"{counted(done.calls, 'call')} added, {done.known} known already, {done.faulty} faulty"
+        say(f"{told}; {counted(done.tools, 'tool')} new here.")
         for fault in done.faults:
             say(f"    {fault}")
     if done.faulty:

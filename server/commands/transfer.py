@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.console import json_option, print_json, say
 from swarm_memory.server.importing import (
@@ -48,7 +49,7 @@ def export(invocation: Invocation, output: Path | None, own_only: bool) -> None:
 
     count = invocation.run(operate)
     if output is not None:
-        say(f"{count} memories written to {output}.")
+        say(f"{counted(count, 'memory')} written to {output}.")
 
 
 @click.command("import")
@@ -105,10 +106,11 @@ def _bar(files: list[Path], *, quiet: bool) -> Generator[OnFile | None]:
 def _show(tally: Tally) -> None:
     if tally.files:
         verdicts = ", ".join(f"{count} {label}" for label, count in sorted(tally.verdicts.items())) or "none"
-        say(f"{tally.files} transcripts, {tally.tasks} tasks ({tally.known} known already); verdicts: {verdicts}.")
-        say(f"{tally.stored} memories stored, {tally.calls} tool calls logged.")
+        read = f"{counted(tally.files, 'transcript')}, {counted(tally.tasks, 'task')}"
+        say(f"{read} ({tally.known} known already); verdicts: {verdicts}.")
+        say(f"{counted(tally.stored, 'memory')} stored, {counted(tally.calls, 'tool call')} logged.")
     for file, each in tally.exports.items():
-        say(f"{file}: {each.added} memories added, {each.known} known already, {each.faulty} faulty.")
+        say(f"{file}: {counted(each.added, 'memory')} added, {each.known} known already, {each.faulty} faulty.")
         if each.added:
             say(f"    To take it back: swarm-memory memories forget --run {each.run_id}")
         for fault in (*each.faults, *each.notices):

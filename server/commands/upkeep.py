@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.console import json_option, print_json, print_table, say
 from swarm_memory.server.invocation import Invocation
@@ -171,8 +172,8 @@ def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(done))
     else:
-        passages = f" and {done.passages} passages" if done.passages else ""
-        say(f"{done.embedded} memories{passages} embedded by {done.embedder}, {done.skipped} skipped.")
+        passages = f" and {counted(done.passages, 'passage')}" if done.passages else ""
+        say(f"{counted(done.embedded, 'memory')}{passages} embedded by {done.embedder}, {done.skipped} skipped.")
         if done.dropped:
             say(f"Vectors deleted of {', '.join(done.dropped)}.")
 
@@ -189,7 +190,8 @@ def reindex(invocation: Invocation, as_json: bool) -> None:
         return sum(counts.memories.values())
 
     count = invocation.run(operate)
-    print_json({"memories": count}) if as_json else say(f"Indexes built anew; {count} memories in this project.")
+    told = f"Indexes built anew; {counted(count, 'memory')} in this project."
+    print_json({"memories": count}) if as_json else say(told)
 
 
 @click.command()

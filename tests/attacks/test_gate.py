@@ -41,7 +41,7 @@ async def test_an_agents_poisoned_draft_is_kept_in_quarantine_and_never_retrieve
         assert "1 wait in quarantine (override of instructions" in str(result.reason)
         status = await memory_status(tools, version="0")
         assert status.statistics.memories["quarantined"] == 1
-        assert any("1 memories wait in quarantine" in notice for notice in status.notices)
+        assert any("1 memory in quarantine" in notice for notice in status.notices)
 
 
 async def test_poison_in_a_tag_or_spread_over_the_fields_counts_as_well(tmp_path: Path) -> None:

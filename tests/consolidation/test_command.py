@@ -54,7 +54,7 @@ def test_people_are_told_what_happened_and_how_to_take_it_back(project: Project)
     done = project.run()
     assert "1 archived as duplicates" in done.output
     run_id = done.output.split("--undo ")[1].split()[0]
-    assert f"1 memories are as they were before {run_id}" in project.run("--undo", run_id).output
+    assert f"{run_id} is taken back: 1 memory restored" in project.run("--undo", run_id).output
 
 
 def test_undo_goes_with_no_other_option(project: Project) -> None:

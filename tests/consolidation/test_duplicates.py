@@ -207,7 +207,7 @@ async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) ->
     await kept.store.add_memories(prepare_without_vectors([item]), kept.toolbox.embedder.name)
     done = await consolidate(kept.toolbox, full=True)
     assert done.merged == ()
-    assert any("1 memories without a vector" in notice for notice in done.notices)
+    assert any("1 memory without a vector" in notice for notice in done.notices)
 
 
 @settings(max_examples=10, deadline=None)

@@ -156,7 +156,7 @@ async def test_a_long_trajectory_fits_the_budget_and_the_verdict_says_what_was_l
     verdict = await judge_by_model(model, record(*steps), SETTINGS, budget_tokens=3000)
     assert count_tokens(model.requests[0].user) < 3400
     assert verdict.evidence == ("s400",)
-    assert verdict.reasons[-1].endswith("steps were left out for length")
+    assert verdict.reasons[-1].endswith("steps left out for length")
 
 
 def test_a_task_of_any_length_is_shown_within_bounds() -> None:

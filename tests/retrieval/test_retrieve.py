@@ -74,7 +74,7 @@ async def test_when_nothing_fits_the_answer_is_empty_and_names_what_came_nearest
     assert found.nearest.id in ids
     assert found.nearest.title in (PAGES[0], LOGIN[0])
     assert found.reason is not None
-    assert "none of the 2 memories" in found.reason
+    assert "none of 2 memories" in found.reason
     assert "cosine" in found.reason
 
 

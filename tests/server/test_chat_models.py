@@ -141,7 +141,7 @@ async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
     assert status.chat is not None
     assert status.chat.confusion["Success"] == {"Success": 1, "Failure": 1, "Undecided": 0}
     assert status.chat.says == (
-        "claude_cli:haiku; today 1,200 tokens of 5,000 in 1 calls, 0.0120 USD; "
+        "claude_cli:haiku; today 1,200 tokens of 5,000 in 1 call, 0.0120 USD; "
         "audited verdicts: 1 of 2 as the evidence "
         "(1 times model Success, evidence Success; 1 times model Success, evidence Failure)"
     )

@@ -63,7 +63,7 @@ async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path
         assert faulty.is_error
         status = (await answer(client, "memory_status")).structured_content
         assert status is not None
-        assert status["tools"].startswith("1 tools, 2 calls (2 kept, 0 not evaluated)")
+        assert status["tools"].startswith("1 tool, 2 calls (2 kept, 0 not evaluated)")
 
 
 def test_the_command_line_logs_shows_moves_and_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ async def test_the_status_counts_calls_that_are_not_evaluated(toolbox: Toolbox) 
     assert (await memory_status(toolbox, version="0")).tools == "no calls logged"
     await log_tool_calls(toolbox, [call(), call("other")])
     told = (await memory_status(toolbox, version="0")).tools
-    assert told == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 tools summarized"
+    assert told == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 summarized"
 
 
 async def test_logging_queues_one_evaluation_however_many_calls_come(toolbox: Toolbox) -> None:

@@ -137,7 +137,7 @@ async def test_new_calls_since_the_summary_are_told(toolbox: Toolbox) -> None:
     await summarize_tool_memory(toolbox)
     await log_tool_calls(toolbox, [call(), call()])
     await evaluate_tool_calls(toolbox)
-    assert "2 newer calls are not in this summary yet" in (await retrieve_tool_memory(toolbox, ["search"])).markdown
+    assert "Not in this summary yet: 2 newer calls" in (await retrieve_tool_memory(toolbox, ["search"])).markdown
 
 
 async def test_a_name_cannot_break_out_of_the_markdown(toolbox: Toolbox) -> None:
