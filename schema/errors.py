@@ -4,6 +4,7 @@ SwarmMemoryError
 ├── InputError              the caller: change the arguments
 │   └── NotFoundError       the caller: nothing has this id in this scope
 ├── ConfigError             the operator: change a setting, a file or the installation
+│   └── QuotaReached        agents added as much as they may in a day
 ├── StorageError            the database refused or could not be reached
 │   ├── StoreBusy           another process held the writer lock past the deadline
 │   ├── StoreReadOnly       the file or its folder cannot be written
@@ -31,6 +32,17 @@ class NotFoundError(InputError):
 
 class ConfigError(SwarmMemoryError):
     """A setting, a file or the installation is wrong; the operator can mend it."""
+
+
+class QuotaReached(ConfigError):
+    """Agents and hooks added as much to a project as they may in a day; nothing was written."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"nothing more is learned in this project today: agents and hooks may add {limit:,} memories a day. What "
+            "the bank holds is used as before. Raise learn.max_new_per_day in your own settings, go on tomorrow (UTC), "
+            "or import the transcript with `swarm-memory import`, which is not limited"
+        )
 
 
 class StorageError(SwarmMemoryError):

@@ -70,7 +70,7 @@ class Bank:
     async def _open_once(self) -> None:
         """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed."""
         with anyio.CancelScope(shield=True):
-            self._toolbox = await self._open()
+            self._toolbox = (await self._open()).for_agents()
             self._is_open.set()
 
     @property

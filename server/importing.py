@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import InputError, QuotaReached
 
 if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
@@ -77,7 +77,7 @@ async def import_files(
                 tally.stored += len(result.stored)
                 tally.known += result.status == "already_learned"
                 tally.calls += await log_calls_of(toolbox, trajectory)
-        except (InputError, OSError) as error:
+        except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
     return tally
 

@@ -156,4 +156,6 @@ def make_worker(toolbox: Toolbox, place: Location) -> Worker:
     from swarm_memory.tools.hook_events import LEARN
 
     handlers = {LEARN: partial(learn_from_job, root=place.root)}
-    return Worker(toolbox, handlers, lambda held: drain_spool(held, place.folder / SPOOL), long_handlers(place.root))
+    return Worker(
+        toolbox.for_agents(), handlers, lambda held: drain_spool(held, place.folder / SPOOL), long_handlers(place.root)
+    )

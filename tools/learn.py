@@ -21,6 +21,7 @@ from swarm_memory.tools.judged import drawn
 from swarm_memory.tools.novelty import prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
+from swarm_memory.tools.quota import check_quota
 from swarm_memory.tools.superseding import supersede_guardrails
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import queue_when_due
@@ -41,14 +42,15 @@ async def learn(
 
     The agent that acted may bring its own verdict and its own drafts: both are checked. Whatever is stored was redacted
     first. When enough is new in the bank its consolidation is queued, and nobody waits for it. Raises `InputError` for
-    a verdict of the agent that does not fit the trajectory, `StorageError` from the store; a failing embedder costs the
-    vectors only, and the answer says so. What takes time without waiting runs in a thread, so that a server goes on
-    answering.
+    a verdict of the agent that does not fit the trajectory, `QuotaReached`, `StorageError` from the store; a failing
+    embedder costs the vectors only, and the answer says so. What takes time without waiting runs in a thread, so that a
+    server goes on answering.
     """
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if before is not None:
         return await _already(toolbox, kept, before)
+    await check_quota(toolbox)
     judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
     verdict = judged.verdict
     distilled = await _distill(toolbox, kept, verdict, agent_drafts)
@@ -67,6 +69,7 @@ async def learn(
         reinforced=found.known,
         reinforcement=found.reinforcement,
         at=toolbox.clock.now(),
+        new_per_day=toolbox.new_per_day,
     )
     superseded = await toolbox.store.save_learning(record)
     written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)

@@ -25,6 +25,7 @@ from swarm_memory.tools.learn import confidence_of
 from swarm_memory.tools.novelty import SortedOut, prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import ChatModel
+from swarm_memory.tools.quota import check_quota
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.rollout_ports import AgentRunner, RunEnd
@@ -117,6 +118,7 @@ async def _begin(
     if not words:
         raise InputError("task is empty: say what is to be done")
     named = task_id or f"task-{digest(words)[:16]}"
+    await check_quota(toolbox)
     summary = RunSummary(runner=runner.name)
     if runner.takes_notes:
         found = await retrieve(toolbox, words, task_id=named)
@@ -300,6 +302,7 @@ class _Scaling:
             memories=found.new if found else (),
             reinforced=found.known if found else (),
             reinforcement=found.reinforcement if found else 0.0,
+            new_per_day=self.toolbox.new_per_day,
         )
         await self.toolbox.store.end_run(end)
 

@@ -249,6 +249,13 @@ class LearnRecord:
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float
     at: datetime
+    new_per_day: int | None = None
+    """So much may be added in a day; None: it is not counted."""
+
+    @property
+    def counted(self) -> int:
+        """What of the day's quota it takes: a task that taught nothing new takes room too."""
+        return max(1, len(self.memories))
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +292,13 @@ class Event:
     data: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
 
+class DayLimit(NamedTuple):
+    """How much may be added to a project on the day (UTC) of a moment."""
+
+    new_per_day: int
+    at: datetime
+
+
 class Forgotten(NamedTuple):
     """What forgetting took away, and what stayed."""
 
@@ -309,8 +323,17 @@ class MemoryStore(Protocol):
 
     async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
 
-    async def add_memories(self, memories: Sequence[StoredMemory], embedder: str) -> list[str]:
-        """Write items with all their indexes in one transaction; return the ids that were new."""
+    async def add_memories(
+        self, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
+    ) -> list[str]:
+        """Write items with all their indexes in one transaction; return the ids that were new.
+
+        Raises `QuotaReached` for more than `limit` allows: then none was written.
+        """
+        ...
+
+    async def added_on(self, scope: Scope, at: datetime) -> int:
+        """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
         ...
 
     async def replace_memory(self, memory: StoredMemory, embedder: str, reason: str) -> None:

@@ -23,6 +23,8 @@ class RunEnd:
     reinforced: tuple[str, ...] = ()
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float = 0.0
+    new_per_day: int | None = None
+    """So much may be added in a day; None: it is not counted."""
 
 
 class AgentRunner(Protocol):

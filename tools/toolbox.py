@@ -22,6 +22,12 @@ class Toolbox:
     """None: evidence judges and extraction distills, a normal state."""
     reranker: Reranker | None = None
     """A cross-encoder for sources; None, a normal state, without one."""
+    new_per_day: int | None = None
+    """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
+
+    def for_agents(self) -> "Toolbox":
+        """Return the toolbox for what agents and hooks ask for: held to the day's quota."""
+        return replace(self, new_per_day=self.settings.learn.max_new_per_day)
 
     def scopes(self, project: str | None = None) -> tuple[Scope, ...]:
         """Return the scope of the project (default: the toolbox's own) and the tenant's global scope, in that order."""

@@ -12,7 +12,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.gating import gated
 from swarm_memory.tools.indexing import prepare, prepare_without_vectors
 from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
-from swarm_memory.tools.ports import MemoryFilter
+from swarm_memory.tools.ports import DayLimit, MemoryFilter
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import queue_when_due
@@ -133,6 +133,7 @@ async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> N
         notice = f"stored without vectors, found by keywords until `reembed`: {redact(str(error)).text}"
         if notice not in result.notices:
             result.notices.append(notice)
-    new = await toolbox.store.add_memories(prepared, toolbox.embedder.name)
+    limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
+    new = await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
     result.added += len(new)
     result.known += len(batch) - len(new)

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.hook_files import LOG
+from swarm_memory.server.storage import memories
+from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.rows import content_hash, to_json
 from swarm_memory.server.storage.traces import Task, Traces, texts_of
+from swarm_memory.tools.ports import Forgotten
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -35,7 +39,15 @@ _WORDS_OF_ROLLOUT = ("notes", "error")
 _QUERIES, _TOOLS = queries("forgetting"), queries("tools")
 
 
-def take_out(connection: "Connection", traces: Traces) -> int:
+def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], traces: Traces) -> Forgotten:
+    """Delete the memories and take their traces out of every table."""
+    records = _take_out(connection, traces)
+    memories.forget(connection, index, scopes, traces.ids)
+    index.tidy(connection)
+    return Forgotten(traces.ids, records, traces.resting, traces.alike)
+
+
+def _take_out(connection: "Connection", traces: Traces) -> int:
     """Take the traces out of everything but the memories' own rows; return how many trajectories lost their text."""
     calls = set(traces.quoting.get("calls", ()))
     blanked = 0

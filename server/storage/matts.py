@@ -16,6 +16,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.memories import MemoryWriter, log_event
+from swarm_memory.server.storage.quota import added_on, count_added
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
 from swarm_memory.server.storage.trajectories import Reinforcement, reinforce, trajectory_row
 from swarm_memory.server.storage.vectors import Quantization
@@ -92,6 +93,10 @@ def end_run(connection: "Connection", index: Index, end: RunEnd, quantization: Q
     writer = MemoryWriter(connection, index, end.embedder, quantization)
     for memory in end.memories:
         writer.add(memory)
+    if end.new_per_day is not None and end.memories:
+        # It was checked when the run began: what many rollouts cost is not thrown away at its end.
+        added = added_on(connection, run.scope, now) + len(end.memories)
+        count_added(connection, scope_id, len(end.memories), max(end.new_per_day, added), now)
     if end.reinforced and end.reinforcement > 0:
         found_again = Reinforcement(end.reinforcement, run.run_id, run.task_id)
         reinforce(connection, run.scope, end.reinforced, found_again, now)

@@ -31,6 +31,7 @@ from swarm_memory.server.storage import (
     matts,
     memories,
     outcomes,
+    quota,
     reembed,
     spending,
     trajectories,
@@ -39,7 +40,7 @@ from swarm_memory.server.storage.backup import FORGET, back_up, drop_backups_wit
 from swarm_memory.server.storage.benchmarks import BenchmarkTables
 from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.forgetting import take_out, take_out_of_log
+from swarm_memory.server.storage.forgetting import forget, take_out_of_log
 from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.inspection import Inspection, inspect
@@ -48,21 +49,22 @@ from swarm_memory.server.storage.recorder import Record, Recorder
 from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
 from swarm_memory.server.storage.sources import SqliteSources
 from swarm_memory.server.storage.tool_memory import ToolMemoryTables
+from swarm_memory.server.storage.traces import Traces, find_traces
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.server.storage.worker import ConnectionThread
 from swarm_memory.tools.ports import (
     ChatRecord,
     ChatSpending,
+    DayLimit,
     Embedder,
-from swarm_memory.server.storage.traces import Traces, find_traces
     Event,
+    Forgotten,
     LearnedBefore,
     LearnRecord,
     MemoryFilter,
     RetrievalRecord,
     SearchQuery,
     SearchResult,
-    Forgotten,
     StoredMemory,
     TaskInjections,
     TaskOutcome,
@@ -188,12 +190,20 @@ class SqliteStore:
     async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
         return await self.read(lambda connection: memories.list_memories(connection, scopes, which))
 
-    async def add_memories(self, memories: Sequence[StoredMemory], embedder: str) -> list[str]:
+    async def add_memories(
+        self, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
+    ) -> list[str]:
         def add(connection: "Connection") -> list[str]:
             writer = self._memory_writer(connection, embedder)
-            return [memory.item.id for memory in memories if writer.add(memory)]
+            new = [memory.item for memory in memories if writer.add(memory)]
+            if limit is not None:
+                quota.count_items(connection, new, limit)
+            return [item.id for item in new]
 
         return await self.write(add)
+
+    async def added_on(self, scope: Scope, at: datetime) -> int:
+        return await self.read(lambda connection: quota.added_on(connection, scope, at))
 
     async def replace_memory(self, memory: StoredMemory, embedder: str, reason: str) -> None:
         def replace(connection: "Connection") -> None:
@@ -218,14 +228,7 @@ class SqliteStore:
         traces = await self.read(
             lambda connection: find_traces(connection, scopes, ids, with_trajectories=with_trajectories)
         )
-
-        def drop(connection: "Connection") -> Forgotten:
-            records = take_out(connection, traces)
-            memories.forget(connection, self._index, scopes, traces.ids)
-            self._index.tidy(connection)
-            return Forgotten(traces.ids, records, traces.resting, traces.alike)
-
-        forgotten = await self.write(drop)
+        forgotten = await self.write(lambda connection: forget(connection, self._index, scopes, traces))
         if forgotten.ids:
             await self._on_writer(lambda connection: self._forget_in_backups(connection, traces))
             await asyncio.to_thread(take_out_of_log, self._path.parent, traces)

@@ -9,6 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.memories import MemoryWriter, change_status, find_patterns, log_event
+from swarm_memory.server.storage.quota import count_added
 from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, optional_text, to_text
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
@@ -47,12 +48,14 @@ def save_learning(
 ) -> tuple[str, ...]:
     """Write all of one run; return the ids of the items that it archived as superseded.
 
-    When another process learned from the same trajectory meanwhile, nothing is written.
+    When another process learned from the same trajectory meanwhile, nothing is written. Raises `QuotaReached`.
     """
     task_id = record.trajectory.task_id
     if learned_before(connection, record.scope, task_id, record.trajectory.content_digest) is not None:
         return ()
     scope_id = make_scope(connection, record.scope)
+    if record.new_per_day is not None:
+        count_added(connection, scope_id, record.counted, record.new_per_day, record.at)
     row = trajectory_row(scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at)
     connection.execute(_QUERIES["add_trajectory"], {**row, "run_id": record.run_id})
     writer = MemoryWriter(connection, index, record.embedder, quantization)

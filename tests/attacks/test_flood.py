@@ -1,0 +1,122 @@
+"""A flood of memories: what agents and hooks add in a day ends at the quota, and retrieval stays fast and good."""
+
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from attacked_bank import EMBEDDER, HERE, NOW, Told, item, items_of, opened, put
+
+from swarm_memory.schema.errors import ConfigError, QuotaReached
+from swarm_memory.schema.learning import LearnResult
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.settings import LearnSettings, Settings
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.config import resolve_settings
+from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.learn import learn
+from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.transfer import import_memories
+
+FULL = os.environ.get("FAULTS") == "full"
+STORES = 100_000 if FULL else 300
+QUOTA = LearnSettings().max_new_per_day if FULL else 60
+
+pytestmark = pytest.mark.attack
+
+
+def limited(tools: Toolbox, quota: int) -> Toolbox:
+    """The toolbox as a server holds it, with a quota of the user's."""
+    settings = Settings(learn=LearnSettings(max_new_per_day=quota))
+    return replace(tools, settings=settings).for_agents()
+
+
+async def flood(tools: Toolbox, number: int) -> LearnResult | None:
+    """Store one memory more; None where that was refused."""
+    told = Told(f"prepare batch {number:06d}", f"s:{number}", "s").shell(f"make batch-{number}", "ok")
+    draft = MemoryDraft(title=f"Prepare batch {number:06d} of the flood", content=f"1. Call part {number}\n2. Look")
+    try:
+        return await learn(tools, told.done(), agent_drafts=[draft])
+    except QuotaReached:
+        return None
+
+
+async def p95_ms(tools: Toolbox) -> float:
+    taken: list[float] = []
+    for number in range(200 if FULL else 40):
+        started = time.perf_counter()
+        await retrieve(tools, f"check the quota of region {number % 50}")
+        taken.append((time.perf_counter() - started) * 1000)
+    return statistics.quantiles(taken, n=20)[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800 if FULL else 60)
+async def test_a_flood_of_one_session_ends_at_the_quota(tmp_path: Path, record: Callable[[str, str], None]) -> None:
+    async with opened(tmp_path) as tools:
+        await put(tools, *[item(f"Check the quota of region {each} first", f"1. Ask for {each}") for each in range(50)])
+        other = await open_store(tmp_path / "memory.db", embedder=EMBEDDER)
+        try:
+            both = [limited(tools, QUOTA), limited(replace(tools, store=other), QUOTA)]
+            before = await p95_ms(tools)
+            stored = refused = 0
+            for number in range(0, STORES, 2):
+                for done in await asyncio.gather(*(flood(each, number + at) for at, each in enumerate(both))):
+                    stored += 0 if done is None else max(1, len(done.stored))
+                    refused += done is None
+            after = await p95_ms(tools)
+            found = await retrieve(tools, "check the quota of region 7")
+        finally:
+            await other.close()
+        in_bank = (await tools.store.statistics(HERE, EMBEDDER.name)).memories["active"] - 50
+        record(
+            "D10",
+            f"{STORES} stores through two connections: {in_bank} stored, quota {QUOTA}, {refused} refused;"
+            f" retrieval p95 {before:.1f} ms before, {after:.1f} ms after",
+        )
+        assert in_bank <= stored <= QUOTA
+        assert stored == QUOTA
+        assert refused == STORES - QUOTA
+        assert found.memories[0].item.title == "Check the quota of region 7 first"
+
+
+async def test_the_error_says_what_to_change_and_the_task_can_be_learned_later(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        agents = limited(tools, 1)
+        assert await flood(agents, 1) is not None
+        told = Told("prepare another", "t").shell("make it", "ok").done()
+        with pytest.raises(QuotaReached, match=r"learn\.max_new_per_day.*swarm-memory import"):
+            await learn(agents, told)
+        tomorrow = NOW + timedelta(days=1)
+        assert await tools.store.added_on(HERE, tomorrow) == 0
+        assert (await learn(tools, told)).status != "already_learned"
+
+
+async def test_what_the_user_imports_is_not_limited_and_what_an_agent_imports_is(tmp_path: Path) -> None:
+    lines = [item(f"Check the quota of region {each} first").model_dump_json() for each in range(30)]
+    async with opened(tmp_path) as tools:
+        with pytest.raises(QuotaReached):
+            await import_memories(limited(tools, 20), lines)
+        assert await items_of(tools) == []
+        assert (await import_memories(tools, lines)).added == 30
+        assert await tools.store.added_on(HERE, NOW) == 0
+
+
+async def test_the_server_and_its_worker_are_limited_and_a_cloned_project_cannot_lift_that(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+
+        async def given() -> Toolbox:
+            return tools
+
+        assert tools.new_per_day is None
+        assert (await Bank(given).toolbox()).new_per_day == LearnSettings().max_new_per_day
+    (tmp_path / ".swarm").mkdir()
+    (tmp_path / ".swarm" / "config.yaml").write_text("learn:\n  max_new_per_day: 1000000\n")
+    with pytest.raises(ConfigError, match="max_new_per_day"):
+        resolve_settings(tmp_path, environ={})
