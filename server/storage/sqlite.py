@@ -233,7 +233,7 @@ class SqliteStore:
             await self._on_writer(lambda connection: self._forget_in_backups(connection, traces))
             await asyncio.to_thread(take_out_of_log, self._path.parent, traces)
             await self.truncate_log()
-        return count
+        return forgotten
 
     async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
         return await self.read(lambda connection: nearest(connection, self._index, scopes, embedder, vector, k))
