@@ -44,9 +44,9 @@ COMMANDS = {
     "install": ("installing", "Write the MCP server and the hooks into Claude Code's files"),
     "uninstall": ("installing", "Take them out again"),
     "demo": ("demo", "Show the whole loop on a shipped transcript"),
-    "pre-task": ("retrieving", "For other agents: print what to put into the prompt"),
-    "post-task": ("learning", "For other agents: record a task's trajectory and learn from it"),
-    "record-outcome": ("outcomes", "For other agents: say what came of a task, to credit its memories"),
+    "pre-task": ("retrieving", "Print what to put into the prompt"),
+    "post-task": ("learning", "Record a task's trajectory and learn from it"),
+    "record-outcome": ("outcomes", "Say what came of a task, to credit its memories"),
     "metrics": ("outcomes", "Success, steps, tokens and cost by week, with and without memory"),
     "consolidate": ("consolidating", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
     "matts": ("matts", "Do a task several times and learn from the comparison"),
@@ -55,6 +55,16 @@ COMMANDS = {
     "jobs": ("serving", "Show queued work, or do it"),
     "sources": ("sources", "Index and search tools, documents, code and API descriptions"),
 }
+
+SECTIONS = {
+    "Set up": ("install", "uninstall", "serve", "demo"),
+    "Memories": ("retrieve", "memories", "learn", "import", "export", "judge", "distill"),
+    "How it stands": ("status", "doctor", "config", "metrics", "jobs"),
+    "Parts": ("tools", "sources", "consolidate", "matts", "benchmark"),
+    "The file": ("backup", "restore", "reembed", "reindex", "adopt"),
+    "Agents without hooks": ("pre-task", "post-task", "record-outcome"),
+}
+"""The commands as the help shows them."""
 
 log = logging.getLogger("swarm_memory")
 
@@ -83,9 +93,20 @@ class Commands(click.Group):
         module = import_module(f"swarm_memory.server.commands.{COMMANDS[cmd_name][0]}")
         return module.COMMANDS[cmd_name]
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], COMMANDS):
+                raise click.UsageError(f"there is no command {args[0]!r}; did you mean {' or '.join(near)}?", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name][1]) for name in names])
 
 
 @click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -96,7 +117,9 @@ class Commands(click.Group):
     help="Folder of the project. Default: CLAUDE_PROJECT_DIR, the git root, or where you are.",
 )
 @click.option("--db", type=click.Path(dir_okay=False), help="Database file. Default: .swarm/memory.db in the project.")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting, such as retrieve.k=5.")
+@click.option(
+    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting, such as retrieve.k=5. Repeatable."
+)
 @click.option("-v", "--verbose", count=True, help="Say more on stderr; -vv with tracebacks.")
 @click.pass_context
 def cli(ctx: click.Context, project: Path | None, db: str | None, assignments: tuple[str, ...], verbose: int) -> None:
@@ -141,6 +164,9 @@ def main() -> None:
     except SwarmMemoryError as error:
         click.echo(f"swarm-memory: {' '.join(str(error).split())}", err=True)
         sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+    except MemoryError:
+        click.echo("swarm-memory: there is not enough memory for this: allow more, or give it less at a time", err=True)
+        sys.exit(1)
     except Exception as error:  # a main: one line for people, the traceback for those who ask
         if log.isEnabledFor(logging.DEBUG):
             raise

@@ -7,6 +7,7 @@ same id that every server refuses.
 
 import io
 import json
+import mmap
 import os
 import re
 import sys
@@ -16,6 +17,16 @@ from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+
+MAX_MEMORY_BYTES = 768 * 1024 * 1024
+"""What one message may take to read: two million empty lists in 8 MB of JSON would take gigabytes."""
+
+_BYTE_COST, _VALUE_COST = 13, 800
+"""Bytes of memory for each byte and each value of a message, the most that was measured on messages of odd shapes."""
+
+_SMALL_COST = 64 * 1024 * 1024
+_NO_ROOM = "there is not enough memory to read it; send less at a time"
+_STRING_OR_VALUE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|([,\[{])', re.S)
 
 _CHUNK = 64 * 1024
 _ESCAPES = re.compile(
@@ -72,7 +83,11 @@ class AnswerableLines(io.RawIOBase):
 
 def answerable(line: bytes) -> bytes:
     """Return a line that the SDK will answer: as it is, with lone surrogates replaced, or a refusable request."""
-    if not line.strip() or _fault(line) is None:
+    if not line.strip():
+        return line
+    if (fault := _too_dear(line)) is not None:
+        return _refused(line, line[-_TAIL:], fault) or b"\n"
+    if _fault(line) is None:
         return line
     mended = without_lone_surrogates(line)
     fault = _fault(mended)
@@ -89,6 +104,30 @@ def without_lone_surrogates(line: bytes) -> bytes:
         return rb"\ufffd" if alone or (high and not low) else match[0]
 
     return _ESCAPES.sub(mend, line)
+
+
+def memory_to_read(line: bytes) -> int:
+    """Return how many bytes of memory it takes at most to read a message; exact counts are for the dear ones."""
+    values = sum(line.count(sign) for sign in (b",", b"[", b"{"))
+    if _BYTE_COST * len(line) + _VALUE_COST * values > _SMALL_COST:
+        values = sum(match.lastindex is not None for match in _STRING_OR_VALUE.finditer(line))
+    return _BYTE_COST * len(line) + _VALUE_COST * values
+
+
+def _is_there_room(size: int) -> bool:
+    """Return whether this process may have so much memory. Parsers in native code abort where they get none."""
+    try:
+        mmap.mmap(-1, size).close()
+    except OSError:
+        return False
+    return True
+
+
+def _too_dear(line: bytes) -> str | None:
+    cost = memory_to_read(line)
+    if cost > MAX_MEMORY_BYTES:
+        return "it holds too many values"
+    return None if cost <= _SMALL_COST or _is_there_room(cost) else _NO_ROOM
 
 
 def _fault(line: bytes) -> str | None:

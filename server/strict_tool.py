@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from swarm_memory.schema.errors import SwarmMemoryError
 
+NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
+
 
 class StrictTool(Tool):
     """The SDK's tool ignores unknown arguments in silence and hides our errors; this one does neither."""
@@ -27,6 +29,8 @@ class StrictTool(Tool):
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, SwarmMemoryError):
                 raise ToolError(str(error.__cause__)) from error.__cause__
+            if isinstance(error.__cause__, MemoryError):
+                raise ToolError(NO_MEMORY) from error.__cause__
             raise
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):

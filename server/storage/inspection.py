@@ -70,7 +70,8 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
             found.indexes.extend(faults)
             found.vectors.extend([(space.model, space.dims, doubtful)] if doubtful else [])
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite undoes one itself where it has no memory
+            connection.execute("ROLLBACK")
     return found
 
 

@@ -102,7 +102,8 @@ def _contents(connection: "Connection") -> tuple[int, int, list[tuple[str, str, 
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         return application_id, version, connection.execute(_OBJECTS).fetchall()
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite undoes one itself where it has no memory
+            connection.execute("ROLLBACK")
 
 
 def _objects_of(connection: "Connection", version: int) -> dict[str, str]:

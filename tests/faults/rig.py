@@ -126,8 +126,9 @@ def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]"
 class Crowd:
     """Processes that do what a role says, some of which are killed; all that they say is gathered."""
 
-    def __init__(self, **more: str) -> None:
+    def __init__(self, *, niceness: int = 0, **more: str) -> None:
         self._nursery = start("nursery", **more)
+        os.setpriority(os.PRIO_PROCESS, self._nursery.pid, niceness)
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

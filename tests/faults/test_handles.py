@@ -1,14 +1,17 @@
-"""Nobody but SQLite opens the files of a bank: closing another handle on them would drop SQLite's locks."""
+"""The files of a bank are opened by SQLite alone, and a connection that nobody closed keeps no process alive."""
 
 import asyncio
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import environment
+from rig import FULL, environment, inspected, opened, present, spread
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(60)]
 
@@ -82,3 +85,73 @@ async def test_no_file_of_a_bank_is_opened_but_by_sqlite(tmp_path: Path, record:
     opens, _, forbidden = done.stderr.splitlines()[-1].partition(" ")
     record("A11", f"forbidden opens {forbidden.count('(')} of {opens}, over the store and 11 commands")
     assert forbidden == "[]"
+
+
+UNCLOSED = """
+import asyncio, sys
+from pathlib import Path
+from rig import made_item, with_vectors
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.sqlite import open_store
+
+async def leave():
+    store = await open_store(Path(sys.argv[1]), embedder=StaticEmbedder())
+    for number in range(2):
+        print(*await store.add_memories(await with_vectors([made_item(f"Unclosed {number}")]), store._embedder.name))
+    match sys.argv[2]:
+        case "error":
+            raise RuntimeError("nobody catches this")
+        case "exit":
+            sys.exit(0)
+        case "writing":
+            asyncio.ensure_future(store.reindex())
+            await asyncio.sleep(0)
+
+asyncio.run(leave())
+"""
+BARE = """
+import aiosqlite, asyncio, sys
+
+async def leave():
+    await aiosqlite.connect(sys.argv[1])
+
+asyncio.run(leave())
+"""
+ENDS = ("return", "error", "exit", "writing")
+HANG_S = 20.0
+
+
+def end_unclosed(program: str, *arguments: str, limit_s: float = HANG_S) -> tuple[float | None, list[str]]:
+    """Run a program that opens a bank and does not close it; return when it ended, None if never, and what it said."""
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    command, began = [sys.executable, "-c", program, *arguments], time.monotonic()
+    try:
+        done = subprocess.run(
+            command, env=environment(PYTHONPATH=paths), capture_output=True, text=True, check=False, timeout=limit_s
+        )
+    except subprocess.TimeoutExpired:
+        return None, []
+    return time.monotonic() - began, done.stdout.split()
+
+
+async def test_a_process_ends_though_nobody_closed_its_bank(database: Path, record: Any) -> None:
+    async with opened(database):
+        pass
+    rounds = 5 if FULL else 1
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(partial(end_unclosed, UNCLOSED, str(database)), ENDS * rounds))
+    hangs = sum(took is None for took, _ in ended)
+    written = [id for _, ids in ended for id in ids]
+    found, there = await inspected(database), await present(database, written)
+    control = "not run"
+    if FULL:
+        bare, _ = await asyncio.to_thread(end_unclosed, BARE, str(database.with_name("bare.db")), limit_s=5.0)
+        control = "hangs" if bare is None else "ends"
+    record(
+        "C4",
+        f"hangs {hangs} of {len(ended)}, start to end {spread([took for took, _ in ended if took is not None])}; "
+        f"lost {len(written) - len(there)} of {len(written)}; bare aiosqlite: {control}",
+    )
+    assert hangs == 0
+    assert len(there) == len(written) == 2 * len(ended)
+    assert found.sound, found

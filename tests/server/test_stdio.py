@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from swarm_memory.server.storage.location import locate
 
 SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
 END_LIMIT_S = 2.5
+ORPHAN_LIMIT_S = 2.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(40)]
 
@@ -120,13 +121,26 @@ def test_the_end_of_its_input_ends_it(tmp_path: Path) -> None:
         assert server.process.returncode == 0
 
 
+@pytest.mark.fault
+@pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is no child by its pidfd")
-def test_it_ends_when_its_parent_is_killed_though_a_sibling_holds_the_pipe(tmp_path: Path) -> None:
+def test_it_ends_when_its_parent_is_killed_though_a_sibling_holds_the_pipe(
+    tmp_path: Path, record: Callable[[str, str], None]
+) -> None:
+    rounds = 20 if os.environ.get("FAULTS") == "full" else 1
+    times = [_seconds_to_follow_its_parent(tmp_path) for _ in range(rounds)]
+    orphans = sum(took is None for took in times)
+    record("C3", f"orphans {orphans} of {rounds}; the last ended after {max(took or 0 for took in times):.2f} s")
+    assert not orphans
+
+
+def _seconds_to_follow_its_parent(folder: Path) -> float | None:
+    """Kill the parent of a server while its input stays open; None when the server is there 2 s later."""
     read_end, write_end = os.pipe()
     code = f"import subprocess, sys, time; p = subprocess.Popen({SERVE!r}, stdin={read_end}, pass_fds=[{write_end}])\n"
     code += "print(p.pid, flush=True); time.sleep(60)"
     parent = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, pass_fds=[read_end, write_end]
+        [sys.executable, "-c", code], cwd=folder, stdout=subprocess.PIPE, pass_fds=[read_end, write_end]
     )
     try:
         assert parent.stdout is not None
@@ -137,7 +151,11 @@ def test_it_ends_when_its_parent_is_killed_though_a_sibling_holds_the_pipe(tmp_p
         assert json.loads(parent.stdout.readline())["id"] == 1
         parent.kill()
         parent.wait(5)
-        assert _gone_within(child, 5.0)
+        began = time.monotonic()
+        if _gone_within(child, ORPHAN_LIMIT_S):
+            return time.monotonic() - began
+        os.kill(child, signal.SIGKILL)
+        return None
     finally:
         parent.kill()
         parent.stdout.close() if parent.stdout else None

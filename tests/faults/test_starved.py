@@ -1,0 +1,196 @@
+"""Processes without memory and without processor time: errors say what is missing, nothing acknowledged is lost."""
+
+import asyncio
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import FULL, HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence, spread
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.slow,
+    pytest.mark.timeout(600 if FULL else 60),
+    pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux counts them"),
+]
+
+CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--set", f"storage.project={HERE.project}"]
+CAP_MB = 512
+INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
+
+
+class CappedServer:
+    """A server that may have so much memory, spoken to in lines of JSON."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self._id = 0
+        self.unanswered = 0
+        self.ask("initialize", INITIALIZE)
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._id += 1
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        line = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline() or "{}")
+        self.unanswered += answer.get("id") != self._id
+        return answer
+
+    def call(self, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
+        """Return what a tool answered, empty where it refused, and what the refusal said."""
+        answer = self.ask("tools/call", {"name": name, "arguments": arguments})
+        if "error" in answer:
+            return {}, str(answer["error"].get("data"))
+        result = answer["result"]
+        return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
+
+
+def _cap_memory(megabytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+
+@contextmanager
+def capped_server(folder: Path, megabytes: int) -> Generator[CappedServer]:
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(
+        [*CLI, "serve"], cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=null,
+        preexec_fn=lambda: _cap_memory(megabytes),
+    ) as process:  # fmt: skip
+        try:
+            yield CappedServer(process)
+        finally:
+            process.kill()
+
+
+def lesson(name: str, about: str, text: str) -> dict[str, Any]:
+    """Return the arguments of `distill_memories` with which an agent stores what it learned."""
+    item = {"title": f"Look at {about}", "description": f"When {about} fails.", "content": f"Run {about} again."}
+    steps = [{"role": "assistant", "content": text}]
+    return {"task_id": name, "task": f"Mend {name}", "steps": steps, "items": [item], "verdict": "Success"}
+
+
+async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_the_rest(
+    tmp_path: Path, record: Any
+) -> None:
+    draw, stored, refusals = random.Random(9), list[str](), list[str]()
+    unanswered = calls = 0
+    for cap in (CAP_MB, *((448, 480, 500, 512) * 5 if FULL else ())):
+        with capped_server(tmp_path, cap) as server:
+            for number in range(12 if FULL else 3):
+                name = f"part {cap} {calls}"
+                size = (10, 4_000_000, 100, 7_000_000)[number % 4] if number < 4 else draw.randint(1, 7_000_000)
+                answer, refusal = server.call(
+                    "distill_memories", **lesson(name, sentence(draw), "a word " * (size // 7))
+                )
+                stored += answer.get("stored", [])
+                refusals += [refusal] if refusal else []
+                steps = [{"role": "user", "content": "x"}] * draw.randint(1, 150_000)
+                _, refusal = server.call("learn_from_trajectory", task_id=f"{name} steps", task="Mend", steps=steps)
+                refusals += [refusal] if refusal else []
+                calls += 2
+            status, refusal = server.call("memory_status")
+            assert status, refusal
+            unanswered += server.unanswered
+    found, there = await inspected(tmp_path / ".swarm" / "memory.db"), set[str]()
+    for begin in range(0, len(stored), 500):
+        there |= await present(tmp_path / ".swarm" / "memory.db", stored[begin : begin + 500])
+    record(
+        "C8 memory",
+        f"{CAP_MB} MB for a server: {calls} calls of up to 8 MB, {len(refusals)} refused for want of memory, "
+        f"unanswered {unanswered}; lost {len(stored) - len(there)} of {len(stored)}",
+    )
+    assert not unanswered
+    assert refusals
+    assert all("memory" in refusal for refusal in refusals), refusals
+    assert stored
+    assert len(there) == len(stored)
+    assert found.sound, found
+
+
+def capped_command(folder: Path, megabytes: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command that may have so much memory."""
+    return subprocess.run(
+        [*CLI, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False, timeout=120,
+        preexec_fn=lambda: _cap_memory(megabytes),
+    )  # fmt: skip
+
+
+async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_path: Path, record: Any) -> None:
+    database, draw = tmp_path / ".swarm" / "memory.db", random.Random(10)
+    async with opened(database) as store:
+        await fill(store, 2000 if FULL else 50)
+    items = [made_item(f"Imported {number}", content="a word " * 500) for number in range(3000 if FULL else 100)]
+    export = tmp_path / "export.jsonl"
+    export.write_text("".join(item.model_dump_json() + "\n" for item in items), "utf-8")
+    out = str(tmp_path / "out.jsonl")
+    commands = (("import", str(export)), ("reembed",), ("consolidate",), ("export", out), ("reindex",))
+    wrong, refused, blas, rounds = list[tuple[str, int, str]](), 0, 0, 60 if FULL else 1
+    for number in range(rounds):
+        command = commands[number % len(commands)]
+        megabytes = CAP_MB if number < len(commands) else draw.choice((320, 384, 448, CAP_MB))
+        done = await asyncio.to_thread(capped_command, tmp_path, megabytes, *command)
+        refused += done.returncode != 0
+        if "OpenBLAS" in done.stderr and done.returncode:
+            blas += 1  # numpy's library says itself what it lacks, and ends the process by SIGINT
+        elif done.returncode not in (0, 1, 3, 4) or "internal error" in done.stderr or "Traceback" in done.stderr:
+            wrong.append((command[0], megabytes, done.stderr[-600:] or str(done.returncode)))
+        if done.returncode == 0 and command[0] == "import":
+            assert len(await present(database, [item.id for item in items[:500]])) == min(500, len(items))
+    found = await inspected(database)
+    record(
+        "C8 commands",
+        f"{rounds} commands with 320 to {CAP_MB} MB: {refused} ended for want of memory, {blas} of them by OpenBLAS; "
+        f"without a word {len(wrong)}; bank sound: {found.sound}",
+    )
+    assert found.sound, found
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path, record: Any) -> None:
+    async with opened(database):
+        pass
+    seconds, draw = (20.0 if FULL else 1.5), random.Random(11)
+    crowd, burners = Crowd(niceness=19), list[subprocess.Popen[bytes]]()
+    for number in range(6):
+        crowd.add("write" if number < 4 else "read", database, "auto", number, 0)
+    crowd.wait(lambda: len(crowd.told("ready")) >= 6, 120)
+    try:
+        for _ in range(2 * (os.cpu_count() or 1) if FULL else 1):
+            burners.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            await asyncio.sleep(draw.uniform(0.3, 1))
+            crowd.replace_one("write", draw)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+        await asyncio.to_thread(crowd.end)
+    acknowledged, errors = [line[0] for line in crowd.told("ack")], [line[0] for line in crowd.told("error")]
+    there = set[str]()
+    for begin in range(0, len(acknowledged), 500):
+        there |= await present(database, acknowledged[begin : begin + 500])
+    found = await inspected(database)
+    record(
+        "C8 processor",
+        f"nice 19 beside {len(burners)} burners: lost {len(acknowledged) - len(there)} of {len(acknowledged)}; "
+        f"{crowd.killed} killed; busy {errors.count('StoreBusy')}, other errors {len(set(errors) - {'StoreBusy'})}; "
+        f"write {spread([float(line[1]) for line in crowd.told('ack')])}",
+    )
+    assert acknowledged
+    assert len(there) == len(acknowledged)
+    assert set(errors) <= {"StoreBusy"}
+    assert not crowd.errors, "".join(crowd.errors)
+    assert found.sound, found
