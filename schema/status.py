@@ -105,6 +105,8 @@ class MemoryStatus(Model):
     """None: no chat model is set."""
     tools: str = "no calls logged"
     """The tool memory in one line."""
+    sources: str = "none indexed"
+    """Documents, code, APIs and tools of the project in one line."""
     effect: Effect | None = None
     """What memories did for the tasks so far; None before the first outcome."""
     consolidation: str

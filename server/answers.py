@@ -311,6 +311,8 @@ class StatusAnswer(BaseModel):
     """What is new since the last one, and how the next one stands."""
     tools: str
     """The tool memory: tools, calls, how many are not evaluated."""
+    sources: str
+    """Passages of documents, code, APIs and tools, by kind."""
     effect: str
     """Of memory on the tasks so far, with its intervals."""
     notices: list[str]
@@ -335,6 +337,7 @@ class StatusAnswer(BaseModel):
             retrievals=counts.retrievals,
             consolidation=status.consolidation,
             tools=status.tools,
+            sources=status.sources,
             effect=status.effect.says if status.effect else "no task has an outcome yet",
             notices=list(status.notices),
         )

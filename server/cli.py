@@ -99,8 +99,8 @@ class Commands(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            if near := get_close_matches(args[0], COMMANDS):
-                raise click.UsageError(f"there is no command {args[0]!r}; did you mean {' or '.join(near)}?", ctx)
+            if near := get_close_matches(args[0], COMMANDS, cutoff=0.7):
+                raise click.UsageError(f"No such command {args[0]!r}: did you mean {' or '.join(near)}?", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,6 +1,7 @@
 """How commands print: JSON for programs, plain or rich text for people. All text of memories is untrusted."""
 
 import json
+import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,6 +15,9 @@ _LONG_WORD = 40
 """Columns: a longer word may be folded when the terminal is narrow."""
 _WHOLE = {"id", "run", "key", "file", "system"}
 """Columns that are never folded: what stands in them is there to be copied."""
+
+_PIPED = 200
+"""Columns where nobody looks: a program that reads a table wants whole lines."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -46,6 +50,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     columns = [list(column) for column in zip(headings, *cells, strict=True)]
     console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPED
     least = [_least(column) for column in columns]
     gap = 3 if sum(least) + 3 * (len(least) - 1) <= console.width else 1
     gaps = gap * (len(least) - 1)
@@ -55,7 +61,9 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     for row in cells:
         table.add_row(*map(Text, row))
     console.width = max(console.width, sum(least) + gaps)
-    console.print(table)
+    with console.capture() as drawn:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
 def _least(column: list[str]) -> int:

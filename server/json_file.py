@@ -52,7 +52,7 @@ def planned_change(path: Path, edit: Callable[[Json], Json]) -> FileChange | Non
 
 
 def apply(changes: Sequence[FileChange]) -> list[Path]:
-    """Write the changes, each file at once, and return the backups made of the files that were there.
+    """Write the changes, each file at once, and return the backups made of the files that were there and still are.
 
     Raises `ConfigError` when a file was changed since the plan was made or cannot be written; that file is untouched.
     """
@@ -62,7 +62,7 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
         if _read(path) != change.before:
             raise ConfigError(f"{change.path} was changed by another program just now; run the command again")
         try:
-            if change.before is not None:
+            if change.before is not None and change.after is not None:
                 backups.append(_back_up(path, change.before))
             if change.after is None:
                 path.unlink()

@@ -78,6 +78,13 @@ def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clo
     return build_chat_model(settings.chat, environ=os.environ, meter=meter, judge=settings.judge.model)
 
 
+async def check_adoptable(place: Location, settings: Settings) -> None:
+    """Look whether a claude-flow database lies where the bank is to be. Raises as `adopt`."""
+    from swarm_memory.server.storage.adopt import check
+
+    await check(place.database, sqlite=settings.storage.sqlite)
+
+
 async def adopt_database(place: Location, settings: Settings) -> "Adoption":
     """Put a new bank in the place of a claude-flow database, with its strategies. Raises as `adopt`."""
     from swarm_memory.server.storage.adopt import adopt

@@ -1,5 +1,6 @@
 """How the bank stands and how its answers are made; it measures nothing itself."""
 
+from collections import Counter
 from datetime import UTC
 
 from swarm_memory.schema.counting import counted
@@ -32,6 +33,7 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
         judge=_judge(toolbox),
         chat=await _chat(toolbox),
         tools=await _tools(toolbox),
+        sources=await _sources(toolbox),
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         settings=toolbox.settings.model_dump(mode="json"),
@@ -45,6 +47,14 @@ async def _tools(toolbox: Toolbox) -> str:
         return "no calls logged"
     told = f"{counted(counts.tools, 'tool')}, {counted(counts.calls, 'call')}"
     return f"{told} ({counts.kept:,} kept, {counts.not_evaluated:,} not evaluated), {counts.summarized:,} summarized"
+
+
+async def _sources(toolbox: Toolbox) -> str:
+    passages: Counter[str] = Counter()
+    for source in await toolbox.store.sources.list_sources(toolbox.scope):
+        passages[source.kind] += source.passages
+    told = ", ".join(f"{number:,} of kind {kind}" for kind, number in sorted(passages.items()))
+    return f"{counted(passages.total(), 'passage')} ({told})" if passages else "none indexed"
 
 
 def _judge(toolbox: Toolbox) -> str:

@@ -42,7 +42,7 @@ def _read(number: int, given: Mapping[str, JsonValue]) -> LoggedCall:
             what = "must be ISO 8601 with a zone, such as 2026-05-01T12:00:00Z"
         elif fault["type"] == "extra_forbidden":
             what = f"is not known; known are {', '.join(LoggedCall.model_fields)}"
-        raise InputError(f"calls[{number}].{where}: {what}") from error
+        raise InputError(f"calls[{number}].{where}: {what}; a call is {{tool_name, input, output, success}}") from error
 
 
 def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:

@@ -115,7 +115,7 @@ async def retrieve_tool_memory(
     """
     names = _names(tool_names)
     if names is None and not (task and task.strip()):
-        raise InputError("give tool_names, or a task to find the tool for, or both")
+        raise InputError("name tools, or give a task to find the tool for, or both")
     if task and task.strip():
         return await _for_task(toolbox, clean(task[:MAX_TASK_CHARS]), names)
     memories = await _with_news(toolbox, await toolbox.store.tool_memory.memories(toolbox.scope, names))

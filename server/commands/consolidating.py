@@ -64,7 +64,7 @@ def _undo(invocation: Invocation, run_id: str, as_json: bool) -> None:
 def show_consolidation(done: Consolidation) -> None:
     """Print a run for people."""
     would = "would be " if done.dry_run else ""
-    say(f"{done.compared} memories compared ({'all' if done.full else 'the new ones'}).", bold=True)
+    say(f"{counted(done.compared, 'memory')} compared ({'all' if done.full else 'the new ones'}).", bold=True)
     _list(f"{would}archived as duplicates", ("memory", "kept", "likeness"), [
         (each.id, each.kept, f"{each.similarity:.2f}") for each in done.merged
     ])  # fmt: skip
@@ -81,17 +81,22 @@ def show_consolidation(done: Consolidation) -> None:
     _list(f"{would}archived, never used", ("memory", "confidence", "days old"), [
         (each.id, f"{each.confidence:.2f}", f"{each.age_days:.0f}") for each in done.pruned
     ])  # fmt: skip
-    say(f"{done.aged} memories {would}less sure for want of use.")
+    if done.aged:
+        say(f"{counted(done.aged, 'memory')} {would}less sure for want of use.")
+    changed = done.aged or any((done.merged, done.superseded, done.related, done.quarantined, done.pruned))
+    if not changed:
+        say("Nothing to put in order." if done.dry_run else "Nothing was to be put in order.")
     for notice in done.notices:
         say(f"Note: {notice}", fg="yellow")
-    if not done.dry_run:
+    if changed and not done.dry_run:
         say(f"To take it back: swarm-memory consolidate --undo {done.run_id}", dim=True)
 
 
 def _list(title: str, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    say(f"{len(rows)} {title}{':' if rows else '.'}")
-    if rows:
-        print_table(headings, rows[:SHOWN])
+    if not rows:
+        return
+    say(f"{len(rows)} {title}:")
+    print_table(headings, rows[:SHOWN])
     if len(rows) > SHOWN:
         say(f"    … and {len(rows) - SHOWN} more", dim=True)
 

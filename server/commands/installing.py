@@ -29,8 +29,9 @@ def _options(command: click.decorators.FC) -> click.decorators.FC:
 def install(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json: bool) -> None:
     """Write the MCP server and the hooks into Claude Code's files.
 
-    What is there is kept, and a backup of each changed file is made. Doing it again changes nothing. With the
-    setting hooks.warn_before_tools a hook is added that warns before calls that look like ones that failed.
+    What is there is kept, and a backup of each changed file is made. Doing it again changes nothing. The files name
+    this machine's Python: do not commit them. With the setting hooks.warn_before_tools a hook is added that warns
+    before calls that look like ones that failed.
 
     \b
     Examples:
@@ -49,7 +50,7 @@ def install(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json:
 def uninstall(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json: bool) -> None:
     """Take our server and hooks out of Claude Code's files, and nothing else.
 
-    The memories in .swarm stay.
+    A file that held nothing else is removed; of every other one a backup is made. The memories in .swarm stay.
     """
     _carry_out(plan_uninstall(scope, invocation.root), "uninstalled", dry_run, as_json)
 

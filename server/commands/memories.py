@@ -1,11 +1,13 @@
 """`memories`: look at single memories, mend them, withdraw them, forget them."""
 
+import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar, get_args
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from swarm_memory.schema.counting import counted, plural
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.server.console import json_option, print_json, say
 from swarm_memory.server.invocation import Invocation
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
+
+SHOWN = 10
+"""So many memories are named before they are deleted."""
 
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 chosen_argument = click.argument("ids", nargs=-1, metavar="[ID...]")
@@ -36,7 +41,7 @@ def memories() -> None:
     """
 
 
-@memories.command("list")
+@memories.command("list", short_help="List memories, newest first; quarantined and archived ones too.")
 @click.option("--status", "statuses", multiple=True, type=click.Choice(get_args(MemoryStatus)), help="Default: active.")
 @click.option("--domain", help="Only of this domain.")
 @click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given again.")
@@ -129,17 +134,17 @@ def edit_command(
     print_json(changed) if as_json else _show(changed)
 
 
-@memories.command("forget")
+@memories.command("forget", short_help="Delete memories for good, with every trace.")
 @chosen_argument
 @run_option
 @click.option(
     "--with-trajectories", is_flag=True, help="Take the records of their tasks even where other memories rest on them."
 )
-@click.confirmation_option("--yes", prompt="Delete for good, with every trace?")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @click.pass_obj
 def forget_command(
-    invocation: Invocation, ids: tuple[str, ...], run_id: str | None, with_trajectories: bool, as_json: bool
+    invocation: Invocation, ids: tuple[str, ...], run_id: str | None, with_trajectories: bool, yes: bool, as_json: bool
 ) -> None:
     """Delete memories for good: rows, indexes, former texts, the records of their tasks with the tool calls logged in
     them, what quotes them elsewhere, and the backups beside the bank that hold them.
@@ -149,6 +154,9 @@ def forget_command(
     """
     from swarm_memory.tools.memories import forget_memories, joined, what_stayed
 
+    if not yes:
+        _ask_to_forget(invocation, (ids, run_id))
+
     async def forget(toolbox: "Toolbox", some: "Sequence[str]") -> "Forgotten":
         return await forget_memories(toolbox, some, with_trajectories=with_trajectories)
 
@@ -157,9 +165,22 @@ def forget_command(
         told = {"records": done.records, "resting": done.resting, "alike": done.alike}
         print_json({"forgotten": len(done.ids), **{name: value for name, value in told.items() if value}})
         return
-    say(f"{len(done.ids)} forgotten, and the records of {done.records} trajectories.")
+    records = f", and the {plural(done.records, 'record')} of {counted(done.records, 'task')}" if done.records else ""
+    say(f"{counted(len(done.ids), 'memory')} forgotten{records}.")
     for line in what_stayed(done, "forget these too and it goes (--with-trajectories takes it at once)"):
         say(f"  {line}")
+
+
+def _ask_to_forget(invocation: Invocation, chosen: tuple[tuple[str, ...], str | None]) -> None:
+    """Show what would be deleted, so that nobody agrees to more than was meant."""
+    from swarm_memory.tools.memories import get_memories
+
+    found = [item for part in _in_parts(invocation, get_memories, chosen) for item in part]
+    for item in found[:SHOWN]:
+        say(f"  {item.id}  {item.title}", err=True)
+    if len(found) > SHOWN:
+        say(f"  … and {len(found) - SHOWN} more", err=True)
+    click.confirm(f"Delete {counted(len(found), 'memory')} for good, with every trace?", abort=True, err=True)
 
 
 def _status_command(name: str, status: MemoryStatus, done: str, summary: str) -> None:
@@ -199,7 +220,14 @@ def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> No
         print_json([{"at": event.at.isoformat(), "kind": event.kind, "data": dict(event.data)} for event in events])
     else:
         for event in events:
-            say(f"{event.at:%F %T}  {event.kind}  {dict(event.data)}")
+            say(f"{event.at:%F %T}  {event.kind.removeprefix('reasoning_memory.')}  {_told(event.data)}")
+
+
+def _told(data: "Mapping[str, Any]") -> str:
+    """Return what an event holds in one line; of a former text its title, all of it stands in the JSON."""
+    former = {"former title": json.loads(data["pattern_data"])["title"]} if "pattern_data" in data else {}
+    rest = {name: value for name, value in data.items() if name != "pattern_data" and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in (former | rest).items())
 
 
 def _in_parts(

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -14,7 +14,7 @@ from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.metrics import Effect, WeekMetrics
-    from swarm_memory.schema.outcome import OutcomeRecord
+    from swarm_memory.schema.outcome import OutcomeRecord, OutcomeStatus
     from swarm_memory.schema.settings import Settings
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.tools.toolbox import Toolbox
@@ -78,8 +78,16 @@ def _one_trajectory(file: str, task_id: str, settings: "Settings") -> "Trajector
     return archivable(found[0].model_copy(update={"task_id": task_id}), settings)
 
 
+_CREDITED: "Mapping[OutcomeStatus, str]" = {
+    "credited": "credited to its memories",
+    "already_credited": "recorded before; nothing changed",
+    "undecided": "recorded; an undecided task credits no memory",
+    "nothing_injected": "recorded; no memory was given to this task, so none is credited",
+}
+
+
 def _show_record(record: "OutcomeRecord") -> None:
-    say(f"{record.label}  {record.task_id}: {record.status.replace('_', ' ')}")
+    say(f"{record.label}  {record.task_id}: {_CREDITED[record.status]}")
     for credit in record.credits:
         use = "no use of it seen" if credit.method == "none" else credit.method
         say(f"  {credit.applied:+.4f}  {credit.memory_id} ({use})")

@@ -47,9 +47,10 @@ def _show_status(found: "MemoryStatus") -> None:
         ("project", counts.scope.project),
         ("memories", _counts(counts.memories)),
         ("outcomes", _counts(counts.by_outcome)),
-        ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})"),
+        ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})" if counts.trajectories else "none"),
         ("retrievals", counts.retrievals),
         ("jobs", _counts(counts.jobs)),
+        ("sources", found.sources),
         ("consolidation", found.consolidation),
         ("tool memory", found.tools),
         ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
@@ -205,9 +206,10 @@ def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
     """
     import anyio
 
-    from swarm_memory.server.wiring import adopt_database
+    from swarm_memory.server.wiring import adopt_database, check_adoptable
 
     place = invocation.place
+    anyio.run(check_adoptable, place, invocation.settings().settings)
     if not yes:
         click.confirm(f"Put a new bank in the place of {place.database}? The old file is kept", abort=True, err=True)
     done = anyio.run(adopt_database, place, invocation.settings().settings)

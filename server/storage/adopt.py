@@ -7,7 +7,8 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,7 +98,20 @@ async def adopt(
     return Adoption(run_id, len(items), tuple(skipped), kept)
 
 
-def _copy_and_read(driver: Driver, database: Path, kept: Path) -> list[tuple[Any, ...]]:
+async def check(database: Path, *, sqlite: str = "auto") -> None:
+    """Look whether there is something to adopt, and change nothing. Raises as `adopt`."""
+    driver = await asyncio.to_thread(choose, sqlite)
+
+    def look() -> None:
+        with _opened(driver, database):
+            pass
+
+    await asyncio.to_thread(look)
+
+
+@contextmanager
+def _opened(driver: Driver, database: Path) -> Generator[Any]:
+    """Open a database of claude-flow for reading."""
     with storage_errors(driver.module, database):
         if not check_path(database):
             raise StorageError(f"there is no database at {database}")
@@ -107,11 +121,17 @@ def _copy_and_read(driver: Driver, database: Path, kept: Path) -> list[tuple[Any
             if application_id == APPLICATION_ID:
                 raise StoreUntrusted(f"{database} is a bank of swarm-memory already: there is nothing to adopt")
             _check_patterns(connection.execute, database)
-            rows = connection.execute(_READ, (MAX_ROWS,)).fetchall()
-            os.close(os.open(kept, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            connection.execute("VACUUM INTO ?", (str(kept),))
+            yield connection
         finally:
             connection.close()
+
+
+def _copy_and_read(driver: Driver, database: Path, kept: Path) -> list[tuple[Any, ...]]:
+    with _opened(driver, database) as connection:
+        rows = connection.execute(_READ, (MAX_ROWS,)).fetchall()
+        os.close(os.open(kept, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        connection.execute("VACUUM INTO ?", (str(kept),))
+    with storage_errors(driver.module, database):
         flush(kept)
         flush(kept.parent)
     return rows

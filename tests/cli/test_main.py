@@ -182,3 +182,23 @@ def test_the_help_imports_no_heavy_module(project: Path) -> None:
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, cwd=project)
+
+
+def test_every_command_stands_in_one_section_of_the_help() -> None:
+    from swarm_memory.server.cli import COMMANDS, SECTIONS
+
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(COMMANDS)
+
+
+def test_a_command_that_is_nearly_right_is_named(swarm: Shell) -> None:
+    assert "No such command 'memory': did you mean memories?" in swarm("memory", "list").err
+
+
+def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from swarm_memory.server.console import print_table
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_table(("what", "path"), [("x " * 30, "/a/long/path/" * 6), ("y", "z")])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all(line == line.rstrip() for line in lines)
