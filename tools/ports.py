@@ -363,8 +363,10 @@ class MemoryStore(Protocol):
 
     async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]: ...
 
-    async def memory_histories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, list[Event]]:
-        """Return the history of each, by id; empty for one that is not there."""
+    async def memory_histories(
+        self, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
+    ) -> dict[str, list[Event]]:
+        """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
         ...
 
 

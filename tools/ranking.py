@@ -5,7 +5,6 @@ It knows nothing of storage, embedders or memory items.
 
 import heapq
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from operator import mul
@@ -93,12 +92,15 @@ def keyword_scores(documents: int, document_frequency: Mapping[str, int], items:
         for token, count in document_frequency.items()
         if 0 < count <= documents
     }
-    wanted, texts = frozenset(idf), [tokens.split() for tokens in items]
+    texts = [tokens.split() for tokens in items]
     mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
     scores: list[float | None] = []
     for words in texts:
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        found = Counter(filter(wanted.__contains__, words))
+        found: dict[str, int] = {}
+        for word in words:
+            if word in idf:
+                found[word] = found.get(word, 0) + 1
         scores.append(math.fsum(idf[token] * n / (n + shift) for token, n in found.items()) if found else None)
     return scores
 

@@ -3,7 +3,7 @@
 Screening (`gating`) keeps out what looks like an attack. This is for what does not: it limits what one may do.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
 from swarm_memory.tools.ports import Event
@@ -13,12 +13,13 @@ MAX_UNVERIFIED = 1
 """So many unverified memories stand in an answer that verified ones could fill."""
 
 CREDITED, REINFORCED = "reasoning_memory.credited", "reasoning_memory.reinforced"
+RESTORED = "reasoning_memory.active"
 
 _WIDER = 4
 """So many times more are looked at for verified ones, when too many are unverified."""
 
-Fetch = Callable[[int], Awaitable[tuple[ScoredMemory, ...]]]
-"""Gives the best k that fit, by their scores alone."""
+Fetch = Callable[[int, Container[str]], Awaitable[tuple[ScoredMemory, ...]]]
+"""Gives the best k that fit, by their scores alone, without those whose ids are known."""
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
@@ -26,16 +27,23 @@ def rests_on_evidence(item: MemoryItem) -> bool:
     source = item.provenance
     if source.distiller == "user":
         return True
+    if source.hearsay:
+        return False
     return source.judge == "evidence" and source.distiller in {"extractive", "agent"} and source.imported_from is None
 
 
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
-    """Whether the user restored it, or another task of another session drew the same or succeeded by using it."""
+    """Whether the user restored it, or another task of another session drew the same or succeeded by using it.
+
+    What was hearsay to begin with must be drawn by one who was not told. (`novelty` reinforces by no other.)
+    """
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
     for event in history:
-        if event.kind == "reasoning_memory.active" and "run_id" not in event.data:
+        if event.kind == RESTORED and "run_id" not in event.data:
             return True
-        if event.kind == REINFORCED or (event.kind == CREDITED and _succeeded(event)):
+        # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness of hearsay.
+        is_use = event.kind == CREDITED and _succeeded(event) and not item.provenance.hearsay
+        if event.kind == REINFORCED or is_use:
             witness = [str(told) for told in map(event.data.get, ("task_id", "session_id")) if told is not None]
             if witness and not any(_is_of(each, mine) for each in witness for mine in own):
                 return True
@@ -47,7 +55,8 @@ async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
     asked = {item.id: item for item in items if not rests_on_evidence(item)}
     if not asked:
         return set()
-    histories = await toolbox.store.memory_histories(toolbox.scopes(), list(asked))
+    kinds = (RESTORED, CREDITED, REINFORCED)
+    histories = await toolbox.store.memory_histories(toolbox.scopes(), list(asked), kinds)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
 
 
@@ -63,7 +72,7 @@ async def prefer_verified(
     if len(doubtful) <= MAX_UNVERIFIED:
         return found
     known = {each.item.id for each in found}
-    others = [each for each in await fetch(wanted * _WIDER) if each.item.id not in known]
+    others = await fetch(wanted * _WIDER, known)
     doubtful |= await unverified(toolbox, [each.item for each in others])
     return limited((*found, *others), doubtful, wanted)
 

@@ -375,6 +375,13 @@ INSERT INTO events (scope_id, type, subject_id, data, created_at) VALUES (?, ?, 
 SELECT e.type, e.created_at, e.subject_id, e.data FROM events AS e
 WHERE e.subject_id = :subject_id AND e.scope_id IN (SELECT value FROM json_each(:scope_ids)) ORDER BY e.seq;
 
+-- name: events_of_kinds
+-- What of some kinds (a JSON list) happened to subjects (a JSON list), oldest first.
+SELECT e.type, e.created_at, e.subject_id, e.data FROM json_each(:subject_ids) AS wanted
+CROSS JOIN events AS e ON e.subject_id = wanted.value
+WHERE e.scope_id IN (SELECT value FROM json_each(:scope_ids)) AND e.type IN (SELECT value FROM json_each(:kinds))
+ORDER BY e.seq;
+
 -- name: clear_events_of
 -- Take the texts out of what happened to a subject.
 UPDATE events SET data = '{}' WHERE subject_id = ?;

@@ -20,6 +20,7 @@ from swarm_memory.server.storage.coded import (
     is_coded,
     leave_code,
 )
+from swarm_memory.server.storage.term_counts import TermCounts
 from swarm_memory.server.storage.vectors import Quantization, Space, check_vector, encode
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Index:
         self.searchable = searchable
         self.reason = reason
         self.statements = statements
+        self.term_counts = TermCounts()
 
     def enter(self, connection: "Connection", seq: int, partition: int) -> None:
         """Enter an item that has become active, with its tokens and whatever vectors it has."""

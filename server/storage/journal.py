@@ -65,6 +65,18 @@ def history(connection: "Connection", scopes: Sequence[Scope], subject_id: str) 
     return [Event(kind, to_moment(at), subject, json.loads(data)) for kind, at, subject, data in rows]
 
 
+def histories(
+    connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
+) -> dict[str, list[Event]]:
+    """Return what of some kinds happened to each of several subjects, oldest first."""
+    scope_ids = to_json(list(find_scopes(connection, scopes)))
+    values = {"subject_ids": to_json(list(ids)), "scope_ids": scope_ids, "kinds": to_json(list(kinds))}
+    found: dict[str, list[Event]] = {subject: [] for subject in ids}
+    for kind, at, subject, data in connection.execute(_QUERIES["events_of_kinds"], values).fetchall():
+        found[subject].append(Event(kind, to_moment(at), subject, json.loads(data)))
+    return found
+
+
 def write_retrievals(connection: "Connection", records: Sequence[RetrievalRecord]) -> None:
     """Write retrievals: an event and a figure for each, a use for each memory that was given."""
     for record in records:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.server.storage.coded import is_coded, nearest_by_codes
 from swarm_memory.server.storage.index import Index, find_space
-from swarm_memory.server.storage.rows import to_json
-from swarm_memory.server.storage.tokens import in_scope, match_any
+from swarm_memory.server.storage.tokens import match_any
 from swarm_memory.server.storage.vectors import Space, check_vector, cosines, encode
 from swarm_memory.tools.ports import Vector
 
@@ -32,12 +31,6 @@ stand in 2,000 items together, at most 64.
 Ranking costs as much as there are such places, and the commonest tokens of a long prompt hardly change the order. In a
 bank of a few hundred items every token is searched.
 """
-
-
-COUNTED_WHOLE = 200_000
-COUNTED_AT_ENDS = 256
-"""In a larger partition a word's items are not counted one by one, which takes as long as there are such items: it is
-estimated from the first and the last 256. Half of the words are within 3 %; an idf needs no more."""
 
 
 class Narrowed(NamedTuple):
@@ -70,7 +63,8 @@ def reading(connection: "Connection") -> Generator[None]:
     try:
         yield
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite undoes one itself where it has no memory
+            connection.execute("ROLLBACK")
 
 
 def query_vector(connection: "Connection", index: Index, embedder: str, vector: Vector) -> QueryVector | None:
@@ -134,8 +128,7 @@ def count_terms(
     frequency: dict[str, int],
 ) -> list[str]:
     """Add in how many of the partition's items each token stands; return those to search, the rarest first."""
-    count = _counts if documents <= COUNTED_WHOLE else _estimates
-    counts = count(connection, index, partition, tokens)
+    counts = index.term_counts.count(connection, index.statements, partition, documents, tokens)
     for position, found in counts:
         frequency[tokens[position]] += min(found, documents)
     counts.sort(key=itemgetter(1))
@@ -151,28 +144,6 @@ def _is_searched(number: int, places: int) -> bool:
     """Return whether a token is searched that has so many rarer ones and stands with them in so many places."""
     most = SURE_POSTINGS if number < SURE_TOKENS else MAX_POSTINGS
     return number == 0 or (number < MAX_QUERY_TOKENS and places <= most)
-
-
-def _counts(connection: "Connection", index: Index, partition: int, tokens: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
-    terms = to_json([in_scope(partition, token) for token in tokens])
-    return connection.execute(index.statements["term_counts"], (terms,)).fetchall()
-
-
-def _estimates(connection: "Connection", index: Index, partition: int, tokens: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the same by how densely a token stands at both ends of the index, exactly for a rare one."""
-    found: list[tuple[int, int]] = []
-    for position, token in enumerate(tokens):
-        values = {"expression": match_any(partition, [token]), "limit": COUNTED_AT_ENDS}
-        first = [seq for (seq,) in connection.execute(index.statements["first_matches"], values).fetchall()]
-        if len(first) < COUNTED_AT_ENDS:
-            found += [(position, len(first))] if first else []
-            continue
-        last = [seq for (seq,) in connection.execute(index.statements["last_matches"], values).fetchall()]
-        seen, between = len({*first, *last}), last[-1] - first[-1] - 1
-        density = seen / (first[-1] - first[0] + last[0] - last[-1] + 2)
-        found.append((position, seen + max(0, round(density * between))))
-    return found
 
 
 def matches_in(

@@ -245,8 +245,10 @@ class SqliteStore:
     async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
         return await self.read(lambda connection: journal.history(connection, scopes, memory_id))
 
-    async def memory_histories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, list[Event]]:
-        return await self.read(lambda connection: {each: journal.history(connection, scopes, each) for each in ids})
+    async def memory_histories(
+        self, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
+    ) -> dict[str, list[Event]]:
+        return await self.read(lambda connection: journal.histories(connection, scopes, ids, kinds))
 
     async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
         return await self.read(

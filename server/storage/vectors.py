@@ -71,8 +71,8 @@ def decode(blob: bytes, quantization: Quantization) -> "Vector":
     """Return the unit vector of bytes that `encode` made."""
     if quantization == "float32":
         return array("f", blob)
-    numbers = array("b", blob)
-    length = math.sqrt(sum(map(mul, numbers, numbers)))
+    numbers = array("b", blob).tolist()
+    length = math.hypot(*numbers)
     return array("f", [number / length for number in numbers])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import StoreUntrusted
-from swarm_memory.server.storage import coded, index, legs
+from swarm_memory.server.storage import coded, index, term_counts
 from swarm_memory.server.storage.connection import connect
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.ports import SearchQuery
@@ -118,8 +118,8 @@ async def test_a_filter_narrows_the_search_by_codes(
 async def test_common_words_of_a_very_large_bank_are_estimated_and_rare_ones_counted(
     open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(legs, "COUNTED_WHOLE", MANY - 1)
-    monkeypatch.setattr(legs, "COUNTED_AT_ENDS", 10)
+    monkeypatch.setattr(term_counts, "COUNTED_WHOLE", MANY - 1)
+    monkeypatch.setattr(term_counts, "COUNTED_AT_ENDS", 10)
     words = [f"common {'third' * (number % 3 == 0)} {'zebra' * (number % 20 == 0)}" for number in range(MANY)]
     async with open_bank() as store:
         memories = [with_indexes(item(f"{number} {text}", content=text), embedder) for number, text in enumerate(words)]
@@ -130,3 +130,26 @@ async def test_common_words_of_a_very_large_bank_are_estimated_and_rare_ones_cou
     assert found["nowher"] == 0
     assert found["third"] == pytest.approx(MANY / 3, rel=0.1)
     assert found["common"] == pytest.approx(MANY, rel=0.1)
+
+
+async def test_the_count_of_a_common_word_is_remembered_until_the_bank_has_changed(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(term_counts, "REMEMBERED_FROM", MANY)
+    monkeypatch.setattr(term_counts, "COMMON", 10)
+    monkeypatch.setattr(term_counts, "CHANGED", 2.5 / MANY)
+
+    def more(count: int) -> Any:
+        return [with_indexes(item(f"{number} common", content="rarest"[: 6 * (number < 1)]), embedder)
+                for number in range(count)]  # fmt: skip
+
+    async with open_bank() as store, open_bank() as other:
+        await store.add_memories(more(MANY), embedder.name)
+        query = SearchQuery((here,), embedder.name, None, ("common", "rarest", "nowher"), 10)
+        counts: list[dict[str, int]] = []
+        for added in (0, 2, 1):
+            await other.add_memories(more(added), embedder.name)
+            counts.append(dict((await store.search(query)).document_frequency))
+    assert counts[0] == {"common": MANY, "rarest": 1, "nowher": 0}
+    assert counts[1] == {"common": MANY, "rarest": 2, "nowher": 0}, "what is rare is counted each time"
+    assert counts[2] == {"common": MANY + 3, "rarest": 3, "nowher": 0}
