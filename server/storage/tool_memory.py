@@ -41,6 +41,12 @@ POOL = 150
 MAX_POSTINGS, SURE_TOKENS = 4000, 4
 """The rarest tokens of a query are searched: the first four, then as many as stand in 4,000 calls together."""
 
+MAX_TRIMMED = 20_000
+"""Of a scope so many ids of calls that left the window are kept; beyond that whole sessions are kept instead."""
+
+WHOLE_SESSION = "\x01"
+"""Stands for every call of a session that has none left in the window; no id can be that."""
+
 _QUERIES = queries("tools")
 
 
@@ -84,6 +90,7 @@ class ToolMemoryTables:
         def save(connection: "Connection") -> int:
             scope_id = make_scope(connection, scope)
             _unindex_trimmed(connection)
+            _fold_trimmed(connection, scope_id)
             written = sum(_save_evaluation(connection, scope_id, each, to_text(now)) for each in evaluated)
             for each in failed:
                 _save_failure(connection, scope_id, each, now, retry_after_s)
@@ -190,6 +197,7 @@ def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: i
         "time_cost_us": round((call.time_cost_s or 0.0) * 1_000_000),
         "counted": int(call.token_cost is not None),
         "tokens": call.token_cost or 0,
+        "whole": WHOLE_SESSION,
     }
     if call.call_id is not None and connection.execute(_QUERIES["is_trimmed"], values).fetchone():
         return False
@@ -240,6 +248,18 @@ def _unindex_trimmed(connection: "Connection") -> None:
         connection.execute(_QUERIES["unindex_call"], seq)
     if trimmed:
         connection.execute(_QUERIES["forget_calls_to_unindex"])
+
+
+def _fold_trimmed(connection: "Connection", scope_id: int) -> None:
+    """Keep one row for each session that is over instead of one for each of its calls, where there are many.
+
+    A call of such a session is then taken to be counted: a transcript that is read again changes no figure. One that a
+    session adds after all its calls had left the window is not counted either.
+    """
+    values = {"scope_id": scope_id, "whole": WHOLE_SESSION, "most": MAX_TRIMMED}
+    if connection.execute(_QUERIES["count_trimmed"], values).fetchone()[0] > MAX_TRIMMED:
+        connection.execute(_QUERIES["fold_sessions"], values)
+        connection.execute(_QUERIES["drop_folded"], values)
 
 
 def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCall, now: str) -> bool:

@@ -13,9 +13,12 @@ from logged import at, call
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import ToolMemory
+from swarm_memory.server.storage import tool_memory
 from swarm_memory.tools.text import count_tokens
-from swarm_memory.tools.tool_memory import log_tool_calls
+from swarm_memory.tools.tool_memory import evaluate_tool_calls, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
+
+TRIMMED = "SELECT session_id, count(*) FROM trimmed_tool_calls GROUP BY session_id ORDER BY session_id"
 
 
 async def memory_of(toolbox: Toolbox, tool: str = "search") -> ToolMemory:
@@ -39,6 +42,28 @@ async def test_a_call_with_an_id_that_is_known_is_one_row_even_after_it_left_the
         assert (await log_tool_calls(toolbox, [first])).known == 1
         totals = (await memory_of(toolbox)).totals
         assert (totals.calls, totals.kept) == (4, 2)
+
+
+async def test_ids_of_calls_that_left_the_window_are_kept_by_session_where_there_are_many(
+    open_bank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_memory, "MAX_TRIMMED", 5)
+    sessions = ("first", "second", "third")
+    calls = [
+        call(session_id=session, call_id=f"c{n}", create_time=at(10 * place + n))
+        for place, session in enumerate(sessions)
+        for n in range(4)
+    ]
+    async with open_bank(max_history_tool_call_cnt=2) as toolbox:
+        await log_tool_calls(toolbox, calls)
+        await evaluate_tool_calls(toolbox)
+        rows = await toolbox.store.read(lambda connection: connection.execute(TRIMMED).fetchall())
+        assert [(session, count) for session, count in rows] == [("first", 1), ("second", 1), ("third", 2)]
+        assert (await log_tool_calls(toolbox, calls)).known == len(calls), "read again, nothing is counted twice"
+        later = [call(session_id=session, call_id="new", create_time=at(99)) for session in ("third", "fourth")]
+        assert (await log_tool_calls(toolbox, later)).logged == 2
+        totals = (await memory_of(toolbox)).totals
+        assert (totals.calls, totals.kept) == (len(calls) + 2, 2)
 
 
 async def test_the_same_id_in_another_session_is_another_call(toolbox: Toolbox) -> None:
