@@ -51,9 +51,18 @@ def _invalid(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in faults[:5])
 
 
+_ANY_JSON = "#/$defs/JsonValue"
+
+
 def compact(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON schema without `title` keywords, and with "X or null, by default null" as an optional X."""
-    kept = {key: _compact_part(key, value) for key, value in schema.items() if key != "title"}
+    """Return a JSON schema without `title` keywords, with "X or null, by default null" as an optional X.
+
+    A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice.
+    """
+    if schema == {"$ref": _ANY_JSON}:
+        return {}
+    parts = ((key, _compact_part(key, value)) for key, value in schema.items() if key != "title")
+    kept = {key: part for key, part in parts if key != "$defs" or part}
     options: list[Any] = kept.get("anyOf", [])
     if {"type": "null"} in options and "default" in kept and kept["default"] is None:
         del kept["anyOf"], kept["default"]
@@ -75,7 +84,9 @@ def _kind(field: dict[str, Any]) -> dict[str, Any]:
 
 def _compact_part(key: str, value: Any) -> Any:
     if key in {"properties", "$defs"}:
-        return {name: compact(part) for name, part in value.items()}
+        return {name: compact(part) for name, part in value.items() if key != "$defs" or part}
+    if key == "additionalProperties" and isinstance(value, dict):
+        return compact(cast(dict[str, Any], value)) or True
     if isinstance(value, list):
         return [_compact_part("", part) for part in cast(list[Any], value)]
     return compact(cast(dict[str, Any], value)) if isinstance(value, dict) else value

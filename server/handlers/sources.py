@@ -37,8 +37,8 @@ async def search_sources(
     ctx: AppContext,
     query: Annotated[str, Field(description="What is looked for, in your words")],
     kind: SearchedKind = None,
-    k: Annotated[int | None, Field(description="5 by default")] = None,
-    offset: int = 0,
+    k: Annotated[int | None, Field(ge=1, le=50, description="5 by default")] = None,
+    offset: Annotated[int, Field(ge=0, le=1000)] = 0,
 ) -> CallToolResult:
     """Find the tool, passage of a document, function or API operation for a task, best first, with what is around it.
 

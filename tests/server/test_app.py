@@ -354,3 +354,11 @@ async def test_secrets_of_the_settings_are_in_no_answer(place: Location, tmp_pat
     async with Client(build_server(lambda: open_toolbox(place, settings))) as client:
         result = await client.call_tool("memory_status", {})
     assert "sk-very-secret" not in result.model_dump_json()
+
+
+async def test_a_schema_says_any_json_in_one_word() -> None:
+    async with Client(build_server(_never)) as client:
+        tools = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+    assert [name for name, schema in tools.items() if "JsonValue" in json.dumps(schema)] == []
+    steps = tools["judge_trajectory"]["properties"]["steps"]
+    assert steps["items"] == {"type": "object", "additionalProperties": True}
