@@ -22,7 +22,7 @@ _CLAUSE = 70
 """So many characters before a match are looked at for a word that takes it back."""
 
 _SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
-_SPACED_WORDS = re.compile(r"\b(?:\w[ .\-_*]{1,4}){8,400}\w\b")
+_SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _LEET_WORD = re.compile(r"(?=[a-z]{0,12}[0-9$@])(?=[0-9$@]{0,12}[a-z])[a-z0-9$@]{3,20}")
 _LEET = str.maketrans("4310$75@", "aeiostsa")

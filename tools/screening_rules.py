@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
             r"|instructions?)?\s?:",
             r"\b(?:end|begin) of (?:the )?(?:trajectory|transcript|notes|memory|memories|untrusted|user input"
             r"|data|tool output|system)\b",
-            r"-{3,}\s{0,4}(?:end|begin|system|new)\b[^\n]{0,40}-{3,}",
+            r"-{3}\s{0,4}(?:end|begin|system|new)\b[^\n]{0,40}-{3,}",
         ),
         can_be_negated=False,
     ),

@@ -30,7 +30,8 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"`([^`\n]{2,500})`")
-_TERM = re.compile(r"[A-Za-z0-9_@$./:+-]*[A-Za-z][A-Za-z0-9_@$./:+-]*")
+_TERM = re.compile(r"[A-Za-z0-9_@$./:+-]+")
+_LETTER = re.compile(r"[A-Za-z]")
 _EDGES = "./:+-@$"
 _ADVERSE = re.compile(
     r"(?i)\b(?:do(?:es|id)? not|don't|doesn't|didn't|never|avoid|instead of|rather than|must not|no use|in vain)\b"
@@ -82,7 +83,7 @@ def terms_of(text: str) -> Iterator[str]:
     """Yield the words of a command or of code that can name something, in lower case; options are none."""
     for word in _TERM.findall(text[:_MAX_TEXT]):
         term = word.strip(_EDGES).lower()
-        if len(term) > 1 and not word.startswith("-"):
+        if len(term) > 1 and not word.startswith("-") and _LETTER.search(term):
             yield term
 
 
