@@ -1,0 +1,48 @@
+"""Sessions that clients opened and closed leave nothing in a server that goes on."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from http_server import HttpServer
+
+Record = Callable[[str, str], None]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(120),
+    pytest.mark.allow_hosts(["127.0.0.1"]),
+    pytest.mark.fault,
+    pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is looked up in /proc"),
+]
+
+SESSIONS = 20 if os.environ.get("FAULTS") == "full" else 3
+CLOSE_LIMIT_S = 10.0
+
+
+def held(server: HttpServer) -> tuple[int, int]:
+    """Return how many files and threads a server has."""
+    place = Path(f"/proc/{server.process.pid}")
+    return len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
+
+
+async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server: HttpServer, record: Record) -> None:
+    async def session() -> None:
+        async with server.client() as client:
+            await client.call_tool("memory_status", {})
+
+    for _ in range(2):
+        await session()
+    before = held(server)
+    for _ in range(SESSIONS):
+        await session()
+    deadline = time.monotonic() + CLOSE_LIMIT_S
+    while held(server)[0] > before[0] and time.monotonic() < deadline:  # noqa: ASYNC110 - another process closes them
+        await anyio.sleep(0.02)
+    files, threads = (now - then for now, then in zip(held(server), before, strict=True))
+    record("C6 HTTP", f"{SESSIONS} sessions of one server: open files {files:+d}, threads {threads:+d}")
+    assert files <= 0
+    assert threads <= 0
