@@ -75,7 +75,8 @@ def _python() -> Iterator[Finding]:
 def _settings(invocation: Invocation) -> Iterator[Finding]:
     resolved = invocation.settings()
     files = ", ".join(map(str, resolved.files)) or "no files"
-    yield Finding("settings", "ok", f"{len(resolved.origin)} not at their default ({files})")
+    changed = f"{len(resolved.origin)} changed ({files})" if resolved.origin else "all at their defaults"
+    yield Finding("settings", "ok", changed)
 
 
 def _sqlite(invocation: Invocation) -> Iterator[Finding]:

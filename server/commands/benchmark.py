@@ -29,7 +29,7 @@ def benchmark() -> None:
     """Measure the memory: on the sample that ships, on public data, on your own."""
 
 
-@benchmark.command()
+@benchmark.command(short_help="Run a suite; retrieval on the sample by default.")
 @click.argument("suite", default="retrieval")
 @click.option("-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the suite.")
 @click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A JSON file of options.")
@@ -154,7 +154,7 @@ def _show_table(table: "Table") -> None:
         say(table.note, dim=True)
 
 
-@benchmark.command()
+@benchmark.command(short_help="Print runs as Markdown, or write one page with plots.")
 @click.argument("runs", nargs=-1)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write one HTML page with plots.")
 @json_option
@@ -196,7 +196,7 @@ async def _found(toolbox: "Toolbox", named: tuple[str, ...]) -> "list[BenchmarkR
     return [await read_run(toolbox, each) for each in named]
 
 
-@benchmark.command("compare")
+@benchmark.command("compare", short_help="Say what changed from one run to another beyond noise.")
 @click.argument("before")
 @click.argument("after")
 @click.option("--all", "everything", is_flag=True, help="Also what is within noise.")
@@ -253,7 +253,7 @@ def _data_of(run: "BenchmarkRun") -> str:
     return "" if data is None else f"{data.name} ({data.questions})"
 
 
-@benchmark.command()
+@benchmark.command(short_help="Show the suites, their options, and the data.")
 @json_option
 def datasets(as_json: bool) -> None:
     """Show the suites with their options, and the data that the retrieval suite reads."""

@@ -30,7 +30,7 @@ def matts() -> None:
     """Do a task several times and learn from the comparison (memory-aware test-time scaling)."""
 
 
-@matts.command()
+@matts.command(short_help="Do TASK several times, or compare attempts that were made.")
 @click.argument("task", required=False, default="")
 @click.option("--command", help="The agent's command line, exactly as in matts.allowed_commands.")
 @click.option("--check", help="A test command that is run after each rollout; it must be allowed too.")
@@ -224,7 +224,7 @@ def cancel(invocation: Invocation, run_id: str, as_json: bool) -> None:
     print_json({"run_id": run_id, "status": "cancelled"}) if as_json else say(f"{run_id} is cancelled.")
 
 
-@matts.command("list")
+@matts.command("list", short_help="Show the runs that have not ended; --all shows every one.")
 @click.option("--all", "everything", is_flag=True, help="Also runs that have ended.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
 @json_option

@@ -96,7 +96,7 @@ def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> 
 
 @memories.command("edit")
 @id_argument
-@click.option("--title")
+@click.option("--title", help="What to do, or not to.")
 @click.option("--description", help="When it is of use.")
 @click.option("--content", help="The steps; - reads them from standard input.")
 @click.option("--tag", "tags", multiple=True, help="Its tags from now on; may be given again.")

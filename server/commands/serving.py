@@ -142,7 +142,7 @@ def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: boo
         print_table(("status", "kind", "key", "tries", "due (UTC)", "error"), rows)
 
 
-@jobs.command()
+@jobs.command(short_help="Work off queued jobs.")
 @click.option("--until-idle", is_flag=True, help="Do what is due, and end.")
 @click.option("--early", is_flag=True, help="With --until-idle: also what is not due yet.")
 @json_option

@@ -34,7 +34,7 @@ def sources() -> None:
     """
 
 
-@sources.command()
+@sources.command(short_help="Index PATH; a second time only what changed.")
 @click.argument("path", required=False, type=click.Path())
 @_kind
 @click.option("--start-servers", is_flag=True, help="Start the MCP servers that the file names, to list their tools.")
@@ -116,7 +116,7 @@ def list_sources(invocation: Invocation, as_json: bool) -> None:
         print_table(("kind", "location", "groups", "passages", "indexed"), map(_row, found))
 
 
-@sources.command()
+@sources.command(short_help="Delete what was indexed from LOCATION.")
 @click.argument("location")
 @_kind
 @json_option

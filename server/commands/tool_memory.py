@@ -35,7 +35,7 @@ def tools() -> None:
     """
 
 
-@tools.command("log")
+@tools.command("log", short_help="Log calls from FILE or standard input.")
 @click.argument("file", type=click.File("rb"), default="-")
 @json_option
 @click.pass_obj
@@ -89,7 +89,7 @@ def _line(number: int, line: str) -> object:
         raise InputError(f"line {number} is not JSON: {error}") from error
 
 
-@tools.command("summarize")
+@tools.command("summarize", short_help="Evaluate what was logged, and summarize tools with news.")
 @names_argument
 @json_option
 @click.pass_obj
@@ -112,7 +112,7 @@ def summarize_command(invocation: Invocation, names: tuple[str, ...], as_json: b
         sys.exit(1)
 
 
-@tools.command("show")
+@tools.command("show", short_help="Show guidance for TOOLs, or which to take for a task.")
 @names_argument
 @click.option("--task", help="What a tool is wanted for: which one to take, and why.")
 @json_option
@@ -175,7 +175,7 @@ def forget_command(invocation: Invocation, names: tuple[str, ...], everything: b
     print_json({"forgotten": count}) if as_json else say(f"{counted(count, 'tool')} forgotten.")
 
 
-@tools.command("export")
+@tools.command("export", short_help="Write the tool memory as JSON, one a line.")
 @names_argument
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the output.")
 @click.pass_obj
@@ -207,7 +207,7 @@ def import_command(invocation: Invocation, file: Any, as_json: bool) -> None:
     _show_imported(invocation.run(lambda toolbox: import_tools(toolbox, file)), as_json)
 
 
-@tools.command("copy")
+@tools.command("copy", short_help="Copy the tool memory into another project.")
 @click.argument("project")
 @names_argument
 @json_option

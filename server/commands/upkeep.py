@@ -88,7 +88,9 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
     used or where texts are sent.
     """
     rows = [row for row in invocation.settings().rows() if not changed or row[2] != "default"]
-    if as_json:
+    if not rows and not as_json:
+        say("All settings are at their defaults.")
+    elif as_json:
         print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
     else:
         print_table(

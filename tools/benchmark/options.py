@@ -85,10 +85,12 @@ class RetrievalOptions(SuiteOptions):
     retrieve: dict[str, JsonValue] = Field(
         default_factory=dict, description="Settings of `retrieve.` that are other than yours"
     )
-    context: ContextWeights = ContextWeights()
-    temporal_boost: float = Field(default=TEMPORAL_BOOST, ge=0, le=5)
+    context: ContextWeights = Field(default=ContextWeights(), description="hybrid+context: weights of the neighbours")
+    temporal_boost: float = Field(
+        default=TEMPORAL_BOOST, ge=0, le=5, description="hybrid+temporal: what an item of the named time gains"
+    )
     rerank_pool: int = Field(default=20, ge=1, le=MAX_K, description="So many of the first are reranked")
-    embedding: EmbedderChoice = EmbedderChoice()
+    embedding: EmbedderChoice = Field(default=EmbedderChoice(), description="Another embedder; command line only")
     split: Split = Field(default="all", description="held: every tenth question; tune: the others")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
     groups: Annotated[tuple[int, int] | None, BeforeValidator(listed)] = Field(
@@ -99,7 +101,7 @@ class RetrievalOptions(SuiteOptions):
         default_factory=dict, description=f"Values to try, by option: {', '.join(SWEPT)}"
     )
     answers: bool = Field(default=False, description="Also let the chat model answer from what was found")
-    outside: tuple[OutsideSystem, ...] = ()
+    outside: tuple[OutsideSystem, ...] = Field(default=(), description="Other memory systems; --config only")
 
     def retrieve_settings(self, settings: RetrieveSettings) -> RetrieveSettings:
         """Return the settings of retrieval as these options change them. Raises `InputError`."""
