@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -114,7 +115,7 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _LINE_EDIT = re.compile(r"\s*(?:edit|insert)\s+\d")
 """An editing command of an agent's shell: the lines after the first are text, not commands."""
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)?\s*\2\s*(?=\n|$)", re.S)
+_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ def parse_command(text: str) -> Command:
 
 def _logical_lines(text: str) -> list[str]:
     """Split at line ends outside quotes; here-documents and redirections that are no commands are taken out."""
-    flat = _REDIRECTION.sub(" ", _HEREDOC.sub(r"\3", text).replace("\\\n", " "))
+    flat = _REDIRECTION.sub(" ", _without_here_documents(text).replace("\\\n", " "))
     lines, quote, start = list[str](), "", 0
     for position, char in enumerate(flat):
         if quote:
@@ -221,6 +222,28 @@ def _logical_lines(text: str) -> list[str]:
             start = position + 1
     lines.append(flat[start:])
     return lines
+
+
+def _without_here_documents(text: str) -> str:
+    """Take out here-documents that end, in one pass: a search for the end from each beginning would be quadratic."""
+    lines = text.split("\n")
+    ends: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        ends.setdefault(line.strip(), []).append(number)
+    kept: list[str] = []
+    following = 0
+    while following < len(lines):
+        line = lines[following]
+        following += 1
+        for begin in _HEREDOC.finditer(line):
+            places = ends.get(begin[2], [])
+            end = bisect_left(places, following)
+            if end < len(places):
+                line = line[: begin.start()] + line[begin.end() :]
+                following = places[end] + 1
+                break
+        kept.append(line)
+    return "\n".join(kept)
 
 
 def _tokens(line: str) -> list[str]:

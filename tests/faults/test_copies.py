@@ -1,6 +1,7 @@
 """Copies of a bank and what is left of it: backups under load, restoring, exports, forgetting, permissions, growth."""
 
 import asyncio
+import math
 import os
 import stat
 import subprocess
@@ -35,6 +36,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock
+from swarm_memory.tools.consolidate import consolidate
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.transfer import export_memories, import_memories
@@ -201,6 +203,7 @@ async def test_a_bank_that_is_rewritten_again_and_again_stays_small(
         f"({live} live, {rewritten} rewritten)",
     )
     assert used <= 2 * wanted
+    assert worn <= 1.5 * fresh
     assert (await inspected(database)).sound
 
 
@@ -247,21 +250,41 @@ class SetClock:
         return self.at
 
 
-async def test_a_clock_that_jumps_makes_no_score_greater_than_one(database: Path, record: Any) -> None:
-    clock, worst, found = SetClock(), 0.0, 0
+JUMPS = (
+    *(timedelta(), timedelta(hours=-1), timedelta(days=3650), timedelta(days=-3650)),
+    *(timedelta(days=-20_000), timedelta(days=2_900_000)),
+)
+"""The last two: before 1972, and near the end of what a date can say."""
+
+
+async def test_whatever_the_clock_says_scores_are_finite_and_no_weight_exceeds_one(database: Path, record: Any) -> None:
+    clock, now, weights, found = SetClock(), datetime.now(UTC), list[float](), 0
+    ages = (0, 1, 365, 36_500, -1 / 24, -1, -3650, -2_900_000)
     async with opened(database) as store:
         box = Toolbox(store, StaticEmbedder(), clock, Settings(), HERE)
-        future = made_item("Retry the token of the session", created_at=clock.at + timedelta(days=3650))
-        past = made_item("Retry the header of the session", created_at=clock.at - timedelta(days=365))
-        await store.add_memories(await with_vectors([future, past]), StaticEmbedder().name)
-        jumps = (timedelta(), timedelta(hours=-1), timedelta(days=3650), timedelta(days=-3650))
-        for jump in jumps:
-            clock.at = datetime.now(UTC) + jump
-            result = await retrieve(box, "retry the token of the session", k=2)
-            worst = max(worst, *(memory.score for memory in result.memories))
-            found += len(result.memories)
-    record("D9", f"greatest score {worst:.2f} over {len(jumps)} clocks and a memory from the future; {found} found")
-    assert 0 < worst <= 1
+        items = [
+            made_item(f"Retry the token of session {number}", created_at=now - timedelta(days=age))
+            for number, age in enumerate(ages)
+        ]
+        await store.add_memories(await with_vectors(items), StaticEmbedder().name)
+        for jump in JUMPS:
+            clock.at = now + jump
+            result = await retrieve(box, "retry the token of the session", k=len(items))
+            scores = [memory.score for memory in result.memories]
+            assert all(map(math.isfinite, scores))
+            assert scores == sorted(scores, reverse=True)
+            weights += [memory.parts.recency for memory in result.memories]
+            found += len(scores)
+            await consolidate(box, full=True)
+        kept = await store.list_memories([HERE], EVERY)
+    record(
+        "D9",
+        f"greatest weight {max(weights):.1f}, least {min(weights):.1f} over {len(JUMPS)} clocks and memories of "
+        f"{len(ages)} dates, some in the future; {found} scores, all finite and in order",
+    )
+    assert found >= len(JUMPS) * 2
+    assert 0 <= min(weights) <= max(weights) <= 1
+    assert all(0 <= item.confidence <= 1 for item in kept)
 
 
 async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_back(database: Path, record: Any) -> None:
