@@ -22,6 +22,10 @@ INSERT INTO {codes} (rowid, part, bucket, embedding) VALUES (?, ?, ?, vec_bit(?)
 -- Take the code of a vector out.
 DELETE FROM {codes} WHERE rowid = ?;
 
+-- name: all_codes
+-- Every code of a space with where it stands.
+SELECT rowid, part, bucket, embedding FROM {codes};
+
 -- name: drop_codes
 -- Drop the codes of a space.
 DROP TABLE {codes};

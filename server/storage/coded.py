@@ -12,7 +12,7 @@ from swarm_memory.server.storage.codes import code, code_bits, codes
 from swarm_memory.server.storage.vectors import Space
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from swarm_memory.server.storage.driver import Connection
 
@@ -54,14 +54,40 @@ def give_codes(connection: "Connection", space: Space, partition: int, scan: str
     if not connection.execute(_QUERIES["coded_of_space"], (space.table,)).fetchone():
         connection.execute(code_table(space.table, code_bits(space.dims)))
     connection.execute(_QUERIES["add_coded"], (space.table, partition))
+    for entered in _made(connection, space, partition, scan):
+        connection.executemany(_sql(space, "index_code"), entered)
+        seqs += [seq for seq, *_ in entered]
+    return seqs
+
+
+def wrong_codes(connection: "Connection", space: Space, scan: str) -> tuple[int, list[int]]:
+    """Return how many codes of a space are missing or too many, and the positions of those that differ.
+
+    They are compared with codes of the vectors that `scan` selects; all of both are read.
+    """
+    partitions = [partition for (partition,) in connection.execute(_QUERIES["coded_of_space"], (space.table,))]
+    if not partitions:
+        return 0, []
+    held = {seq: rest for seq, *rest in connection.execute(_sql(space, "all_codes"))}
+    missing, differ = 0, list[int]()
+    for partition in partitions:
+        for batch in _made(connection, space, partition, scan):
+            for seq, *rest in batch:
+                there = held.pop(seq, None)
+                missing += there is None
+                differ += [seq] if there is not None and there != rest else []
+    return missing + len(held), differ
+
+
+def _made(
+    connection: "Connection", space: Space, partition: int, scan: str
+) -> "Iterator[list[tuple[int, int, int, bytes]]]":
+    """Yield (position, partition, bucket, code) of the vectors of a partition, in batches."""
     values = {"partition": partition, "model": space.model, "dims": space.dims}
     rows = connection.execute(scan, {**values, "domain": None, "tags": "[]", "exclude_task": None})
     while batch := rows.fetchmany(_BATCH):
         made = codes([blob for _, blob in batch], space.quantization, space.dims)
-        entered = [(seq, partition, seq % BUCKETS, each) for (seq, _), each in zip(batch, made, strict=True)]
-        connection.executemany(_sql(space, "index_code"), entered)
-        seqs += [seq for seq, _ in batch]
-    return seqs
+        yield [(seq, partition, seq % BUCKETS, each) for (seq, _), each in zip(batch, made, strict=True)]
 
 
 def drop_codes(connection: "Connection", space: Space) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
+from swarm_memory.server.storage.derived import code_faults, source_faults
 from swarm_memory.server.storage.index import all_spaces
 from swarm_memory.server.storage.memories import damaged
 from swarm_memory.server.storage.rows import content_hash
@@ -67,8 +68,12 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
         found.indexes.extend(_keyword_faults(connection))
         for space in all_spaces(connection):
             faults, doubtful = _vector_faults(connection, space, searchable)
+            if searchable and not space.stale:
+                of_codes, differ = code_faults(connection, space, "memories", queries()["scan_vectors"])
+                faults, doubtful = [*faults, *of_codes], [*doubtful, *differ]
             found.indexes.extend(faults)
             found.vectors.extend([(space.model, space.dims, doubtful)] if doubtful else [])
+        found.indexes.extend(source_faults(connection, searchable))
     finally:
         if connection.in_transaction:  # SQLite undoes one itself where it has no memory
             connection.execute("ROLLBACK")

@@ -1,5 +1,6 @@
 """The store of sources on every rung of SQLite: the same answers, indexes in step with the rows, nothing foreign."""
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.reembedding import reembed
 from swarm_memory.server.storage.driver import RUNGS, choose
+from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.tools.source_ports import SourceKey
 from swarm_memory.tools.sources import index_source, search_sources
@@ -187,3 +189,33 @@ async def test_after_any_changes_indexes_and_counts_are_those_of_the_last_state(
     assert await count(toolbox, "SELECT coalesce(sum(passages), 0) FROM source_space_members") == passages
     wanted = sum("red ships" in texts for texts in states[-1].values() for texts in texts)
     assert await count(toolbox, "SELECT coalesce(sum(doc), 0) FROM passage_terms WHERE term LIKE '%xred'") == wanted
+
+
+HARMS = {
+    "rows of the keyword index lost": "DELETE FROM passage_fts_docsize WHERE id = 2",
+    "the keyword index emptied": "INSERT INTO passage_fts (passage_fts) VALUES ('delete-all')",
+    "words changed": "UPDATE passage_tokens SET content = content || ' zebra' WHERE seq = 1",
+    "vectors lost": "DELETE FROM source_vec_1 WHERE rowid = 1",
+    "a count wrong": "UPDATE source_partitions SET passages = passages + 1",
+    "a count of vectors wrong": "UPDATE source_space_members SET passages = 0",
+}
+
+
+@pytest.mark.skipif("scan" in AVAILABLE[:1], reason="without sqlite-vec there is no vector index to harm")
+@pytest.mark.parametrize("harm", HARMS)
+async def test_an_index_of_sources_out_of_step_is_seen_and_made_anew(tmp_path: Path, made: Made, harm: str) -> None:
+    database = tmp_path / "memory.db"
+    source = made("document")
+    source.groups |= {"guide.md": TEXTS}
+    toolbox = await opened(database, AVAILABLE[0])
+    await index_source(toolbox, "document", "docs", source.read())
+    assert (await raw(toolbox).inspect()).sound
+    await raw(toolbox).write(lambda connection: connection.execute(HARMS[harm]).rowcount)
+    assert (await raw(toolbox).inspect()).indexes
+    await toolbox.store.close()
+    await asyncio.to_thread(repair, database, choose(AVAILABLE[0]), 5.0)
+    toolbox = await opened(database, AVAILABLE[0])
+    assert (await raw(toolbox).inspect()).sound
+    found = await search_sources(toolbox, "where is the retry limit of the network", kind="document")
+    assert found.hits[0].passage.title == "Configure"
+    await toolbox.store.close()

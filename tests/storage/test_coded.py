@@ -153,3 +153,28 @@ async def test_the_count_of_a_common_word_is_remembered_until_the_bank_has_chang
     assert counts[0] == {"common": MANY, "rarest": 1, "nowher": 0}
     assert counts[1] == {"common": MANY, "rarest": 2, "nowher": 0}, "what is rare is counted each time"
     assert counts[2] == {"common": MANY + 3, "rarest": 3, "nowher": 0}
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DELETE FROM codes_vec_1 WHERE rowid = 7",
+        "UPDATE pattern_embeddings SET vector = (SELECT vector FROM pattern_embeddings WHERE seq = 3) WHERE seq = 9",
+        "DELETE FROM codes_vec_1",
+    ],
+)
+async def test_codes_out_of_step_are_seen_and_made_anew(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str, harm: str
+) -> None:
+    def harmed(connection: Any) -> None:
+        connection.execute(harm)
+
+    async with open_bank() as store:
+        memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
+        await store.add_memories(memories, embedder.name)
+        assert (await store.inspect()).sound
+        await store.write(harmed)
+        (fault,) = (await store.inspect()).indexes
+        assert "codes" in fault
+        await store.reindex()
+        assert (await store.inspect()).sound

@@ -14,6 +14,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import ToolMemory
 from swarm_memory.server.storage import tool_memory
+from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.text import count_tokens
 from swarm_memory.tools.tool_memory import evaluate_tool_calls, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
@@ -24,6 +25,15 @@ TRIMMED = "SELECT session_id, count(*) FROM trimmed_tool_calls GROUP BY session_
 async def memory_of(toolbox: Toolbox, tool: str = "search") -> ToolMemory:
     (found,) = await toolbox.store.tool_memory.memories(toolbox.scope, [tool])
     return found
+
+
+async def rows_of(toolbox: Toolbox, query: str) -> list[Any]:
+    assert isinstance(toolbox.store, SqliteStore)
+
+    def read(connection: Any) -> list[Any]:
+        return [tuple(row) for row in connection.execute(query).fetchall()]
+
+    return await toolbox.store.read(read)
 
 
 async def test_a_repeated_call_is_a_new_row_and_an_empty_output_is_valid(toolbox: Toolbox) -> None:
@@ -57,8 +67,7 @@ async def test_ids_of_calls_that_left_the_window_are_kept_by_session_where_there
     async with open_bank(max_history_tool_call_cnt=2) as toolbox:
         await log_tool_calls(toolbox, calls)
         await evaluate_tool_calls(toolbox)
-        rows = await toolbox.store.read(lambda connection: connection.execute(TRIMMED).fetchall())
-        assert [(session, count) for session, count in rows] == [("first", 1), ("second", 1), ("third", 2)]
+        assert await rows_of(toolbox, TRIMMED) == [("first", 1), ("second", 1), ("third", 2)]
         assert (await log_tool_calls(toolbox, calls)).known == len(calls), "read again, nothing is counted twice"
         later = [call(session_id=session, call_id="new", create_time=at(99)) for session in ("third", "fourth")]
         assert (await log_tool_calls(toolbox, later)).logged == 2
