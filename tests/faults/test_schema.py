@@ -15,14 +15,19 @@ from rig import FULL, Crowd, inspected, opened, possible_rungs
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import migrations
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.backup import list_backups
 from swarm_memory.server.storage.connection import connect
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.repair import repair
+from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports import SearchQuery
+from swarm_memory.tools.sources import search_sources
 from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
 
@@ -30,6 +35,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 RELEASES = sorted(FIXTURES.glob("bank_v*.db.gz"))
 SHOP = Scope(project="shop")
 NEWEST = len(migrations())
+OUTDATED = {path.name.split(".")[0]: path for path in RELEASES if path.name != f"bank_v{NEWEST}.db.gz"}
 
 
 def put_old_bank(database: Path, release: Path = RELEASES[0]) -> None:
@@ -64,34 +70,53 @@ async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
             found = await store.search(SearchQuery((SHOP,), embedder.name, vector, tokenize(text), 10))
             answers[text] = sorted(candidate.id for candidate in found.candidates)
         memories = await store.get_memories([SHOP], list(told["memories"]))
+        calls, passages = await _calls_and_passages(store, told)
         health, inside = await store.health(), await store.inspect()
     same = sum(answers[text] == expected for text, expected in told["answers"].items())
     record(
-        "A17", f"{release.name} on {rung}: {same} of {len(answers)} answers the same, {len(memories)} memories whole"
+        "A17",
+        f"{release.name} on {rung}: {same} of {len(answers)} answers the same, {len(memories)} memories, "
+        f"{sum(map(len, calls.values()))} tool calls and {len(passages)} searches of sources whole",
     )
+    assert calls == told.get("calls", {})
+    assert passages == told.get("passages", {})
     assert answers == told["answers"]
     assert memories == [MemoryItem.model_validate(each) for each in told["memories"].values()]
     assert health.schema_version == NEWEST
     assert inside.sound, inside
-    copies = list_backups(database)
-    assert [copy.reason for copy in copies] == (["migration"] if version_of(copies[0].path) < NEWEST else [])
+    copies = [copy.reason for copy in list_backups(database)]
+    assert copies == (["migration"] if release in OUTDATED.values() else [])
 
 
-@pytest.mark.parametrize("begin", ["new", "old"])
+async def _calls_and_passages(store: SqliteStore, told: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the tool calls and the searches of sources that a release's bank holds answers for; v1 had none."""
+    toolbox = Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), SHOP)
+    calls = {
+        name: [kept.call.model_dump(mode="json") for kept in await store.tool_memory.recent_calls(SHOP, name, 100)]
+        for name in told.get("calls", {})
+    }
+    passages = {
+        text: [hit.passage.title for hit in (await search_sources(toolbox, text, kind="document")).hits]
+        for text in told.get("passages", {})
+    }
+    return calls, passages
+
+
+@pytest.mark.parametrize("begin", ["new", *OUTDATED])
 async def test_eight_processes_that_migrate_at_once_migrate_once(database: Path, begin: str, record: Any) -> None:
-    rounds, ok, copies = (25 if FULL else 4), 0, 0
+    rounds, ok, copies = (25 if FULL else 3), 0, 0
     crowd = Crowd()
     for number in range(rounds):
         bank = database.with_name(f"round{number}") / "memory.db"
-        if begin == "old":
+        if begin in OUTDATED:
             bank.parent.mkdir(parents=True)
-            put_old_bank(bank)
+            put_old_bank(bank, OUTDATED[begin])
         for _ in range(8):
             crowd.add("migrate", bank, "auto")
         crowd.wait(lambda born=8 * (number + 1): len(crowd.told("ok")) + len(crowd.told("error")) >= born)
         copies += len(list_backups(bank))
     await asyncio.to_thread(crowd.finish)
-    ok = sum(line == ["20" if begin == "old" else "0", str(NEWEST)] for line in crowd.told("ok"))
+    ok = sum(line == ["20" if begin in OUTDATED else "0", str(NEWEST)] for line in crowd.told("ok"))
     record(
         f"A14 {begin}",
         f"{ok} of {8 * rounds} processes got the migrated bank; {copies} copies before {rounds} migrations",
@@ -99,18 +124,23 @@ async def test_eight_processes_that_migrate_at_once_migrate_once(database: Path,
     assert not crowd.told("error")
     assert not crowd.errors
     assert ok == 8 * rounds
-    assert copies == (rounds if begin == "old" else 0)
+    assert copies == (rounds if begin in OUTDATED else 0)
 
 
 async def test_a_kill_in_a_migration_leaves_the_old_or_the_new_schema(database: Path, record: Any) -> None:
     rounds, draw, half = (100 if FULL else 10), random.Random(3), 0
     versions: list[int] = []
-    crowd = Crowd()
-    for _ in range(rounds):
+    crowd, whole_s = Crowd(), 0.0
+    for number in range(rounds + 1):
         put_old_bank(database)
         name = crowd.add("migrate", database, "auto")
         crowd.wait(lambda name=name: any(line[0] == name for line in crowd.told("born")))
-        await asyncio.sleep(draw.uniform(0, 0.08))
+        if number == 0:  # how long it takes to the end, which the kills are spread over
+            began = time.monotonic()
+            await asyncio.to_thread(crowd.wait_for_end, {name})
+            whole_s = time.monotonic() - began
+            continue
+        await asyncio.sleep(draw.uniform(0, 1.2 * whole_s))
         crowd.kill(name)
         versions.append(version_of(database))
         found = await inspected(database)
@@ -124,7 +154,7 @@ async def test_a_kill_in_a_migration_leaves_the_old_or_the_new_schema(database: 
 
 async def test_a_kill_while_indexes_are_rebuilt_leaves_them_whole(database: Path, record: Any) -> None:
     put_old_bank(database)
-    rounds, draw, broken = (50 if FULL else 6), random.Random(4), 0
+    rounds, draw, broken = (100 if FULL else 6), random.Random(4), 0
     crowd = Crowd()
     for number in range(rounds):
         name = crowd.add("rebuild", database)
@@ -136,6 +166,27 @@ async def test_a_kill_while_indexes_are_rebuilt_leaves_them_whole(database: Path
     await asyncio.to_thread(crowd.finish)
     record("A15 rebuild", f"indexes out of step after {broken} of {rounds} kills ({len(crowd.told('built'))} rebuilt)")
     assert broken == 0
+
+
+async def test_a_kill_while_the_bank_is_copied_leaves_no_half_copy(database: Path, record: Any) -> None:
+    put_old_bank(database)
+    rounds, draw, broken = (100 if FULL else 4), random.Random(5), 0
+    crowd = Crowd()
+    for number in range(rounds):
+        name = crowd.add("copy", database)
+        crowd.wait(lambda wanted=number + 1: len(crowd.told("ready")) >= wanted)
+        await asyncio.sleep(draw.uniform(0, 0.05))
+        crowd.kill(name)
+        for copy in list_backups(database):
+            broken += version_of(copy.path) not in range(1, NEWEST + 1)
+    await asyncio.to_thread(crowd.finish)
+    found = await inspected(database)
+    record(
+        "A15 VACUUM",
+        f"half copies {broken} after {rounds} kills ({len(crowd.told('copied'))} copied); bank sound: {found.sound}",
+    )
+    assert broken == 0
+    assert found.sound, found
 
 
 async def test_a_bank_of_a_newer_schema_is_left_to_the_byte(database: Path, record: Any) -> None:

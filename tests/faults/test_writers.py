@@ -33,13 +33,13 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.connection import wal_bytes
 from swarm_memory.tools.ports import MemoryFilter
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)]
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1200 if FULL else 60)]
 
 
 async def test_killed_writers_lose_nothing_that_was_acknowledged(database: Path, record: Any) -> None:
     async with opened(database):
         pass
-    seconds, draw, crowd = (30.0 if FULL else 5.0), random.Random(1), Crowd()
+    seconds, draw, crowd = (600.0 if FULL else 3.0), random.Random(1), Crowd()
     for number in range(12):
         crowd.add("write" if number < 8 else "read", database, "auto", number, 0)
     crowd.wait(lambda: len(crowd.told("ready")) >= 12)
@@ -85,7 +85,7 @@ async def _created(database: Path) -> tuple[int, int]:
 async def test_a_storm_of_writers_gets_no_busy_error(database: Path, record: Any) -> None:
     async with opened(database):
         pass
-    each = 500 if FULL else 40
+    each = 500 if FULL else 25
     crowd = Crowd()
     for number in range(8):
         crowd.add("write", database, "auto", f"storm{number}", each)
@@ -177,7 +177,7 @@ async def test_after_every_operation_no_statement_is_left_open(database: Path, r
                 held += await run(lambda connection: connection.in_transaction)
             emptied = await store._on_writer(store._truncate_log)  # pyright: ignore[reportPrivateUsage]
             held += not emptied
-    record("A9", f"open statements or transactions {held} after {len(operations)} operations")
+    record("A9", f"open statements or transactions {held} after {len(operations)} operations of the store")
     assert held == 0
 
 
@@ -200,7 +200,7 @@ async def test_a_cancellation_at_any_await_leaves_no_transaction_and_loses_nobod
             "forget": lambda: store.forget([HERE], ["rm_none"]),
         }
         for name, write in writes.items():
-            for steps in range(12):
+            for steps in range(12 if FULL else 6):
                 victim = asyncio.ensure_future(write())  # type: ignore[arg-type]
                 other = asyncio.ensure_future(add(f"{name} {steps}"))
                 for _ in range(steps):
@@ -213,8 +213,8 @@ async def test_a_cancellation_at_any_await_leaves_no_transaction_and_loses_nobod
                 lost += len(await store.get_memories([HERE], ids)) != 1
                 open_transactions += await store._on_writer(lambda connection: connection.in_transaction)  # pyright: ignore[reportPrivateUsage]
         found = await store.inspect()
-    record("A10", f"lost {lost}, open transactions {open_transactions} of {cancelled} cancellations")
-    assert cancelled > 20
+    record("A10", f"lost {lost}, open transactions {open_transactions} of {cancelled} cancellations in the store")
+    assert cancelled > 10
     assert (lost, open_transactions) == (0, 0)
     assert found.sound, found
 

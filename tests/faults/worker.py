@@ -111,6 +111,15 @@ async def rebuild(database: str) -> None:
             say("built")
 
 
+async def copy(database: str) -> None:
+    """Back the bank up, again and again, until killed."""
+    async with opened(Path(database)) as store:
+        say("ready")
+        while True:
+            await store.back_up()
+            say("copied")
+
+
 async def checkpoint(database: str, rung: str) -> None:
     """Write the log into the database again and again, under the writer lock as the store does it, until killed."""
     connection = connect(Path(database), driver=choose(rung), timeout_s=30)
@@ -169,7 +178,7 @@ def run(role: str, *arguments: str) -> int:
 
 
 ROLES: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
-    each.__name__: each for each in (write, read, hold, migrate, claim, rebuild, checkpoint, unlocked, make)
+    each.__name__: each for each in (write, read, hold, migrate, claim, rebuild, copy, checkpoint, unlocked, make)
 }
 
 if __name__ == "__main__":
