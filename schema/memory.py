@@ -53,6 +53,9 @@ class Provenance(Model):
     run_id: str | None = None
     """The learn, import or MaTTS run that made it: what can be undone as a whole."""
     imported_from: str | None = None
+    hearsay: bool = False
+    """Whether a step of it was told to the agent (by the task, an output, a memory nobody vouches for) before the agent
+    did it: following it proves nothing then."""
 
 
 class MemoryItem(Model):

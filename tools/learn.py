@@ -16,9 +16,10 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.gating import told_of
+from swarm_memory.tools.hearsay import is_hearsay
 from swarm_memory.tools.judge import judge_in_full
 from swarm_memory.tools.judged import drawn
-from swarm_memory.tools.novelty import prepared_for_bank, sort_out
+from swarm_memory.tools.novelty import not_vouched_for, prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
 from swarm_memory.tools.quota import check_quota
@@ -55,7 +56,12 @@ async def learn(
     verdict = judged.verdict
     distilled = await _distill(toolbox, kept, verdict, agent_drafts)
     trajectory_id, run_id = new_id(TRAJECTORY), new_id(RUN)
-    items = [_item(toolbox, kept, verdict, distilled, draft, trajectory_id, run_id) for draft in distilled.drafts]
+    had = await not_vouched_for(toolbox, kept)
+    hearsay = await asyncio.to_thread(lambda: [is_hearsay(draft, kept, had) for draft in distilled.drafts])
+    items = [
+        _item(toolbox, kept, verdict, distilled, draft, (trajectory_id, run_id), hearsay=told)
+        for draft, told in zip(distilled.drafts, hearsay, strict=True)
+    ]
     prepared, fault = await prepared_for_bank(toolbox, items)
     found = await sort_out(toolbox, kept, prepared)
     record = LearnRecord(
@@ -135,9 +141,11 @@ def _item(
     verdict: Verdict,
     distilled: Distillation,
     draft: MemoryDraft,
-    trajectory_id: str,
-    run_id: str,
+    ids: tuple[str, str],
+    *,
+    hearsay: bool,
 ) -> MemoryItem:
+    trajectory_id, run_id = ids
     provenance = Provenance(
         task_id=trajectory.task_id,
         trajectory_id=trajectory_id,
@@ -149,6 +157,7 @@ def _item(
         prompt_hash=distilled.prompt_hash,
         model=distilled.model,
         run_id=run_id,
+        hearsay=hearsay,
     )
     return MemoryItem(
         id=new_id(MEMORY),

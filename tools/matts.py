@@ -6,7 +6,7 @@ each rollout is saved as it ends, and whoever calls with the same `run_id` goes 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -21,8 +21,9 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.attempts import Attempt, Drawn, numbered
 from swarm_memory.tools.gating import told_of
+from swarm_memory.tools.hearsay import is_hearsay
 from swarm_memory.tools.learn import confidence_of
-from swarm_memory.tools.novelty import SortedOut, prepared_for_bank, sort_out
+from swarm_memory.tools.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import ChatModel
 from swarm_memory.tools.quota import check_quota
@@ -272,7 +273,10 @@ class _Scaling:
             return
         await self._credit(attempts[0])
         contrast = await self_contrast(self.toolbox.chat, attempts, best, self.run.mode, self.toolbox.settings)
-        items = [self._item(drawn, contrast, attempts) for drawn in contrast.drawn]
+        had = await not_vouched_for(self.toolbox, attempts[0].trajectory)
+        items = await asyncio.to_thread(
+            lambda: [self._item(drawn, contrast, attempts, had) for drawn in contrast.drawn]
+        )
         prepared, fault = await prepared_for_bank(self.toolbox, items)
         found = await sort_out(self.toolbox, attempts[0].trajectory, prepared)
         known = f"the bank already says {len(found.known)} of them" if found.known else None
@@ -325,7 +329,7 @@ class _Scaling:
             if kept is not None and kept[1] is not None:
                 await record_outcome(self.toolbox, self.run.task_id, kept[1], kept[0])
 
-    def _item(self, drawn: Drawn, contrast: Contrast, attempts: list[Attempt]) -> MemoryItem:
+    def _item(self, drawn: Drawn, contrast: Contrast, attempts: list[Attempt], had: Sequence[MemoryItem]) -> MemoryItem:
         owner = next(each for each in attempts if each.number == drawn.attempt)
         provenance = Provenance(
             task_id=self.run.task_id,
@@ -338,6 +342,7 @@ class _Scaling:
             prompt_hash=contrast.prompt_hash,
             model=contrast.model,
             run_id=self.run.run_id,
+            hearsay=is_hearsay(drawn.draft, owner.trajectory, had),
         )
         return MemoryItem(
             id=new_id(MEMORY),

@@ -12,7 +12,7 @@ from swarm_memory.tools.model_screen import screened
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
 from swarm_memory.tools.survey import duplicate_threshold
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trust import REINFORCED
+from swarm_memory.tools.trust import REINFORCED, unverified
 
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""
@@ -43,6 +43,20 @@ async def prepared_for_bank(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tu
         return prepare_without_vectors(items), f"{fault}; {unembedded}" if fault else unembedded
 
 
+async def memories_had(toolbox: Toolbox, trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the ids of the memories that a task was given: in its prompts, and by recorded retrievals."""
+    retrieved = await toolbox.store.injections(toolbox.scope, trajectory.task_id)
+    return tuple(dict.fromkeys((*trajectory.injected_memory_ids, *retrieved.given)))
+
+
+async def not_vouched_for(toolbox: Toolbox, trajectory: Trajectory) -> list[MemoryItem]:
+    """Return those memories that a task was given and that are not verified: what repeats them is hearsay."""
+    ids = await memories_had(toolbox, trajectory)
+    had = await toolbox.store.get_memories(toolbox.scopes(), ids) if ids else []
+    doubtful = await unverified(toolbox, had)
+    return [item for item in had if item.id in doubtful]
+
+
 async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[StoredMemory]) -> SortedOut:
     """Divide into new items and ids of items in the bank that say the same.
 
@@ -58,14 +72,17 @@ async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[
             known[same.id] = same
         elif not any(_alike(toolbox, memory, other) for other in new):
             new.append(memory)
+    hearsay = any(memory.item.provenance.hearsay for memory in prepared)
     repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
-    return SortedOut(tuple(new), tuple(known), 0.0 if any(repeated) else REINFORCEMENT)
+    return SortedOut(tuple(new), tuple(known), 0.0 if hearsay or any(repeated) else REINFORCEMENT)
 
 
 async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:
     """Whether the task, or its session, gave or bore out the item before, had it from the bank, or may not trust it."""
     source, session = item.provenance, trajectory.session_id
-    if source.task_id == trajectory.task_id or item.id in trajectory.injected_memory_ids or item.status != "active":
+    if source.task_id == trajectory.task_id or item.status != "active":
+        return True
+    if item.id in await memories_had(toolbox, trajectory):
         return True
     if session is None:
         return False

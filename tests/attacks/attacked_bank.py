@@ -1,9 +1,13 @@
 """A real bank in a file that attacks are learned, imported and written into, and trajectories that carry them."""
 
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.ids import MEMORY, new_id
@@ -13,6 +17,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Judge
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools import gating, retrieve, trust
 from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports import ChatModel, MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
@@ -20,6 +25,8 @@ from swarm_memory.tools.toolbox import Toolbox
 EMBEDDER = StaticEmbedder()
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HERE = Scope(project="shop")
+FULL = os.environ.get("FAULTS") == "full"
+"""Whether this is `make faults`; `make test` runs a short version of what takes long."""
 
 
 class Fixed:
@@ -69,6 +76,28 @@ def item(
 async def put(toolbox: Toolbox, *items: MemoryItem) -> None:
     """Write items as they are, past every gate."""
     await toolbox.store.add_memories(await prepare(toolbox, items), EMBEDDER.name)
+
+
+def undefended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the gate away, as a negative control: nothing is screened, and whatever is stored is trusted."""
+
+    async def all_of_them(_: object, found: Any, *__: object) -> Any:
+        return found
+
+    def nothing(_: str) -> tuple[()]:
+        return ()
+
+    def yes(_: MemoryItem) -> bool:
+        return True
+
+    monkeypatch.setattr(gating, "screen", nothing)
+    monkeypatch.setattr(trust, "rests_on_evidence", yes)
+    monkeypatch.setattr(retrieve, "prefer_verified", all_of_them)
+
+
+async def is_trusted(toolbox: Toolbox, items: Sequence[MemoryItem]) -> bool:
+    """Whether any of the items counts as verified."""
+    return len(await trust.unverified(toolbox, items)) < len(items)
 
 
 class Told:
