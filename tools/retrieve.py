@@ -278,8 +278,8 @@ def _reason(
         return f"none of {counted(result.documents, 'memory')} in {where} " + (
             "passes the filters and resembles the query" if asked else "resembles the query"
         )
-    near = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} ({floor.min_cosine:.2f} is asked)"
-    words = f"{nearest.keyword_coverage:.0%} of the query's words ({floor.min_coverage:.0%} is asked)"
+    near = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} ({floor.min_cosine:.2f} is needed)"
+    words = f"{nearest.keyword_coverage:.0%} of the query's words ({floor.min_coverage:.0%} is needed)"
     told = f"none of {counted(result.documents, 'memory')} in {where} fits; the nearest has"
     return f"{told} {near} and {words}"
 
