@@ -23,7 +23,7 @@ from swarm_memory.server.storage.rows import (
     to_json,
     to_text,
 )
-from swarm_memory.server.storage.tokens import pack
+from swarm_memory.server.storage.tokens import pack, packed
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
 
@@ -170,6 +170,16 @@ def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], ids:
     if found:
         connection.execute(_QUERIES["optimize_keyword_index"])
     return len(found)
+
+
+def pack_tokens(connection: "Connection", after: int, limit: int) -> int | None:
+    """Pack the tokens of so many items after a position that an older version kept as text; return the last position.
+
+    None: there was none.
+    """
+    rows = connection.execute(_QUERIES["unpacked_tokens"], (after, limit)).fetchall()
+    connection.executemany(_QUERIES["put_tokens"], ((seq, packed(fields)) for seq, fields in rows))
+    return rows[-1][0] if rows else None
 
 
 def log_event(

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -83,6 +84,9 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 T = TypeVar("T")
+
+_PACKED_AT_ONCE = 2_000
+"""Items whose tokens are packed in one transaction: other writers wait no longer than for that."""
 
 log = logging.getLogger(__name__)
 
@@ -461,7 +465,10 @@ class SqliteStore:
         return await self.read(memories.damaged)
 
     async def reindex(self) -> None:
-        """Make the keyword index and the vector indexes anew from the plain tables."""
+        """Make the keyword index and the vector indexes anew from the plain tables; pack what is kept as text."""
+        after: int | None = 0
+        while after is not None:
+            after = await self.write(partial(memories.pack_tokens, after=after, limit=_PACKED_AT_ONCE))
         await self.write(self._index.rebuild)
         await self._sources.reindex()
 

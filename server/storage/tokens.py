@@ -20,7 +20,11 @@ def joined(tokens: Sequence[str]) -> str:
 
 def pack(title: Sequence[str], description: Sequence[str], content: Sequence[str]) -> bytes:
     """Return the tokens of an item's fields as they are kept. Raises `InputError` as `joined`."""
-    fields = "\n".join(map(joined, (title, description, content)))
+    return packed("\n".join(map(joined, (title, description, content))))
+
+
+def packed(fields: str) -> bytes:
+    """Return the tokens of an item, a line for each field, as they are kept."""
     return zlib.compress(fields.encode())
 
 

@@ -9,7 +9,7 @@ import pytest
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import code_table, migrations, vector_table
 from swarm_memory.server.storage import coded, index
-from swarm_memory.server.storage.codes import code_bits
+from swarm_memory.server.storage.codes import code, code_bits
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.rows import pattern_row, to_text
@@ -81,6 +81,11 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         if large < MANY:
             connection.execute(code_table("vec_1", code_bits(embedder.dimensions)))
             connection.execute("INSERT INTO coded_partitions VALUES ('vec_1', 1)")
+            entered = "INSERT INTO codes_vec_1 (rowid, part, bucket, embedding) VALUES (?, 1, ?, vec_bit(?))"
+            for seq, vector in connection.execute("SELECT rowid, embedding FROM vec_1").fetchall():
+                made = code(vector, "int8", embedder.dimensions)
+                connection.execute(entered, (seq, seq % coded.BUCKETS, made))
+            connection.execute("DELETE FROM vec_1")
     connection.close()
     async with open_bank() as store:
         found = await store.inspect()
@@ -96,6 +101,16 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         assert wanted.item.id not in [each.id for each in (await store.search(query)).candidates]
         found = await store.inspect()
         assert found.sound, found
+        assert await store.read(kept_as) == {"text"}
+        before = (await store.search(query)).candidates
+        await store.reindex()
+        assert await store.read(kept_as) == {"blob"}
+        assert (await store.search(query)).candidates[0].tokens == before[0].tokens
+        assert (await store.inspect()).sound
+
+
+def kept_as(connection: "Connection") -> set[str]:
+    return {row[0] for row in connection.execute("SELECT DISTINCT typeof(tokens) FROM pattern_tokens").fetchall()}
 
 
 def damage(connection: "Connection") -> None:
