@@ -19,6 +19,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_IDS = 200
 MAX_LISTED = 500
+MAX_OFFSET = 10_000_000
 
 _ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
 _MAX_REASON_CHARS = 500
@@ -28,12 +29,12 @@ _MAX_NAMED = 20
 async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryItem]:
     """Return memories of the project and the global scope, newest first.
 
-    Raises `InputError` for a limit outside 1…500 or a negative offset.
+    Raises `InputError` for a limit outside 1…500 or an offset outside 0…`MAX_OFFSET`.
     """
     if not 1 <= which.limit <= MAX_LISTED:
         raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
-    if which.offset < 0:
-        raise InputError(f"offset is {which.offset}: it must not be negative")
+    if not 0 <= which.offset <= MAX_OFFSET:
+        raise InputError(f"offset must be from 0 to {MAX_OFFSET:,}")
     return await toolbox.store.list_memories(toolbox.scopes(), which)
 
 

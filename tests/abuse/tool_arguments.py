@@ -72,8 +72,8 @@ def string_fields(schema: dict[str, Any]) -> Iterator[str]:
             yield name
 
 
-def valid(schema: dict[str, Any], chance: random.Random, **fixed: str) -> dict[str, Any]:
-    """Return arguments of the right shape with a string in the named places."""
+def valid(schema: dict[str, Any], chance: random.Random, **fixed: Any) -> dict[str, Any]:
+    """Return arguments of the right shape with a given value in the named places."""
     definitions = schema.get("$defs", {})
     arguments: dict[str, Any] = {}
     for name, field in schema.get("properties", {}).items():
