@@ -111,7 +111,7 @@ async def test_a_hook_of_the_server_answers_to_go_on(tmp_path: Path, home: Path,
     for number, condition in enumerate(CONDITIONS):
         folder = tmp_path / f"shop{number}"
         subprocess.run(["cp", "-r", str(tmp_path / "made"), str(folder)], check=True)  # noqa: ASYNC221 - a test may wait
-        storage = StorageSettings.model_validate({**settings_of().storage.model_dump(), "busy_timeout_s": 0.5})
+        storage = StorageSettings.model_validate({**settings_of().storage.model_dump(), "busy_timeout_s": 0.2})
         groups: dict[str, BaseModel] = {"storage": storage}
         if condition == "no key":
             hangs = {

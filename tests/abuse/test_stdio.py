@@ -81,6 +81,7 @@ def hostile() -> Iterator[bytes]:
     yield call(7, '{"query":"x","k":1e999}')
     yield call(7, '{"query":"x","k":NaN}')
     yield call(7, '{"query":"cut off')
+    yield call(7, '{"query":[' + "[]," * 1_000_000 + "[]]}")
     yield b'{"method":"tools/call","params":[1],"jsonrpc":"2.0","id":7}\n'
     yield b'{"jsonrpc":"2.0","id":7,"method":5}\n'
     yield b'{"jsonrpc":"2.0","id":7,"method":"no/such/method"}\n'
@@ -173,16 +174,26 @@ def test_every_end_is_soon_and_keeps_what_was_acknowledged(
                 server.send_signal(getattr(signal, way))
             times.append(ended(server, began))
             assert server.returncode == 0
-    with serving(tmp_path) as server:
-        for number, task in enumerate(acknowledged, 10):
-            send(server, call(number, json.dumps({"action": "list", "task_id": task}), "manage_memories"))
-            assert answer(server)["result"]["structuredContent"]["memories"], task
+    lost = _lost(tmp_path, acknowledged) if acknowledged else 0
     times.sort()
+    p95 = times[min(STARTS - 1, round(0.95 * STARTS))]
     record(
         "C1, C2",
-        f"{way} {'writing' if busy else 'idle'}: {STARTS} ended, p95 {times[-1]:.2f} s, lost 0 of {len(acknowledged)}",
+        f"{way} {'writing' if busy else 'idle'}: {STARTS} ended, p95 {p95:.2f}, max {times[-1]:.2f} s, "
+        f"lost {lost} of {len(acknowledged)}",
     )
+    assert lost == 0
     assert times[-1] < END_LIMIT_S
+
+
+def _lost(folder: Path, tasks: list[str]) -> int:
+    """Return how many tasks' memories a new server does not know."""
+    lost = 0
+    with serving(folder) as server:
+        for number, task in enumerate(tasks, 10):
+            send(server, call(number, json.dumps({"action": "list", "task_id": task}), "manage_memories"))
+            lost += not answer(server)["result"]["structuredContent"]["memories"]
+    return lost
 
 
 def _learn(server: "subprocess.Popen[bytes]", task: str) -> str:

@@ -90,13 +90,13 @@ async def migrate(database: str, rung: str) -> None:
 async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
     """Take jobs and do them until there are none; say `claimed ID ATTEMPT` and `done ID BOOL`."""
     async with opened(Path(database)) as store:
-        idle_since = time.monotonic()
-        while time.monotonic() - idle_since < 3 * float(lease_s):
+        while True:
             job = await store.claim(name, datetime.now(UTC), float(lease_s), ("fault",))
             if job is None:
+                if not await store.list_jobs(HERE, ("queued", "running"), 1):
+                    return
                 await asyncio.sleep(0.02)
                 continue
-            idle_since = time.monotonic()
             say("claimed", job.id, job.attempts)
             await asyncio.sleep(float(work_s))
             say("done", job.id, await store.finish(job.id, name, "completed", {"by": name}, None))

@@ -1,0 +1,172 @@
+"""Every tool that writes, cancelled at each of its awaits in turn; after every tool, nothing is left open in SQLite."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeAlias, cast
+
+import pytest
+from rig import FULL, HERE, fill, inspected, made_item, with_vectors
+
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.handlers import hook, learning, memories, tool_memory
+from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.server.wiring import SystemClock
+from swarm_memory.tools.consolidate import consolidate
+from swarm_memory.tools.toolbox import Toolbox
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
+
+Work: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
+"""A tool's call, told apart from the others of its kind by a number."""
+
+
+class CancelledAt(Awaitable[Any]):
+    """Work that is cancelled while it waits for the n-th time, as a task is cancelled: by what it waits for."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], at: int) -> None:
+        self._work = work
+        self._at = at
+        self.waits = 0
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        thrown: BaseException | None = None
+        while True:
+            try:
+                waited = self._work.throw(thrown) if thrown else self._work.send(None)
+            except StopIteration as ended:
+                return ended.value
+            self.waits += 1
+            thrown = None
+            if self.waits == self._at:
+                if waited is None:
+                    thrown = asyncio.CancelledError()
+                    continue
+                waited.cancel()
+            try:
+                yield waited
+            except BaseException as raised:  # noqa: BLE001 - it is passed on to the work
+                thrown = raised
+
+
+async def opened_toolbox(database: Path) -> Toolbox:
+    store = await open_store(database, embedder=StaticEmbedder())
+    return Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE)
+
+
+def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
+    """Return the tools that write, each as a call that takes a number."""
+    told: list[object] = []
+
+    async def report_progress(*progress: object, **more: object) -> None:
+        told.append((progress, more))
+
+    request = SimpleNamespace(lifespan_context=bank)
+    context = cast(Any, SimpleNamespace(request_context=request, headers=None, report_progress=report_progress))
+
+    def steps(number: int) -> dict[str, Any]:
+        said = [{"role": "assistant", "content": f"I did part {number} of it."}]
+        return {"task_id": f"t{number}", "task": f"Mend part {number}", "steps": said, "verdict": "Success"}
+
+    def draft(number: int) -> MemoryDraft:
+        return MemoryDraft(title=f"Mend {number}", description=f"When {number} fails.", content=f"Do {number}.")
+
+    def event(name: str, number: int) -> dict[str, Any]:
+        told = {"hook_event_name": name, "session_id": f"s{number}", "prompt": f"Mend the part {number} of the shop"}
+        return told | {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": "done"}}
+
+    def manage(action: str, **more: Any) -> Work:
+        return lambda number: memories.manage_memories(
+            context, cast(Any, action), ids=[kept[number % len(kept)]], reason="x", **more
+        )
+
+    return {
+        "distill_memories": lambda number: learning.distill_memories(context, **steps(number), items=[draft(number)]),
+        "learn_from_trajectory": lambda number: learning.learn_from_trajectory(context, **steps(number)),
+        "judge_trajectory": lambda number: learning.judge_trajectory(context, **steps(number)),
+        "record_outcome": lambda number: learning.record_outcome(context, f"t{number}", "Success", used=kept[:1]),
+        "retrieve_memories": lambda number: memories.retrieve_memories(context, f"Mend {number}", task_id=f"t{number}"),
+        "quarantine": manage("quarantine"),
+        "restore": manage("restore"),
+        "archive": manage("archive"),
+        "edit": manage("edit", title="Mend it otherwise"),
+        "forget": manage("forget"),
+        "log_tool_call": lambda number: tool_memory.log_tool_call(
+            context, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
+        ),
+        "hook Stop": lambda number: hook.handle_hook(context, event("Stop", number)),
+        "hook PostToolUse": lambda number: hook.handle_hook(context, event("PostToolUse", number)),
+        "hook UserPromptSubmit": lambda number: hook.handle_hook(context, event("UserPromptSubmit", number)),
+        "consolidate": lambda number: consolidate(toolbox, full=number % 2 == 0),
+    }
+
+
+async def in_transaction(store: SqliteStore) -> bool:
+    return await store._on_writer(lambda connection: connection.in_transaction)  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.fixture
+async def toolbox(database: Path) -> Toolbox:
+    return await opened_toolbox(database)
+
+
+async def test_a_tool_that_is_cancelled_at_any_await_leaves_no_transaction_and_loses_nobodys_write(
+    database: Path, toolbox: Toolbox, record: Any
+) -> None:
+    store, embedder = cast(SqliteStore, toolbox.store), StaticEmbedder().name
+    bank = Bank(lambda: opened_now(toolbox))
+    kept = [item.id for item in await fill(store, 30)]
+    lost = left_open = cancelled = to_the_end = number = 0
+    most = 200 if FULL else 8
+    for work in works(bank, kept, toolbox).values():
+        for at in range(1, most):
+            number += 1
+            victim = CancelledAt(work(number), at)
+            (memory,) = await with_vectors([made_item(f"Another's {number}")])
+            other = asyncio.ensure_future(store.add_memories([memory], embedder))
+            with suppress(asyncio.CancelledError, SwarmMemoryError):
+                await victim
+            lost += await other != [memory.item.id] or len(await store.get_memories([HERE], [memory.item.id])) != 1
+            left_open += await in_transaction(store)
+            if victim.waits < at:
+                to_the_end += 1
+                break
+            cancelled += 1
+    await store.close()
+    found = await inspected(database)
+    record(
+        "A10 tools",
+        f"lost {lost}, open transactions {left_open} of {cancelled} cancellations: every await of {to_the_end} tools, "
+        "another's write beside each",
+    )
+    assert cancelled > 30
+    assert not FULL or to_the_end == 15
+    assert (lost, left_open) == (0, 0)
+    assert found.sound, found
+
+
+async def test_after_every_tool_no_statement_is_left_open(database: Path, toolbox: Toolbox, record: Any) -> None:
+    store = cast(SqliteStore, toolbox.store)
+    bank = Bank(lambda: opened_now(toolbox))
+    kept = [item.id for item in await fill(store, 30)]
+    called = works(bank, kept, toolbox)
+    held = 0
+    for number, work in enumerate(called.values()):
+        await work(number)
+        for run in (store.read, store.read_beside):
+            held += await run(lambda connection: connection.in_transaction)
+        held += await in_transaction(store)
+        held += not await store._on_writer(store._truncate_log)  # pyright: ignore[reportPrivateUsage]
+    await store.close()
+    record("A9 tools", f"open statements or transactions {held} after {len(called)} tools")
+    assert held == 0
+
+
+async def opened_now(toolbox: Toolbox) -> Toolbox:
+    return toolbox
