@@ -18,6 +18,7 @@ from swarm_memory.server.stdio_input import (
     MAX_MESSAGE_BYTES,
     AnswerableLines,
     answerable,
+    memory_to_read,
     without_lone_surrogates,
 )
 
@@ -145,6 +146,16 @@ def test_a_good_line_passes_unchanged_and_the_next_follows_a_line_that_was_too_l
     good = call(1, '{"query":"caf\\u00e9 \u8868"}')
     lines = io.BytesIO(good + b"x" * (MAX_MESSAGE_BYTES + 5) + b"\n" + good)
     assert io.BufferedReader(AnswerableLines(lines)).read() == good + b"\n" + good
+
+
+def test_only_values_count_as_values_not_the_signs_in_a_text() -> None:
+    table = call(1, '{"query":"' + "1,2,[3,{" * 400_000 + '"}')
+    assert answerable(table) == table
+    refused = answerable(call(2, '{"query":[' + "[]," * 1_000_000 + "[]]}"))
+    assert json.loads(refused)["id"] == 2
+    assert "too many values" in json.loads(refused)["method"]
+    unended = b'"' + rb"\"" * 2_000_000
+    assert memory_to_read(unended) < 14 * len(unended)
 
 
 def ended(process: "subprocess.Popen[bytes]", began: float) -> float:
