@@ -15,17 +15,14 @@ MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
 
 class MemoryDraft(Model):
-    """What a distiller proposes: the three texts of the paper's memory item, with tags."""
+    """A strategy, or a guardrail, as it is proposed: the three texts of the paper's memory item, with tags."""
 
-    title: str = Field(min_length=3, max_length=MAX_TITLE)
-    description: str = Field(default="", max_length=MAX_DESCRIPTION)
-    """One sentence: when this is of use."""
-    content: str = Field(min_length=3, max_length=MAX_CONTENT)
-    """The strategy: numbered steps, one line each."""
+    title: str = Field(min_length=3, max_length=MAX_TITLE, description="What to do, or not to")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence: when this is of use")
+    content: str = Field(min_length=3, max_length=MAX_CONTENT, description="Numbered steps, one line each")
     tags: tuple[str, ...] = Field(default=(), max_length=20)
     domain: str | None = Field(default=None, max_length=200)
-    evidence: tuple[str, ...] = ()
-    """Ids of the steps of the trajectory that it was drawn from."""
+    evidence: tuple[str, ...] = Field(default=(), description="Ids of the steps that it was drawn from")
 
     @field_validator("title", "content")
     @classmethod

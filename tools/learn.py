@@ -6,6 +6,7 @@ When enough is new, its consolidation is queued. How each is done is not here.
 import asyncio
 from collections.abc import Sequence
 
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.ids import MEMORY, RUN, TRAJECTORY, new_id
 from swarm_memory.schema.learning import Distillation, LearnResult
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
@@ -116,7 +117,7 @@ async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefo
         run_id=before.run_id,
         verdict=before.verdict,
         credited=credited,
-        reason=f"this trajectory was learned from before; {len(before.memory_ids)} memories came from it",
+        reason=f"this trajectory was learned from before; {counted(len(before.memory_ids), 'memory')} came from it",
     )
 
 
