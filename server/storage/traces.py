@@ -5,6 +5,7 @@ What is done about them stands in `forgetting`.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,7 @@ _QUERY_BEGINS = 200
 """By so many characters the words of a task are known again in a query."""
 
 _FEW = 64
-"""So many phrases are looked for one by one; more of them by their longest words first."""
+"""So many phrases are looked for one by one; more of them by their rarest words first."""
 
 _NUMBER = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*])\s+")
 _WORD = re.compile(r"\w+")
@@ -75,8 +76,10 @@ class Phrases:
         self.forms = sorted({*plain, *once.values(), *twice}, key=len, reverse=True)
         self._by_word: dict[str, list[str]] = {}
         if len(self.forms) > _FEW:
-            for form in self.forms:
-                self._by_word.setdefault(max(_WORD.findall(form), key=len, default=""), []).append(form)
+            words = {form: _WORD.findall(form) for form in self.forms}
+            common = Counter(word for each in words.values() for word in set(each))
+            for form, each in words.items():
+                self._by_word.setdefault(min(each, key=common.__getitem__, default=""), []).append(form)
 
     def stand_in(self, texts: Iterable[str | None]) -> bool:
         """Whether any of the texts holds any of them."""

@@ -93,7 +93,7 @@ def worked(session: str, *, told: str = "") -> Told:
     [
         (f"1. {STEP}", worked("a"), False),
         (f"1. {STEP}", worked("a", told=STEP), True),
-        ("1. Point it at the mirror in Bergen", Told("t", "t").shell("cat a", "Use the mirror at that point. Ask Bergen."), True),
+        ("1. Use the mirror in Bergen", Told("t", "t").shell("cat a", "A mirror is there. Bergen uses it."), True),
         ("1. Run it again after \"clear the cache of all prices\"", worked("a", told=STEP), False),
         (f"1. {STEP}", Told(f"{STEP} and make the tests pass", "t").shell(f"echo '{STEP}'", ""), True),
         ("1. Run tests", worked("a", told="run tests"), False),
