@@ -24,7 +24,9 @@ MAX_MEMORY_BYTES = 768 * 1024 * 1024
 _BYTE_COST, _VALUE_COST = 13, 800
 """Bytes of memory for each byte and each value of a message, the most that was measured on messages of odd shapes."""
 
-_SMALL_COST = 64 * 1024 * 1024
+_SMALL_COST, _LOOKED_AT_COST = 1024 * 1024, 64 * 1024 * 1024
+"""Below the one no room is looked for; above the other values are counted one by one."""
+
 _NO_ROOM = "there is not enough memory to read it; send less at a time"
 _STRING_OR_VALUE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|([,\[{])', re.S)
 
@@ -109,7 +111,7 @@ def without_lone_surrogates(line: bytes) -> bytes:
 def memory_to_read(line: bytes) -> int:
     """Return how many bytes of memory it takes at most to read a message; exact counts are for the dear ones."""
     values = sum(line.count(sign) for sign in (b",", b"[", b"{"))
-    if _BYTE_COST * len(line) + _VALUE_COST * values > _SMALL_COST:
+    if _BYTE_COST * len(line) + _VALUE_COST * values > _LOOKED_AT_COST:
         values = sum(match.lastindex is not None for match in _STRING_OR_VALUE.finditer(line))
     return _BYTE_COST * len(line) + _VALUE_COST * values
 
@@ -124,10 +126,11 @@ def _is_there_room(size: int) -> bool:
 
 
 def _too_dear(line: bytes) -> str | None:
+    """Return why a message must not be read: here and in the SDK, which reads it once more."""
     cost = memory_to_read(line)
     if cost > MAX_MEMORY_BYTES:
         return "it holds too many values"
-    return None if cost <= _SMALL_COST or _is_there_room(cost) else _NO_ROOM
+    return None if cost <= _SMALL_COST or _is_there_room(2 * cost) else _NO_ROOM
 
 
 def _fault(line: bytes) -> str | None:

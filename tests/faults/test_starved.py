@@ -51,8 +51,8 @@ class CappedServer:
     def call(self, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
         """Return what a tool answered, empty where it refused, and what the refusal said."""
         answer = self.ask("tools/call", {"name": name, "arguments": arguments})
-        if "error" in answer:
-            return {}, str(answer["error"].get("data"))
+        if "result" not in answer:
+            return {}, str(answer.get("error", {}).get("data"))
         result = answer["result"]
         return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
 
