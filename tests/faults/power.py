@@ -1,0 +1,240 @@
+"""Disks as power cuts may leave them, made of what `recording_disk.c` told. It knows files and folders, and no bank.
+
+What POSIX promises and no more: a file's content is there from the file's flush on, its name from the folder's. Of what
+was not flushed nothing may be there, or any of it.
+"""
+
+import random
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+SECTOR = 512
+"""What a disk writes as a whole or not at all."""
+
+_HEAD = struct.Struct("=IIIIQq")
+
+
+class Step(NamedTuple):
+    """One call that a process made."""
+
+    kind: str
+    """o(pened), w(ritten), t(runcated), f(lushed), r(enamed), l(inked), u(nlinked), m(ade a folder)."""
+    path: str
+    other: str
+    data: bytes
+    inode: int
+    place: int
+    """Offset of a write, size of a truncated file, 1 for an opening that made the file."""
+
+
+def read_steps(log: Path) -> list[Step]:
+    """Return what processes did, in the order in which they did it."""
+    told, at, steps = memoryview(log.read_bytes()), 0, list[Step]()
+    while at < len(told):
+        kind, path, other, data, inode, place = _HEAD.unpack_from(told, at)
+        at += _HEAD.size
+        names = bytes(told[at : at + path + other]).decode()
+        at += path + other
+        steps.append(Step(chr(kind), names[:path], names[path:], bytes(told[at : at + data]), inode, place))
+        at += data
+    return steps
+
+
+@dataclass(slots=True, eq=False)
+class File:
+    """What a disk holds for certain of a file, and what it was told since."""
+
+    flushed: bytearray = field(default_factory=bytearray)
+    waiting: list[tuple[int, bytes | None]] = field(default_factory=list[tuple[int, bytes | None]])
+    """Writes at an offset; None: cut, or lengthened with zeros, to a size."""
+
+    def flush(self) -> None:
+        """Have all of it on the disk."""
+        for place, data in self.waiting:
+            _put(self.flushed, place, data)
+        self.waiting.clear()
+
+
+@dataclass(slots=True, eq=False)
+class Folder:
+    """The names in a folder: what a disk holds for certain, what processes see, and what changed since the flush."""
+
+    flushed: "dict[str, Node]" = field(default_factory=dict[str, "Node"])
+    seen: "dict[str, Node]" = field(default_factory=dict[str, "Node"])
+    waiting: "list[Change]" = field(default_factory=list["Change"])
+
+    def change(self, **names: "Node | None") -> None:
+        """Give names to files, or take them away: all of it or nothing."""
+        _rename(self.seen, names)
+        self.waiting.append(names)
+
+    def flush(self) -> None:
+        """Have all names on the disk."""
+        self.flushed = dict(self.seen)
+        self.waiting.clear()
+
+
+Node: TypeAlias = File | Folder
+Change: TypeAlias = dict[str, File | Folder | None]
+
+
+class Disk:
+    """The disk under a folder, which is itself there for certain, with all that lay in it when the recording began."""
+
+    def __init__(self, root: Path, begin: dict[str, bytes] | None = None, *, lies: bool = False) -> None:
+        self._root_path = str(root)
+        self._lies = lies
+        self._root = Folder()
+        self._nodes: dict[int, Node] = {}
+        for name, content in (begin or {}).items():
+            *folders, last = name.split("/")
+            folder = self._root
+            for each in folders:
+                below = folder.seen.setdefault(each, Folder())
+                assert isinstance(below, Folder)
+                folder.flush()
+                folder = below
+            folder.change(**{last: File(bytearray(content))})
+            folder.flush()
+
+    def do(self, step: Step) -> None:
+        """Do what a process did. A disk that lies says that it flushed, and did not."""
+        if step.kind == "o":
+            self._open(step)
+        elif step.kind in "wt":
+            file = self._nodes[step.inode]
+            assert isinstance(file, File)
+            file.waiting.append((step.place, step.data if step.kind == "w" else None))
+        elif step.kind == "f":
+            if not self._lies:
+                self._nodes[step.inode].flush()
+        else:
+            self._rename(step)
+
+    def _open(self, step: Step) -> None:
+        folder, name = self._find(step.path)
+        if step.place:
+            file = File()
+            folder.change(**{name: file})
+            self._nodes[step.inode] = file
+        else:
+            self._nodes[step.inode] = folder.seen[name] if name else folder
+
+    def _rename(self, step: Step) -> None:
+        folder, name = self._find(step.path)
+        if step.kind == "m":
+            folder.change(**{name: Folder()})
+        elif step.kind == "u":
+            folder.change(**{name: None})
+        else:
+            to, other = self._find(step.other)
+            assert to is folder, "a file is moved to another folder: not modelled"
+            folder.change(**{other: folder.seen[name], **({name: None} if step.kind == "r" else {})})
+
+    def _find(self, path: str) -> tuple[Folder, str]:
+        """Return the folder of a path and the name there; the name is empty for the root."""
+        *folders, last = path.removeprefix(self._root_path).strip("/").split("/")
+        folder = self._root
+        for each in folders:
+            below = folder.seen[each]
+            assert isinstance(below, Folder)
+            folder = below
+        return folder, last
+
+    def seen_files(self) -> dict[str, bytes]:
+        """Return every file as processes see it, by path."""
+        return {name: _whole(file) for name, file in self._seen()}
+
+    def seen(self, name: str) -> bytes:
+        """Return a file as processes see it; nothing when there is none."""
+        return next((_whole(file) for path, file in self._seen() if path == name), b"")
+
+    def is_written(self, name: str) -> bool:
+        """Return whether something of a file waits to be flushed."""
+        return any(file.waiting for path, file in self._seen() if path == name)
+
+    def _seen(self) -> Iterator[tuple[str, File]]:
+        return _files(self._root, lambda folder: folder.seen)
+
+    def dropped(self) -> dict[str, bytes]:
+        """Return every file as it is when nothing came to the disk but what had to."""
+        return {name: bytes(file.flushed) for name, file in _files(self._root, lambda folder: folder.flushed)}
+
+    def torn(self, draw: random.Random) -> dict[str, bytes]:
+        """Return every file as it may be when any part of what was not flushed came to the disk, in any order.
+
+        Of each write any of its sectors, of each folder any of the changes of names. What lies between the end of a
+        file and a write beyond it is zeros or rubbish.
+        """
+
+        def names(folder: Folder) -> dict[str, Node]:
+            kept, share = dict(folder.flushed), draw.choice((0.5, _share(draw)))
+            for change in folder.waiting:
+                if draw.random() < share:
+                    _rename(kept, change)
+            return kept
+
+        return {name: _torn(file, draw) for name, file in _files(self._root, names)}
+
+
+def _files(folder: Folder, names: Callable[[Folder], dict[str, Node]], above: str = "") -> Iterator[tuple[str, File]]:
+    for name, node in sorted(names(folder).items()):
+        if isinstance(node, Folder):
+            yield from _files(node, names, f"{above}{name}/")
+        else:
+            yield f"{above}{name}", node
+
+
+def _rename(names: dict[str, Node], change: Change) -> None:
+    for name, node in change.items():
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+def _whole(file: File) -> bytes:
+    content = bytearray(file.flushed)
+    for place, data in file.waiting:
+        _put(content, place, data)
+    return bytes(content)
+
+
+def _torn(file: File, draw: random.Random) -> bytes:
+    content, share, rubbish = bytearray(file.flushed), _share(draw), draw.random() < 0.5
+    for place, data in file.waiting:
+        if data is None or draw.random() < 0.5:
+            if draw.random() < share:
+                _put(content, place, data, draw if rubbish else None)
+            continue
+        for begin, end in _sectors(place, len(data)):
+            if draw.random() < share:
+                _put(content, place + begin, data[begin:end], draw if rubbish else None)
+    return bytes(content)
+
+
+def _share(draw: random.Random) -> float:
+    """Return how much of what waits comes to the disk: nearly nothing, nearly all, or anything between."""
+    return draw.choice((0.0, 0.02, 0.5, 0.98, 1.0, draw.random()))
+
+
+def _sectors(place: int, size: int) -> Iterable[tuple[int, int]]:
+    """Return the parts of a write, by offset in it, that lie in one sector each."""
+    begin = 0
+    while begin < size:
+        end = min(size, begin + SECTOR - (place + begin) % SECTOR)
+        yield begin, end
+        begin = end
+
+
+def _put(content: bytearray, place: int, data: bytes | None, rubbish: random.Random | None = None) -> None:
+    gap = place - len(content)
+    if gap > 0:
+        content.extend(rubbish.randbytes(gap) if rubbish and data is not None else bytes(gap))
+    if data is None:
+        del content[place:]
+    else:
+        content[place : place + len(data)] = data

@@ -1,0 +1,113 @@
+"""The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They tell a file what was done.
+
+That file lies in the recorded folder, so that each word stands in the recording's order.
+"""
+
+import asyncio
+import os
+import random
+import sys
+from pathlib import Path
+
+from power_survey import TOLD
+from rig import HERE, made_item, opened, sentence, with_vectors
+
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage import connection
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.placing import restore
+from swarm_memory.server.storage.sqlite import SqliteStore
+
+
+def say(*words: object) -> None:
+    """Tell one thing that was done, or is about to be."""
+    path = Path(os.environ["RECORD_FOLDER"], TOLD)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(descriptor, (" ".join(map(str, words)) + "\n").encode())
+    os.close(descriptor)
+
+
+async def add(store: SqliteStore, draw: random.Random, count: int) -> list[str]:
+    """Add memories one by one and say `added ID` of each."""
+    added: list[str] = []
+    for _ in range(count):
+        mark = f"mark{draw.getrandbits(64):016x}"
+        (memory,) = await with_vectors([made_item(f"{sentence(draw)} {mark}")])
+        added += await store.add_memories([memory], StaticEmbedder().name)
+        say("added", memory.item.id, mark)
+    return added
+
+
+async def write(database: Path, name: int, count: int) -> None:
+    """Add so many memories, and open the bank anew on the way."""
+    draw = random.Random(name)
+    for _ in range(2):
+        async with opened(database) as store:
+            say("opened")
+            await add(store, draw, count // 2)
+
+
+def writers(database: Path, processes: str, count: str, synchronous: str) -> None:
+    """Let several processes write, with a setting of `synchronous` that is not the store's own for a control."""
+    settings = [each for each in connection._SETTINGS if "synchronous" not in each]  # pyright: ignore[reportPrivateUsage]
+    if synchronous != "own":
+        connection._SETTINGS = (*settings, f"PRAGMA synchronous = {synchronous}")  # pyright: ignore
+    choose()  # what is slow to import is imported once
+    born: list[int] = []
+    for number in range(int(processes)):
+        if pid := os.fork():
+            born.append(pid)
+            continue
+        asyncio.run(write(database, number, int(count)))
+        os._exit(0)
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in born))
+
+
+def over_network(database: Path, processes: str, count: str) -> None:
+    """The same with the rollback journal of a bank on a network file system."""
+
+    def on_nfs(path: Path) -> str:
+        return "nfs"
+
+    connection.remote_kind = on_nfs
+    writers(database, processes, count, "own")
+
+
+def upkeep(database: Path, rounds: str) -> None:
+    """Migrate, write, copy, forget, restore one of two copies and then the other, and all but the first again."""
+    asyncio.run(_upkeep(database, int(rounds)))
+
+
+async def _upkeep(database: Path, rounds: int) -> None:
+    draw = random.Random(5)
+    for _ in range(rounds):
+        async with opened(database) as store:
+            say("opened")
+            early = await add(store, draw, 3)
+            await _copy(store)
+            late = await add(store, draw, 2)
+            victims = [early[0], late[0]]
+            say("forgetting", *victims)
+            await store.forget([HERE], victims)
+            say("forgot", *victims)
+            first = await _copy(store)
+            await add(store, draw, 2)
+            second = await _copy(store)
+            for copy in (first, second):
+                await add(store, draw, 2)
+                say("restoring", copy.name)
+                await asyncio.to_thread(restore, database, copy, choose(), 5.0)
+                say("restored", copy.name)
+            await add(store, draw, 2)
+
+
+async def _copy(store: SqliteStore) -> Path:
+    copy = await store.back_up()
+    say("copied", copy.name)
+    return copy
+
+
+ROLES = {each.__name__: each for each in (writers, over_network, upkeep)}
+
+if __name__ == "__main__":
+    ROLES[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -1,0 +1,106 @@
+"""Power cuts, simulated: what processes write is recorded, and disks are made of it as a cut at any moment leaves them.
+
+The same on disks that lie, and with settings that flush less, shows what the simulation can see.
+"""
+
+import asyncio
+import gzip
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from power import read_steps
+from power_survey import BANK, OLD_BANK, Recording, Survey, changes_of_names, cuts, lay, survey
+from rig import FULL, environment
+
+HERE = Path(__file__).parent
+CUTS = 300 if FULL else 25
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.slow,
+    pytest.mark.timeout(600 if FULL else 60),
+    pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"),
+]
+
+
+def recorded(folder: Path, role: str, *arguments: object, begin: dict[str, bytes] | None = None) -> Recording:
+    """Let the processes of a role (see `power_worker.py`) work in a folder; return what they did.
+
+    What they left must be what the record makes, to the byte: nothing that they wrote was missed.
+    """
+    root, log, shim = folder / "project", folder / "log", folder / "recording.so"
+    lay(root, begin or {})
+    source = HERE / "recording_disk.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl", "-lpthread"], check=True)
+    command = [sys.executable, str(HERE / "power_worker.py"), role, str(root / BANK), *map(str, arguments)]
+    told = environment(LD_PRELOAD=str(shim), RECORD_FOLDER=str(root), RECORD_LOG=str(log))
+    done = subprocess.run(command, env=told, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    recording = Recording(root, begin or {}, read_steps(log))
+    disk = recording.disk()
+    for step in recording.steps:
+        disk.do(step)
+    left = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    assert disk.seen_files() == left
+    return recording
+
+
+def told(recording: Recording, found: Survey) -> str:
+    """Return the figure of a row."""
+    return (
+        f"lost {found.having('lost')}, damaged {found.having('damaged')}, forgotten or replaced and back "
+        f"{found.having('back')} of {found.disks} disks ({len(recording.steps)} steps recorded, "
+        f"{found.acknowledged} memories acknowledged, {found.in_checkpoint} disks cut while the database's file was "
+        "written)"
+    )
+
+
+async def test_a_power_cut_loses_nothing_acknowledged_and_a_disk_that_lies_does(tmp_path: Path, record: Any) -> None:
+    processes, each = (4, 120) if FULL else (2, 24)
+    recording = await asyncio.to_thread(recorded, tmp_path, "writers", processes, each, "own")
+    found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=1), seed=1)
+    few = cuts(recording.steps, CUTS // 6, seed=2)
+    lied = await survey(recording, tmp_path / "lying", few, seed=2, lies=True)
+    record("A2 writers", told(recording, found))
+    record("A3 flushes ignored", told(recording, lied))
+    assert not found.faults, found.faults[:5]
+    assert found.acknowledged > processes * each // 2
+    assert lied.having("lost")
+    if FULL:
+        assert found.in_checkpoint
+        assert lied.having("damaged")
+
+
+async def test_a_power_cut_finds_migration_backup_forgetting_and_restoring_done_or_not(
+    tmp_path: Path, record: Any
+) -> None:
+    begin = {BANK: gzip.decompress(OLD_BANK.read_bytes())}
+    recording = await asyncio.to_thread(recorded, tmp_path, "upkeep", 2 if FULL else 1, begin=begin)
+    moments = [*cuts(recording.steps, CUTS, seed=3), *(changes_of_names(recording.steps) * 4 if FULL else ())]
+    found = await survey(recording, tmp_path / "disks", moments, seed=3)
+    record("A2 migration, backup, forget, restore", told(recording, found))
+    assert not found.faults, found.faults[:5]
+    assert found.acknowledged
+
+
+@pytest.mark.skipif(not FULL, reason="make faults runs it: each bank changes its journal, which takes long")
+async def test_a_power_cut_loses_nothing_from_a_rollback_journal(tmp_path: Path, record: Any) -> None:
+    recording = await asyncio.to_thread(recorded, tmp_path, "over_network", 2, 60)
+    found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=4), seed=4)
+    record("A2 rollback journal", told(recording, found))
+    assert not found.faults, found.faults[:5]
+    assert found.acknowledged
+
+
+@pytest.mark.skipif(not FULL, reason="make faults runs it")
+@pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
+async def test_the_simulation_sees_what_flushing_less_costs(tmp_path: Path, synchronous: str, record: Any) -> None:
+    recording = await asyncio.to_thread(recorded, tmp_path, "writers", 4, 60, synchronous)
+    found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS // 3, seed=5), seed=5)
+    record(f"A3 synchronous={synchronous}", told(recording, found))
+    assert found.having("lost")
+    assert synchronous == "NORMAL" or found.having("damaged")
