@@ -57,7 +57,8 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._request(scope, receive, send)
+            ends = scope["method"] in WITHOUT_BODY  # a client that still sends a body would not see the answer
+            await self._request(scope, receive, _ending_refused(send) if ends else send)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -182,6 +183,17 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return replay
+
+
+def _ending_refused(send: Send) -> Send:
+    """Return what sends an answer and ends the connection with a refusal: who is refused holds no place."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] >= 400:
+            message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+        await send(message)
+
+    return sending
 
 
 async def _refuse(send: Send, refusal: Refusal) -> None:

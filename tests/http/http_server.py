@@ -105,6 +105,19 @@ class HttpServer:
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def forget_peak(self) -> None:
+        """Let the peak begin anew (Linux)."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="ascii")
+
+    def peak_bytes(self) -> int:
+        """Return the most memory that the process held since the peak was forgotten (Linux)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+    def open_files(self) -> int:
+        """Return how many files and connections the process holds open (Linux)."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
 
 @contextmanager
 def serving_http(folder: Path, home: Path, options: list[str], settings: Mapping[str, object]) -> Generator[HttpServer]:

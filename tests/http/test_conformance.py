@@ -28,6 +28,7 @@ SCENARIOS = (
 Record = Callable[[str, str], None]
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.attack,
     pytest.mark.slow,
     pytest.mark.timeout(120),
     pytest.mark.allow_hosts(["127.0.0.1"]),
