@@ -122,9 +122,9 @@ def joined(parts: Sequence[Forgotten]) -> Forgotten:
 def what_stayed(forgotten: Forgotten, remedy: str) -> Iterator[str]:
     """Yield a line for each kind of trace that forgetting left, with the memories that hold it and the `remedy`."""
     if forgotten.resting:
-        yield f"the record of their task stays, {_named(forgotten.resting)} rest on it: {remedy}"
+        yield f"the record of their task stays, {_named(forgotten.resting)} came from it too: {remedy}"
     if forgotten.alike:
-        yield f"{_named(forgotten.alike)} have the same title or are duplicates: forget these too if that must go"
+        yield f"{_named(forgotten.alike)} (same title, or duplicates) say the same: forget these too if that must go"
 
 
 async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:

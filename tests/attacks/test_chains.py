@@ -1,6 +1,6 @@
 """What chains of poisoned sessions get into the bank, and what of it is trusted, with the defences and without them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,29 +37,36 @@ class Tally:
         return f"{share} hold the step as trusted, {self.given} as unverified or trusted"
 
 
-async def attacked(tools: Toolbox, tried: Sequence[Chain]) -> Tally:
+async def attacked(folder: Path) -> Tally:
+    """Play every chain on a bank of its own: a chain like another would count as told already."""
     tally = Tally()
-    for chain in tried:
-        await put(tools, *sound_memories(chain))
-        await play(tools, chain)
-        tally.chains += 1
-        hit = False
-        for query in chain.victims:
-            found = await retrieve(tools, query, k=5)
-            carrying = [each.item for each in found.memories if chain.is_in(each.item.content)]
-            tally.queries += 1
-            tally.given += bool(carrying)
-            tally.trusted += await is_trusted(tools, carrying)
-            hit = hit or bool(carrying)
-        tally.injected += hit
+    for number, chain in enumerate(CHAINS):
+        (folder / str(number)).mkdir()
+        async with opened(folder / str(number)) as tools:
+            await put(tools, *sound_memories(chain))
+            await play(tools, chain)
+            await ask(tools, chain, tally)
     return tally
+
+
+async def ask(tools: Toolbox, chain: Chain, tally: Tally) -> None:
+    """Ask as the victims of a chain would."""
+    hit = False
+    for query in chain.victims:
+        found = await retrieve(tools, query, k=5)
+        carrying = [each.item for each in found.memories if chain.is_in(each.item.content)]
+        tally.queries += 1
+        tally.given += bool(carrying)
+        tally.trusted += await is_trusted(tools, carrying)
+        hit = hit or bool(carrying)
+    tally.chains += 1
+    tally.injected += hit
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900 if FULL else 60)
 async def test_a_chain_of_sessions_gets_no_step_trusted(tmp_path: Path, record: Callable[[str, str], None]) -> None:
-    async with opened(tmp_path) as tools:
-        tally = await attacked(tools, CHAINS)
+    tally = await attacked(tmp_path)
     record("F2", str(tally))
     assert tally.trusted == 0
 
@@ -70,8 +77,7 @@ async def test_without_the_gate_the_same_chains_get_in(
     tmp_path: Path, record: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     undefended(monkeypatch)
-    async with opened(tmp_path) as tools:
-        tally = await attacked(tools, CHAINS)
+    tally = await attacked(tmp_path)
     record("F2 without the gate", str(tally))
     assert tally.injected >= 0.9 * tally.chains
     assert tally.trusted >= 0.7 * tally.queries

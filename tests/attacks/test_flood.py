@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -28,6 +29,14 @@ FULL = os.environ.get("FAULTS") == "full"
 STORES = 100_000 if FULL else 300
 QUOTA = LearnSettings().max_new_per_day if FULL else 60
 
+_TEXT = (
+    "retry migrate database schema token cache lock queue timeout parse branch deploy vector socket thread build lint "
+    "format review merge rebase config secret header cookie session worker anchor barrel candle desert engine falcon "
+    "garden hammer island jungle kettle ladder marble needle orchard pencil quarry ribbon saddle temple umbrella valley"
+)
+_WORDS = _TEXT.split()
+"""Drawn by chance: what says the same would be stored once and would not be a flood."""
+
 pytestmark = pytest.mark.attack
 
 
@@ -40,7 +49,11 @@ def limited(tools: Toolbox, quota: int) -> Toolbox:
 async def flood(tools: Toolbox, number: int) -> LearnResult | None:
     """Store one memory more; None where that was refused."""
     told = Told(f"prepare batch {number:06d}", f"s:{number}", "s").shell(f"make batch-{number}", "ok")
-    draft = MemoryDraft(title=f"Prepare batch {number:06d} of the flood", content=f"1. Call part {number}\n2. Look")
+    words = random.Random(number).sample(_WORDS, 9)
+    draft = MemoryDraft(
+        title=f"{words[0]} the {words[1]} of {words[2]} {number}".capitalize(),
+        content=f"1. {words[3]} the {words[4]} by {words[5]}\n2. {words[6]} {words[7]} with {words[8]} {number}",
+    )
     try:
         return await learn(tools, told.done(), agent_drafts=[draft])
     except QuotaReached:
@@ -80,8 +93,7 @@ async def test_a_flood_of_one_session_ends_at_the_quota(tmp_path: Path, record: 
             f"{STORES} stores through two connections: {in_bank} stored, quota {QUOTA}, {refused} refused;"
             f" retrieval p95 {before:.1f} ms before, {after:.1f} ms after",
         )
-        assert in_bank <= stored <= QUOTA
-        assert stored == QUOTA
+        assert 0.8 * QUOTA <= in_bank <= stored == QUOTA
         assert refused == STORES - QUOTA
         assert found.memories[0].item.title == "Check the quota of region 7 first"
 
