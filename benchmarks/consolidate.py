@@ -212,6 +212,10 @@ def made_items(count: int, draw: random.Random) -> Iterator[MemoryItem]:
         yield item
 
 
+def most_memory_mb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
 async def speed(count: int, embedder: StaticEmbedder) -> None:
     draw = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
@@ -221,7 +225,7 @@ async def speed(count: int, embedder: StaticEmbedder) -> None:
         for start in range(0, count, 1000):
             await store.add_memories(await prepare(toolbox, items[start : start + 1000]), embedder.name)
         del items
-        print(f"\n{count} memories, {count // 20} of them near copies")
+        print(f"\n{count} memories, {count // 20} of them near copies; most memory so far: {most_memory_mb()} MB")
         for name, dry in (("dry run", True), ("for real", False)):
             start_s = time.perf_counter()
             done = await consolidate(toolbox, full=True, dry_run=dry)
@@ -230,7 +234,7 @@ async def speed(count: int, embedder: StaticEmbedder) -> None:
         start_s = time.perf_counter()
         undone = await undo_consolidation(toolbox, done.run_id)
         print(f"undone: {time.perf_counter() - start_s:.1f} s, {undone.restored} restored")
-        print(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB")
+        print(f"most memory: {most_memory_mb()} MB")
         await store.close()
 
 
