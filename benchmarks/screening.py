@@ -1,7 +1,7 @@
-"""Precision and recall of the screening rules on the attacks and sound strategies of `tests/attacks`, by shape.
+"""Precision and recall of screening (rules, and rules with the classifier) on the texts of `tests/attacks`, by shape.
 
-Without arguments both halves are measured; the rules were made on "dev" only. `--misses dev` shows what was missed, or
-flagged wrongly, in a half; `--texts FILE` which lines of a file of your own are flagged.
+Without arguments both halves are measured; rules and classifier were made on "dev" only. `--misses dev` shows what was
+missed, or flagged wrongly, in a half; `--texts FILE` which lines of a file of your own are flagged.
 """
 
 import argparse
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "attacks"))
 from benign_strategies import strategies
 from poison_attacks import Half, attacks, half_of
 
-from swarm_memory.tools.screening import reason_of, screen
+from swarm_memory.tools.screening import by_rules, reason_of, screen
 
 HALVES: tuple[Half, Half] = ("dev", "held-out")
 
@@ -37,6 +37,9 @@ def _by_shape() -> None:
             f"{half}: recall {hit / all_of:.3f} ({hit} of {all_of}), precision {hit / (hit + wrong):.3f},"
             f" sound held back {wrong} of {len(sound)} ({wrong / len(sound):.2%})"
         )
+        known = sum(bool(by_rules(attack.text)) for attack in attacks() if attack.half == half)
+        wrong = sum(bool(by_rules(text)) for text in sound)
+        print(f"{half}, rules alone: recall {known / all_of:.3f} ({known} of {all_of}), sound held back {wrong}")
 
 
 def _misses(half: Half) -> None:

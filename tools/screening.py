@@ -1,6 +1,7 @@
-"""What in a text speaks to an agent, a judge or a distiller instead of describing work: rules, and what each found.
+"""What in a text speaks to an agent, a judge or a distiller instead of describing work, by rules and a classifier.
 
-Rules stop what is known and clumsy; they are one layer. What no rule can see, provenance and quarantine must hold.
+Rules stop what is known and clumsy, the classifier some of what no rule knows; they are one layer. What neither can
+see, provenance and quarantine must hold.
 """
 
 import base64
@@ -12,8 +13,12 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.screening_classifier import suspicion
 from swarm_memory.tools.screening_orders import ORDERS
 from swarm_memory.tools.screening_rules import ALIKE, FORGIVEN, INSISTING, RULES, Rule
+
+CLASSIFIED = "suspect wording"
+"""The finding of the classifier: no rule knows the text, its words as a whole are those of an attack."""
 
 MAX_CHARS = 50_000
 """A longer text is no strategy; what is beyond is not looked at, and the text is suspect for it."""
@@ -45,12 +50,26 @@ def screen(text: str) -> tuple[Finding, ...]:
     """Return what is suspect in a text that is to become a strategy, one finding for each rule; empty for a sound one.
 
     Looked at are the text as a reader sees it (invisible characters taken out, look-alike letters and spaced-out words
-    put back) and what is encoded in it (base64, hexadecimal, percent signs). Linear in the length.
+    put back) and what is encoded in it (base64, hexadecimal, percent signs). The classifier is asked where no rule
+    found anything. Linear in the length.
     """
+    return by_rules(text) or by_wording(text)
+
+
+def by_wording(text: str) -> tuple[Finding, ...]:
+    """Return what the classifier finds: its most suspect sentence, when that is over the threshold."""
+    worst = max((suspicion(view) for view in readings(text[:MAX_CHARS])), default=None)
+    if worst is None or worst.score <= 0:
+        return ()
+    return (Finding(CLASSIFIED, " ".join(worst.words.split())[:120]),)
+
+
+def by_rules(text: str) -> tuple[Finding, ...]:
+    """Return what the rules find, one finding for each rule."""
     findings: dict[str, Finding] = {}
     if len(text) > MAX_CHARS:
         findings["too long"] = Finding("too long", f"{len(text):,} characters")
-    for view in _views(text[:MAX_CHARS]):
+    for view in readings(text[:MAX_CHARS]):
         for rule in (*RULES, *ORDERS):
             if rule.name not in findings and (quote := _found(rule, view)):
                 findings[rule.name] = Finding(rule.name, quote)
@@ -79,7 +98,7 @@ def _is_taken_back(text: str, start: int) -> bool:
     return FORGIVEN.search(clause) is not None and INSISTING.search(clause) is None
 
 
-def _views(text: str) -> Iterator[str]:
+def readings(text: str) -> Iterator[str]:
     """Yield the text as it reads, then what is encoded in it."""
     plain = _readable(text)
     yield plain

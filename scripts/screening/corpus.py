@@ -1,0 +1,89 @@
+"""The texts that the classifier is trained on: frames written for it, with alternatives in braces, expanded by a seed.
+
+It reads `texts/` and the half of the attack tests that rules may be made on; never the other half.
+"""
+
+import random
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(REPOSITORY / "tests" / "attacks"))
+
+from benign_strategies import strategies  # noqa: E402
+from poison_attacks import attacks, half_of  # noqa: E402
+
+FOLDS, ITEMS, ITEM = 5, 500, "items"
+
+_TEXTS = Path(__file__).parent / "texts"
+_ALTERNATIVES = re.compile(r"\{([^{}]*\|[^{}]*)\}")
+_SLOT = re.compile(r"\$([A-Z]{3,})\b")
+
+
+class Example(NamedTuple):
+    """One text; those of a frame stay together when the texts are divided, and weigh together as much as one."""
+
+    text: str
+    attack: bool
+    shape: str
+    """The file it stands in."""
+    frame: int
+    weight: float
+
+
+def examples(seed: int, per_frame: int) -> list[Example]:
+    """Return the texts of all frames, at most so many of one frame, and the half of the test sets that is open."""
+    drawn = random.Random(seed)
+    slots = _slots()
+    found: list[Example] = []
+    frames = enumerate(_frames())
+    for number, (attack, shape, frame) in frames:
+        texts = dict.fromkeys(_expand(frame, slots, drawn) for _ in range(per_frame * 2))
+        kept = list(texts)[:per_frame]
+        found += (Example(text, attack, shape, number, 1 / len(kept)) for text in kept)
+    return [*found, *_items(found, drawn)]
+
+
+def fold_of(frame: int) -> int:
+    """Return the fold in which a frame is tested; items are made of frames of one fold."""
+    return frame % FOLDS
+
+
+def _items(texts: list[Example], drawn: random.Random) -> Iterator[Example]:
+    """Yield sound texts of several sentences, as memories are."""
+    for fold in range(FOLDS):
+        sound = [each for each in texts if not each.attack and fold_of(each.frame) == fold]
+        for _ in range(ITEMS // FOLDS):
+            title, *steps = drawn.sample(sound, drawn.randint(2, 4))
+            between = drawn.choice((" ", "\n"))
+            yield Example(between.join([title.text, *(each.text for each in steps)]), False, ITEM, title.frame, 1.0)
+
+
+def _frames() -> Iterator[tuple[bool, str, str]]:
+    for attack, folder in ((True, "attacks"), (False, "benign")):
+        for file in sorted((_TEXTS / folder).glob("*.txt")):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                if line.strip():
+                    yield attack, file.stem, line.replace("\\n", "\n")
+    for each in attacks():
+        if each.half == "dev":
+            yield True, each.shape, each.text
+    for sound in strategies():
+        if half_of(sound.text) == "dev":
+            yield False, sound.subject, sound.text
+
+
+def _slots() -> dict[str, list[str]]:
+    lines = (_TEXTS / "slots.txt").read_text(encoding="utf-8").splitlines()
+    return {name: values.split("|") for name, _, values in (line.partition(" = ") for line in lines)}
+
+
+def _expand(frame: str, slots: dict[str, list[str]], drawn: random.Random) -> str:
+    """Return the frame with one alternative of each pair of braces, and a filling for each slot."""
+    while found := _ALTERNATIVES.search(frame):
+        frame = frame[: found.start()] + drawn.choice(found[1].split("|")) + frame[found.end() :]
+    filled = _SLOT.sub(lambda match: drawn.choice(slots[match[1]]) if match[1] in slots else match[0], frame)
+    return re.sub(r" +([,.;])", r"\1", re.sub(r"  +", " ", filled)).strip()

@@ -1,0 +1,159 @@
+"""How suspect the wording of a text is, by weights that were learned: for attacks in words that no rule knows.
+
+A linear classifier over what a sentence speaks of, alone and in pairs, over its words, their pairs, and its characters.
+It needs no embedder, no model and no numpy. `scripts/screening/train.py` makes the weights.
+"""
+
+import json
+import math
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.tools.screening_concepts import concept_names, concepts_of
+
+WEIGHTS = Path(__file__).parent / "screening_data" / "weights.bin"
+
+WORD_BUCKETS, CHARACTER_BUCKETS = 1 << 14, 1 << 14
+_CHARACTERS = 4
+_MAX_UNIT = 400
+_MIN_UNIT_WORDS = 4
+_WORD = re.compile(r"[^\W_]+|[^\w\s]")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
+
+
+class Features(NamedTuple):
+    """A text as numbers: three groups of columns, each with the value that all its columns have."""
+
+    concepts: list[tuple[int, float]]
+    words: set[int]
+    characters: set[int]
+
+    def columns(self) -> Iterator[tuple[int, float]]:
+        """Yield the columns that are not 0, with their values."""
+        yield from self.concepts
+        start = concept_columns()
+        yield from ((start + bucket, len(self.words) ** -0.5) for bucket in self.words)
+        start += WORD_BUCKETS
+        yield from ((start + bucket, len(self.characters) ** -0.5) for bucket in self.characters)
+
+
+class Weights(NamedTuple):
+    """The classifier: 8-bit weights, a scale for each group of columns, the threshold that sound texts seldom reach."""
+
+    values: bytes
+    scales: tuple[float, float, float]
+    bias: float
+    threshold: float
+
+
+class Suspicion(NamedTuple):
+    """How suspect a text is, and which of its sentences most."""
+
+    score: float
+    words: str
+
+
+def suspicion(text: str) -> Suspicion:
+    """Return the highest score of a text's sentences, of its lines and, where it is short, of the whole of it.
+
+    The text is in lower case and in the form in which a reader sees it. A score above 0 is suspect: the threshold is
+    taken off. Linear in the length. Raises `ConfigError` when the weights are damaged.
+    """
+    weights = load_weights()
+    scored = ((score(unit, weights) - weights.threshold, unit) for unit in units(text))
+    best, words = max(scored, default=(-math.inf, ""))
+    return Suspicion(best, words)
+
+
+def units(text: str) -> list[str]:
+    """Return what is scored by itself: the text and its longer sentences, in stretches of 400 characters."""
+    sentences = [part.strip() for part in _SENTENCE_END.split(text)]
+    longer = [part for part in sentences if part.count(" ") >= _MIN_UNIT_WORDS - 1 or not part.isascii()]
+    parts = [text.strip(), *longer]
+    stretches = (part[at : at + _MAX_UNIT] for part in parts for at in range(0, len(part), _MAX_UNIT))
+    return list(dict.fromkeys(stretch for stretch in stretches if stretch))
+
+
+def score(unit: str, weights: Weights) -> float:
+    """Return how suspect one unit is, before the threshold is taken off."""
+    features = features_of(unit)
+    start = concept_columns()
+    second = start + WORD_BUCKETS
+    signed = _signed(weights)
+    concepts = sum(signed[column] * value for column, value in features.concepts)
+    words = sum(signed[start + bucket] for bucket in features.words) / math.sqrt(len(features.words) or 1)
+    characters = sum(signed[second + bucket] for bucket in features.characters)
+    characters /= math.sqrt(len(features.characters) or 1)
+    return weights.bias + sum(
+        scale * part for scale, part in zip(weights.scales, (concepts, words, characters), strict=True)
+    )
+
+
+def features_of(unit: str) -> Features:
+    """Return the features of one unit."""
+    found = sorted(concepts_of(unit))
+    count = len(concept_names())
+    norm = 1.0 / (1 + len(found))
+    single = [(each, math.sqrt(3) * norm) for each in found]
+    pairs = [
+        (count + second * (second - 1) // 2 + first, math.sqrt(2) * norm)
+        for at, second in enumerate(found)
+        for first in found[:at]
+    ]
+    return Features([*single, *pairs], set(_word_buckets(unit)), set(_character_buckets(unit)))
+
+
+def concept_columns() -> int:
+    """Return how many columns the concepts and their pairs take."""
+    count = len(concept_names())
+    return count + count * (count - 1) // 2
+
+
+def _word_buckets(unit: str) -> Iterator[int]:
+    words = [part for word in _WORD.findall(unit) for part in (word if _UNSPACED.search(word) else (word,))]
+    for at, word in enumerate(words):
+        yield _bucket(word, WORD_BUCKETS)
+        if at:
+            yield _bucket(f"{words[at - 1]} {word}", WORD_BUCKETS)
+
+
+def _character_buckets(unit: str) -> Iterator[int]:
+    padded = f" {' '.join(unit.split())} "
+    for at in range(len(padded) - _CHARACTERS + 1):
+        yield _bucket(padded[at : at + _CHARACTERS], CHARACTER_BUCKETS)
+
+
+def _bucket(text: str, buckets: int) -> int:
+    return zlib.crc32(text.encode("utf-8", "replace")) % buckets
+
+
+@cache
+def load_weights(path: Path = WEIGHTS) -> Weights:
+    """Return the weights of a file. Raises `ConfigError` when they are missing or do not fit the lexicon."""
+    try:
+        data = path.read_bytes()
+        (length,) = struct.unpack_from("<I", data)
+        head = json.loads(data[4 : 4 + length])
+    except (OSError, struct.error, ValueError) as error:
+        raise _unusable(path, f"cannot be read: {error}") from error
+    values = data[4 + length :]
+    if len(values) != concept_columns() + WORD_BUCKETS + CHARACTER_BUCKETS or zlib.crc32(values) != head["crc32"]:
+        raise _unusable(path, "damaged, or made for another lexicon")
+    first, second, third = head["scales"]
+    return Weights(values, (first, second, third), head["bias"], head["threshold"])
+
+
+def _unusable(path: Path, reason: str) -> ConfigError:
+    return ConfigError(f"The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory.")
+
+
+@cache
+def _signed(weights: Weights) -> tuple[int, ...]:
+    return struct.unpack(f"{len(weights.values)}b", weights.values)
