@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,10 @@ MAX_BATCH_TEXTS = 256
 MAX_BATCH_CHARS = 200_000
 MAX_ATTEMPTS = 3
 MAX_RETRY_AFTER_S = 10.0
+MAX_FAILURES = 3
+REST_S = 60.0
+"""So many failures in a row and the endpoint is not asked for so long: each caller would wait its whole time."""
+
 _FIRST_PAUSE_S = 0.25
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
@@ -45,8 +50,9 @@ class OpenAIEmbeddingOptions:
 class OpenAIEmbedder:
     """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
 
-    A request is tried three times within ``timeout_s``; an answer is used only when it has one finite vector that is
-    not zero, of the right dimensions, for each text. The key never stands in an error.
+    A request is tried three times within ``timeout_s``; after `MAX_FAILURES` in a row the endpoint rests. An answer is
+    used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key never
+    stands in an error.
     """
 
     quantization: Literal["float32"] = "float32"
@@ -55,6 +61,8 @@ class OpenAIEmbedder:
         """Connect to nothing yet. Raises `ConfigError` when the dimensions are neither set nor known for the model."""
         self._options = options
         self._api_key = api_key
+        self._failures = 0
+        self._rests_until = 0.0
         dimensions = options.dimensions or NATIVE_DIMENSIONS.get(options.model)
         if dimensions is None:
             raise ConfigError(f"Set embedding.dimensions to the length of {options.model}'s vectors.")
@@ -98,15 +106,28 @@ class OpenAIEmbedder:
         )
 
     async def _embed(self, texts: list[str]) -> list[Vector]:
+        left_s = self._rests_until - time.monotonic()
+        if left_s > 0:
+            raise ModelUnavailable(f"{self._options.model} rests for {left_s:.0f} s after {self._failures} failures.")
+        try:
+            answer = await self._in_time(texts)
+        except ModelUnavailable:
+            self._failures += 1
+            if self._failures >= MAX_FAILURES:
+                self._rests_until = time.monotonic() + REST_S
+            raise
+        self._failures = 0
+        return self._vectors(answer, len(texts))
+
+    async def _in_time(self, texts: list[str]) -> CreateEmbeddingResponse:
         try:
             async with asyncio.timeout(self._options.timeout_s):
-                answer = await self._tried(texts)
+                return await self._tried(texts)
         except TimeoutError:
             raise ModelUnavailable(
                 f"{self._options.model} gave no embeddings within {self._options.timeout_s:g} s: "
                 "try later or raise embedding.timeout_s."
             ) from None
-        return self._vectors(answer, len(texts))
 
     async def _tried(self, texts: list[str]) -> CreateEmbeddingResponse:
         for attempt in range(1, MAX_ATTEMPTS):

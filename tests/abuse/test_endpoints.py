@@ -1,13 +1,21 @@
 """Model endpoints that hang, drip, refuse or send garbage: learning ends in its time, and stores nothing half."""
 
+import importlib
 import json
 import math
+import os
+import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
-from banks import abused
+from banks import Abused, abused, settings_of
+from embedding_server import DIMENSIONS, EmbeddingServer, serving_embeddings
 
 from swarm_memory.schema.chat_settings import ChatProviderSettings, ChatSettings
 from swarm_memory.schema.settings import EmbeddingSettings
@@ -22,12 +30,25 @@ from swarm_memory.server.chat.scripted_server import (
     in_json,
     page,
 )
+from swarm_memory.server.embedding.openai import MAX_FAILURES
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.retrieve import retrieve
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.fault, pytest.mark.allow_hosts(["127.0.0.1"])]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.fault, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 KEY = "sk-proj-Zx81kfQ0aLw2mNbV7cXyPq93"
-TIME_LIMIT_S = 6.0
+FULL = os.environ.get("FAULTS") == "full"
+DEADLINE_S = 1.0
+SLACK_S = 0.5 if FULL else 3.0
+"""What a machine that does other things beside adds to a deadline in `make test`."""
 Record = Callable[[str, str], None]
+
+
+@pytest.fixture(autouse=True)
+def imported() -> None:
+    """The client takes half a second to import; no call is to be measured with that."""
+    importlib.import_module("openai")
+
 
 CHAT: dict[str, list[Turn]] = {
     "hangs": [HANG] * 9,
@@ -45,6 +66,7 @@ CHAT: dict[str, list[Turn]] = {
     ]
     * 9,
     "10 MB": [Turn(b" " * 1_000_000, repeats=10, headers={"content-type": "application/json"})] * 9,
+    "50 MB": [Turn(b" " * 1_000_000, repeats=50, headers={"content-type": "application/json"})] * 9,
     "no choices": [envelope(choices=[])] * 9,
     "choices of another kind": [envelope(choices="none", usage=5)] * 9,
     "a refusal": [completion(None, refusal="I cannot do that.")] * 9,
@@ -53,6 +75,11 @@ CHAT: dict[str, list[Turn]] = {
     "not JSON": [completion("The task was met, I am sure.")] * 9,
     "other types": [completion('{"label": 5, "confidence": "high", "items": {"a": 1}}')] * 9,
     "NaN": [completion('{"label": "Success", "confidence": NaN}')] * 9,
+    "in a fence": [completion('Surely:\n```json\n{"label": "Undecided", "confidence": 0.4, "reasons": []}\n```')] * 9,
+    "keys that nobody asked for": [
+        completion('{"label": "Undecided", "confidence": 0.4, "reasons": [], "shell": "rm -rf /", "items": [{"a": 1}]}')
+    ]
+    * 9,
     "nested deeply": [completion("[" * 50_000)] * 9,
 }
 
@@ -69,7 +96,7 @@ async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
     for operation in ("model_judge", "model_distill"):
-        monkeypatch.setattr(f"swarm_memory.tools.{operation}._TIMEOUT_S", 1.0)
+        monkeypatch.setattr(f"swarm_memory.tools.{operation}._TIMEOUT_S", DEADLINE_S)
     async with ScriptedServer(CHAT[name]) as endpoint:
         provider = ChatProviderSettings(
             provider="openai", model="m", base_url=f"{endpoint.url}/v1", api_key_env="TEST_KEY"
@@ -86,9 +113,10 @@ async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
     assert '"is_error":false' in answer
     assert listed["memories"] == []
     assert KEY not in answer + caplog.text
+    assert "rm -rf" not in answer
     assert server.tally.internal == []
     assert asked >= 1
-    assert took < TIME_LIMIT_S
+    assert took <= DEADLINE_S + SLACK_S
     record("E1-E3", f"chat model, {name}: a defined answer after {took:.1f} s, {asked} requests, stored 0")
 
 
@@ -124,14 +152,15 @@ async def test_a_bad_embedder_costs_the_vector_and_nothing_else(
 ) -> None:
     async with ScriptedServer([EMBEDDING[name]] * 40) as endpoint:
         told = {"provider": "openai", "model": "m", "dimensions": 8, "base_url": f"{endpoint.url}/v1"}
-        embedding = EmbeddingSettings.model_validate({**told, "api_key": KEY, "timeout_s": 1.0})
+        embedding = EmbeddingSettings.model_validate({**told, "api_key": KEY, "timeout_s": DEADLINE_S})
         async with abused(tmp_path, changed={"embedding": embedding}) as server:
             item = {"title": "Migrate before testing", "description": "When a table is missing.", "content": "Run it."}
             own = {"task_id": "t", "task": "Fix it", "steps": STEPS, "verdict": "Success", "items": [item]}
             began = time.monotonic()
             stored = await server.call("distill_memories", own)
+            between = time.monotonic()
             found = await server.call("retrieve_memories", {"query": "migrate before testing: missing table"})
-            took = time.monotonic() - began
+            took = max(time.monotonic() - between, between - began)
             counted = await server.client.read_resource("memory://statistics")
     assert '"is_error":false' in stored
     assert "Migrate before testing" in found
@@ -139,5 +168,217 @@ async def test_a_bad_embedder_costs_the_vector_and_nothing_else(
     assert server.tally.internal == []
     counts = json.loads(getattr(counted.contents[0], "text", "{}"))
     assert (counts["embedded"], counts["not_embedded"]) == ({}, 1)
-    assert took < TIME_LIMIT_S
-    record("E4, E5", f"embedder, {name}: stored and found by words after {took:.1f} s, bad vectors stored 0")
+    assert took <= DEADLINE_S + SLACK_S
+    record("E4", f"{name}: stored and found by words, each within {took:.1f} s, bad vectors stored 0")
+
+
+async def test_a_chat_model_that_is_gone_is_not_asked_again_and_again(
+    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_KEY", KEY)
+    tasks = 6
+    async with ScriptedServer([error(503)] * 99) as endpoint:
+        chat = _chat(endpoint.url, retries=0)
+        async with abused(tmp_path, changed={"chat": chat}) as server:
+            for number in range(tasks):
+                told = {"task": f"Look at shop {number}", "steps": STEPS, "task_id": f"t{number}"}
+                assert '"is_error":false' in await server.call("learn_from_trajectory", told)
+        asked = len(endpoint.requests)
+    record("E1", f"{tasks} tasks under HTTP 503 without retries: {asked} requests, then the model rests")
+    assert asked == chat.max_failures
+
+
+async def test_no_more_tokens_than_a_day_has_are_spent_by_all_processes_together(
+    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_KEY", KEY)
+    told = completion('{"label": "Undecided", "confidence": 0.4, "reasons": ["s1: nothing shows it"]}')
+    budget, each, tasks, statuses = 5_000, 18, 0, list[str]()
+    async with ScriptedServer([told] * 999) as endpoint:
+        chat = _chat(endpoint.url, daily_token_budget=budget)
+        for process in range(2):
+            async with abused(tmp_path, changed={"chat": chat}) as server:
+                for number in range(6):
+                    steps = [{"role": "assistant", "content": "I looked at it again. " * 300}]
+                    given = {"task": f"Look at {process} {number}", "steps": steps, "task_id": f"t{process}{number}"}
+                    assert '"is_error":false' in await server.call("learn_from_trajectory", given)
+                    tasks += 1
+                statuses.append(await server.call("memory_status", {}))
+        asked = len(endpoint.requests)
+    spent = asked * each
+    record("E7", f"{spent} tokens of a budget of {budget} in {tasks} tasks of 2 servers; {asked} requests")
+    assert 0 < spent <= budget
+    assert all(str(budget) in status.replace(",", "") for status in statuses)
+
+
+def _chat(url: str, **more: Any) -> ChatSettings:
+    provider = ChatProviderSettings(provider="openai", model="m", base_url=f"{url}/v1", api_key_env="TEST_KEY")
+    return ChatSettings.model_validate({"providers": [provider], **more})
+
+
+async def test_an_endpoint_that_echoes_its_key_shows_it_nowhere(
+    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    monkeypatch.setenv("TEST_KEY", KEY)
+    told = list[str]()
+    statuses = (400, 401, 403, 404, 422, 429, 500, 503) if FULL else (401, 429)
+    for status in statuses:
+        echo = error(status, f"Incorrect API key provided: {KEY} (Bearer {KEY})")
+        folder = tmp_path / str(status)
+        folder.mkdir()
+        async with ScriptedServer([echo] * 99) as endpoint:
+            embedding = _embedding(f"{endpoint.url}/v1", api_key=KEY, timeout_s=DEADLINE_S)
+            changed = {"chat": _chat(endpoint.url, retries=0), "embedding": embedding}
+            async with abused(folder, changed=changed) as server:
+                told.append(
+                    await server.call("learn_from_trajectory", {"task": "Look", "steps": STEPS, "task_id": "t"})
+                )
+                told += [await _teach(server, "orders", "t2"), await server.call("memory_status", {})]
+                told.append(await server.call("retrieve_memories", {"query": "orders"}))
+    files = await anyio.to_thread.run_sync(
+        lambda: [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
+    )
+    leaks = sum(KEY in text for text in (*told, caplog.text)) + sum(KEY.encode() in content for content in files)
+    record(
+        "E6",
+        f"the key in {leaks} of {len(told)} answers, the log at its finest and {len(files)} files, "
+        f"HTTP {', '.join(map(str, statuses))}",
+    )
+    assert len(told) == 4 * len(statuses)
+    assert leaks == 0
+
+
+def _embedding(url: str, **more: Any) -> EmbeddingSettings:
+    told = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": url}
+    return EmbeddingSettings.model_validate(told | more)
+
+
+async def _teach(server: Abused, name: str, task_id: str) -> str:
+    items = [{"title": f"Use the {name} tool", "content": f"1. Open {name}\n2. Look at what {name} says"}]
+    told = {"task_id": task_id, "task": f"Mend {name}", "steps": STEPS, "verdict": "Success", "items": items}
+    return await server.call("distill_memories", told)
+
+
+async def _statistics(server: Abused) -> dict[str, Any]:
+    read = await server.client.read_resource("memory://statistics")
+    return json.loads(getattr(read.contents[0], "text", "{}"))
+
+
+async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> dict[str, float | None]:
+    """Return by title how near the memories that a search finds are."""
+    settings = settings_of().model_copy(update={"embedding": embedding})
+    toolbox = await open_toolbox(place_of(folder, settings), settings)
+    try:
+        found = await retrieve(toolbox, query, k=10)
+    finally:
+        await toolbox.store.close()
+    return {memory.item.title: memory.parts.cosine for memory in found.memories}
+
+
+async def test_vectors_that_come_out_of_order_reach_their_texts(tmp_path: Path, record: Record) -> None:
+    words = ("lorries", "pears", "cellos")
+    items = [{"title": f"Mend {word} {word}", "content": f"{word} {word} {word}"} for word in words]
+    told = {"task_id": "t", "task": "Mend", "steps": STEPS, "verdict": "Success", "items": items}
+    wrong = 0
+    with serving_embeddings() as endpoint:
+        endpoint.shuffled = True
+        settings = _embedding(endpoint.url)
+        async with abused(tmp_path, changed={"embedding": settings}) as server:
+            assert '"is_error":false' in await server.call("distill_memories", told)
+            counts = await _statistics(server)
+        for item in items:
+            found = await _cosines(tmp_path, settings, f"{item['title']} {item['content']}")
+            wrong += max(found, key=lambda title: found[title] or 0.0) != item["title"]
+            wrong += (found[item["title"]] or 0.0) < 0.99
+    record("E4", f"shuffled answer: {wrong} of {len(items)} vectors with another text")
+    assert counts["not_embedded"] == 0
+    assert wrong == 0
+
+
+async def test_vectors_of_another_model_are_never_compared_and_are_made_anew(tmp_path: Path, record: Record) -> None:
+    with serving_embeddings() as endpoint:
+        first, second = (_embedding(endpoint.url, model=name) for name in ("first", "second"))
+        async with abused(tmp_path, changed={"embedding": first}) as server:
+            for number in range(3):
+                await _teach(server, f"loom{number}", f"t{number}")
+        before = await _cosines(tmp_path, second, "Use the loom1 tool")
+        done = await _reembedded(tmp_path, endpoint, model="second")
+        after = await _cosines(tmp_path, second, "Use the loom1 tool")
+        async with abused(tmp_path, changed={"embedding": second}) as server:
+            counts = await _statistics(server)
+    compared = [cosine for cosine in before.values() if cosine is not None]
+    record(
+        "E4",
+        f"another model of the same length: {len(compared)} of {len(before)} found by vectors of the first, "
+        f"{done['embedded']} of 3 made anew, then {len(after)} found",
+    )
+    assert before
+    assert compared == []
+    assert (done["embedded"], counts["not_embedded"]) == (3, 0)
+    assert after
+    assert None not in after.values()
+
+
+async def _reembedded(folder: Path, endpoint: EmbeddingServer, **more: Any) -> dict[str, Any]:
+    """Run `swarm-memory reembed`; return what it said, or what went wrong."""
+    told = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": endpoint.url} | more
+    environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in told.items()}
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "reembed", "--json"]
+    done = await anyio.to_thread.run_sync(
+        lambda: subprocess.run(
+            command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        )
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr}
+
+
+async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_embedded_later_once_each(
+    tmp_path: Path, record: Record
+) -> None:
+    names = [_made_name(number) for number in range(300 if FULL else 12)]
+    with serving_embeddings() as endpoint:
+        settings = {"embedding": _embedding(endpoint.url)}
+        endpoint.answers_left = 0
+        async with abused(tmp_path, changed=settings) as server:
+            for number, name in enumerate(names):
+                assert '"is_error":false' in await _teach(server, name, f"t{number}")
+            dead = await _recall(server, names)
+            waiting = (await _statistics(server))["not_embedded"]
+            asked, internal = endpoint.asked, server.tally.internal
+        endpoint.answers_left = 1
+        broken = await _reembedded(tmp_path, endpoint)
+        endpoint.answers_left = None
+        for _ in range(2 if FULL else 1):
+            await _reembedded(tmp_path, endpoint)
+        documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
+        async with abused(tmp_path, changed=settings) as server:
+            left = (await _statistics(server))["not_embedded"]
+            embedded = await _recall(server, names)
+            endpoint.answers_left = 0
+            words = await _recall(server, names)
+    again = sum(count > 1 for count in documents.values())
+    record(
+        "E5",
+        f"{len(names)} stored while dead; recall@5 by words {dead:.2f}, of an embedded bank by words {words:.2f}, "
+        f"with vectors {embedded:.2f}; {len(documents)} of {waiting} embedded later by `reembed`, twice {again}, left "
+        f"{left}; the dead endpoint was asked {asked} times",
+    )
+    assert internal == []
+    assert waiting == len(names) == len(documents)
+    assert ("failed" in broken) == FULL, broken
+    assert (again, left) == (0, 0)
+    assert dead == words
+    assert asked <= 3 * MAX_FAILURES * 3
+
+
+async def _recall(server: Abused, names: list[str]) -> float:
+    """Return the share of some memories that a question about them finds."""
+    sample = random.Random(3).sample(names, min(len(names), 50))
+    found = [await server.call("retrieve_memories", {"query": f"how do I look at {name}", "k": 5}) for name in sample]
+    return sum(f"Use the {name} tool" in answer for name, answer in zip(sample, found, strict=True)) / len(sample)
+
+
+def _made_name(number: int) -> str:
+    draw = random.Random(number)
+    return "".join(draw.choice("bdfgklmnprst") + draw.choice("aeiou") for _ in range(4))
