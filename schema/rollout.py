@@ -117,6 +117,21 @@ class MattsRun(Model):
         """Return a rollout that has ended."""
         return next((each for each in self.summary.rollouts if each.number == number), None)
 
+    def with_rollout(self, ended: Rollout) -> "MattsRun":
+        """Return the run with a rollout that has ended; it takes the place of a former one of its number."""
+        others = (each for each in self.summary.rollouts if each.number != ended.number)
+        rollouts = tuple(sorted((*others, ended), key=lambda each: each.number))
+        return self.model_copy(update={"summary": self.summary.model_copy(update={"rollouts": rollouts})})
+
+    def completed(self, summary: RunSummary) -> "MattsRun":
+        """Return the run as it ended well."""
+        return self.model_copy(update={"status": "completed", "summary": summary})
+
+    def failed(self, reason: str) -> "MattsRun":
+        """Return the run as it failed; its rollouts stay."""
+        summary = self.summary.model_copy(update={"reason": reason})
+        return self.model_copy(update={"status": "failed", "summary": summary})
+
 
 class MattsResult(Model):
     """The answer of `run_matts`."""

@@ -5,32 +5,51 @@ When enough is new, its consolidation is queued. How each is done is not here.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from swarm_memory.schema.counting import counted
-from swarm_memory.schema.ids import MEMORY, RUN, TRAJECTORY, new_id
+from swarm_memory.schema.ids import RUN, TRAJECTORY, new_id
 from swarm_memory.schema.learning import Distillation, LearnResult
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
-from swarm_memory.schema.outcome import OutcomeRecord
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts
-from swarm_memory.tools.gating import told_of
-from swarm_memory.tools.hearsay import is_hearsay
+from swarm_memory.tools.drawn_items import Origin, confidence_of, drawn_item
 from swarm_memory.tools.judge import judge_in_full
 from swarm_memory.tools.judged import drawn
-from swarm_memory.tools.novelty import not_vouched_for, prepared_for_bank, sort_out
+from swarm_memory.tools.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports import LearnedBefore, LearnRecord
 from swarm_memory.tools.quota import check_quota
 from swarm_memory.tools.superseding import supersede_guardrails
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import queue_when_due
-from swarm_memory.tools.verdicts import audit_event
+from swarm_memory.tools.verdicts import Judged, audit_event
 
-ASSUMED_CONFIDENCE = 0.6
-"""Stands for the judge's confidence in what an undecided trajectory proves within itself."""
+
+@dataclass(frozen=True, slots=True)
+class _Taught:
+    """A trajectory judged, and what was drawn from it, with the ids that both are stored under."""
+
+    run_id: str
+    trajectory_id: str
+    trajectory: Trajectory
+    judged: Judged
+    distilled: Distillation
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What was drawn, compared with the bank."""
+
+    found: SortedOut
+    fault: str | None
+    """What could not be done for it: vectors, a model's screening."""
+
+    @property
+    def new(self) -> tuple[MemoryItem, ...]:
+        return tuple(memory.item for memory in self.found.new)
 
 
 async def learn(
@@ -53,131 +72,115 @@ async def learn(
     if before is not None:
         return await _already(toolbox, kept, before)
     await check_quota(toolbox)
-    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
-    verdict = judged.verdict
-    distilled = await _distill(toolbox, kept, verdict, agent_drafts)
-    trajectory_id, run_id = new_id(TRAJECTORY), new_id(RUN)
-    had = await not_vouched_for(toolbox, kept)
-    hearsay = await asyncio.to_thread(lambda: [is_hearsay(draft, kept, had) for draft in distilled.drafts])
-    items = [
-        _item(toolbox, kept, verdict, distilled, draft, (trajectory_id, run_id), hearsay=told)
-        for draft, told in zip(distilled.drafts, hearsay, strict=True)
-    ]
-    prepared, fault = await prepared_for_bank(toolbox, items)
-    found = await sort_out(toolbox, kept, prepared)
-    record = LearnRecord(
-        scope=toolbox.scope,
-        run_id=run_id,
-        trajectory_id=trajectory_id,
-        trajectory=kept,
-        verdict=verdict,
-        embedder=toolbox.embedder.name,
-        memories=found.new,
-        reinforced=found.known,
-        reinforcement=found.reinforcement,
-        at=toolbox.clock.now(),
-        new_per_day=toolbox.new_per_day,
-    )
-    superseded = await toolbox.store.save_learning(record)
-    written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
-    if written is not None and written.run_id != run_id:
+    taught = await _draw(toolbox, kept, agent_verdict, agent_drafts)
+    prepared = await _prepare(toolbox, taught)
+    written = await _write(toolbox, taught, prepared)
+    if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
-    superseded += await supersede_guardrails(toolbox, (memory.item for memory in found.new), run_id)
-    audit = audit_event(trajectory_id, judged, record.at)
-    if audit is not None:
-        await toolbox.store.add_event(toolbox.scope, audit)
-    outcome = await record_outcome(toolbox, kept.task_id, verdict, kept)
-    known = f"the bank already says {len(found.known)} of them" if found.known else None
-    held = told_of(memory.item for memory in found.new)
+    credited = await _credit(toolbox, kept, taught.judged.verdict)
     return LearnResult(
-        status="learned" if found.new else "nothing_new",
+        status="learned" if prepared.new else "nothing_new",
         task_id=kept.task_id,
-        trajectory_id=trajectory_id,
-        run_id=run_id,
-        verdict=verdict,
-        distiller=distilled.distiller,
-        stored=tuple(memory.item for memory in found.new),
-        reinforced=found.known,
-        superseded=superseded,
-        credited=_credited(outcome),
-        reason="; ".join(part for part in (distilled.reason, known, held, fault) if part) or None,
+        trajectory_id=taught.trajectory_id,
+        run_id=taught.run_id,
+        verdict=taught.judged.verdict,
+        distiller=taught.distilled.distiller,
+        stored=prepared.new,
+        reinforced=prepared.found.known,
+        superseded=written,
+        credited=credited,
+        reason=why_less(taught.distilled.reason, prepared.found, prepared.fault),
         consolidation_due=await queue_when_due(toolbox),
     )
 
 
 async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
     """An outcome is recorded only where the run before was cut off; a later version's must not be replaced."""
-    task_id = trajectory.task_id
-    outcome = await toolbox.store.get_outcome(toolbox.scope, task_id)
-    credited = () if outcome else _credited(await record_outcome(toolbox, task_id, before.verdict, trajectory))
+    is_recorded = await toolbox.store.get_outcome(toolbox.scope, trajectory.task_id) is not None
     return LearnResult(
         status="already_learned",
         task_id=trajectory.task_id,
         trajectory_id=before.trajectory_id,
         run_id=before.run_id,
         verdict=before.verdict,
-        credited=credited,
+        credited=() if is_recorded else await _credit(toolbox, trajectory, before.verdict),
         reason=f"this trajectory was learned from before; {counted(len(before.memory_ids), 'memory')} came from it",
     )
 
 
-def _credited(outcome: OutcomeRecord) -> tuple[str, ...]:
-    if outcome.status == "already_credited":
-        return ()
-    return tuple(credit.memory_id for credit in outcome.credits if credit.applied)
+async def _draw(
+    toolbox: Toolbox, kept: Trajectory, agent_verdict: Verdict | None, agent_drafts: Sequence[MemoryDraft] | None
+) -> _Taught:
+    """Judge a trajectory and distill it; nothing is stored yet."""
+    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
+    if agent_drafts is None:
+        distilled = await drawn(toolbox, kept, judged.verdict)
+    else:
+        distilled = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
+    return _Taught(new_id(RUN), new_id(TRAJECTORY), kept, judged, distilled)
 
 
-async def _distill(
-    toolbox: Toolbox, trajectory: Trajectory, verdict: Verdict, drafts: Sequence[MemoryDraft] | None
-) -> Distillation:
-    if drafts is None:
-        return await drawn(toolbox, trajectory, verdict)
-    accepted, rejections = await asyncio.to_thread(check_drafts, drafts, trajectory, toolbox.settings)
+def _checked(drafts: Sequence[MemoryDraft], kept: Trajectory, toolbox: Toolbox) -> Distillation:
+    accepted, rejections = check_drafts(drafts, kept, toolbox.settings)
     return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
 
 
-def _item(
-    toolbox: Toolbox,
-    trajectory: Trajectory,
-    verdict: Verdict,
-    distilled: Distillation,
-    draft: MemoryDraft,
-    ids: tuple[str, str],
-    *,
-    hearsay: bool,
-) -> MemoryItem:
-    trajectory_id, run_id = ids
-    provenance = Provenance(
-        task_id=trajectory.task_id,
-        trajectory_id=trajectory_id,
-        session_id=trajectory.session_id,
-        agent_id=trajectory.agent_id,
-        evidence=draft.evidence,
-        judge=verdict.judge,
-        distiller=distilled.distiller,
-        prompt_hash=distilled.prompt_hash,
-        model=distilled.model,
-        run_id=run_id,
-        hearsay=hearsay,
-    )
-    return MemoryItem(
-        id=new_id(MEMORY),
+async def _prepare(toolbox: Toolbox, taught: _Taught) -> _Prepared:
+    """Make items of the drafts, screen and embed them, and find which of them the bank says already."""
+    had = await not_vouched_for(toolbox, taught.trajectory)
+    items = await asyncio.to_thread(_items, toolbox, taught, had)
+    memories, fault = await prepared_for_bank(toolbox, items)
+    return _Prepared(await sort_out(toolbox, taught.trajectory, memories), fault)
+
+
+def _items(toolbox: Toolbox, taught: _Taught, had: Sequence[MemoryItem]) -> list[MemoryItem]:
+    verdict = taught.judged.verdict
+    origin = Origin(
+        run_id=taught.run_id,
         scope=toolbox.scope,
-        title=draft.title,
-        description=draft.description,
-        content=draft.content,
-        tags=draft.tags,
-        domain=draft.domain,
-        outcome="Failure" if verdict.label == "Failure" else "Success",
-        confidence=confidence_of(verdict, toolbox.settings),
-        created_at=toolbox.clock.now(),
-        provenance=provenance,
+        trajectory_id=taught.trajectory_id,
+        trajectory=taught.trajectory,
+        verdict=verdict,
+        drawing=taught.distilled,
+        had=had,
     )
+    outcome = "Failure" if verdict.label == "Failure" else "Success"
+    confidence, now = confidence_of(verdict, toolbox.settings), toolbox.clock.now()
+    return [
+        drawn_item(draft, origin, outcome=outcome, confidence=confidence, at=now) for draft in taught.distilled.drafts
+    ]
 
 
-def confidence_of(verdict: Verdict, settings: Settings) -> float:
-    """Return the first confidence of an item: that of the judge times the prior of its outcome."""
-    if verdict.label == "Failure":
-        return round(verdict.confidence * settings.distill.failure_prior, 4)
-    sure = ASSUMED_CONFIDENCE if verdict.label == "Undecided" else verdict.confidence
-    return round(sure * settings.distill.success_prior, 4)
+async def _write(toolbox: Toolbox, taught: _Taught, prepared: _Prepared) -> tuple[str, ...] | LearnedBefore:
+    """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
+    kept = taught.trajectory
+    record = LearnRecord(
+        scope=toolbox.scope,
+        run_id=taught.run_id,
+        trajectory_id=taught.trajectory_id,
+        trajectory=kept,
+        verdict=taught.judged.verdict,
+        embedder=toolbox.embedder.name,
+        memories=prepared.found.new,
+        reinforced=prepared.found.known,
+        reinforcement=prepared.found.reinforcement,
+        at=toolbox.clock.now(),
+        new_per_day=toolbox.new_per_day,
+    )
+    superseded = await toolbox.store.save_learning(record)
+    written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
+    if written is not None and written.run_id != taught.run_id:
+        return written
+    superseded += await supersede_guardrails(toolbox, prepared.new, taught.run_id)
+    audit = audit_event(taught.trajectory_id, taught.judged, record.at)
+    if audit is not None:
+        await toolbox.store.add_event(toolbox.scope, audit)
+    return superseded
+
+
+async def _credit(toolbox: Toolbox, kept: Trajectory, verdict: Verdict) -> tuple[str, ...]:
+    """Record what came of the task, and return the ids of the memories whose confidence that changed."""
+    outcome = await record_outcome(toolbox, kept.task_id, verdict, kept)
+    if outcome.status == "already_credited":
+        return ()
+    return tuple(credit.memory_id for credit in outcome.credits if credit.applied)

@@ -7,6 +7,7 @@ from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.duplicates import gist_of, is_same
+from swarm_memory.tools.gating import told_of
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
 from swarm_memory.tools.model_screen import screened
 from swarm_memory.tools.ports import MemoryFilter, StoredMemory
@@ -75,6 +76,16 @@ async def sort_out(toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[
     hearsay = any(memory.item.provenance.hearsay for memory in prepared)
     repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
     return SortedOut(tuple(new), tuple(known), 0.0 if hearsay or any(repeated) else REINFORCEMENT)
+
+
+def why_less(drawn: str | None, found: SortedOut, fault: str | None) -> str | None:
+    """Return in one line why less was stored than might have been, or stored otherwise; None where nothing was lost.
+
+    `drawn` is why less was drawn, `fault` what could not be done while it was prepared.
+    """
+    known = f"the bank already says {len(found.known)} of them" if found.known else None
+    held = told_of(memory.item for memory in found.new)
+    return "; ".join(part for part in (drawn, known, held, fault) if part) or None
 
 
 async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:
