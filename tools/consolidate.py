@@ -1,12 +1,10 @@
 """The upkeep of the bank in one run: duplicates, contradictions, aging; every change recorded, every run undoable.
 
-How near two memories stand, whether they say the same or the opposite and how confidence fades stand next door; how a
-batch is written is the store's.
+How near two memories stand, whether they say the same or the opposite and how confidence fades stand next door
+(`survey`, `duplicates`, `contradiction`, `aging`); how a batch is written is the store's.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -14,15 +12,13 @@ from swarm_memory.schema.consolidation import (
     Consolidation,
     MemoryLink,
     Merged,
-    Pruned,
     Quarantined,
-    Related,
     Superseded,
     Undone,
 )
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.ids import RUN, new_id
-from swarm_memory.tools.aging import age_days, faded, is_worthless, next_pass
+from swarm_memory.tools.aging_pass import age_items
 from swarm_memory.tools.contradiction import Relations, find_relations
 from swarm_memory.tools.duplicates import Duplicate, find_duplicates
 from swarm_memory.tools.ports import ChatModel
@@ -30,14 +26,8 @@ from swarm_memory.tools.superseding import change_of, link_of, superseded_pairs
 from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts, survey
 from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_ports import (
-    Aging,
-    UpkeepBatch,
-    UpkeepChange,
-    UpkeepItem,
-    UpkeepState,
-    UpkeepWritten,
-)
+from swarm_memory.tools.upkeep_ports import UpkeepChange, UpkeepItem, UpkeepState
+from swarm_memory.tools.upkeep_run import Progress, UpkeepRun
 
 WELL_USED, SEVERAL = 3, 2
 """A new memory that contradicts two or more memories, each used three times or more, is quarantined …"""
@@ -46,12 +36,9 @@ DOUBTED = 0.5
 """… and so much of its confidence is left."""
 
 MAX_ROUNDS = 4
-"""So often what was kept of a crowd is compared again in one run."""
+"""So often duplicates are looked for in one run where they stand in crowds."""
 
 _BATCH = 100
-_PAGE = 1000
-
-Progress = Callable[[int, int], None]
 
 
 async def consolidate(
@@ -72,14 +59,16 @@ async def consolidate(
     `chat` (default: the toolbox's) says how near memories relate; without one rules look for contradictions.
     `on_progress` is told (done, total). Raises `StorageError`.
     """
-    run = _Run(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
+    run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
     run.total = 2 * max(1, state.active)
-    found = await _merge_all(run, state, full)
+    # All steps read this survey, of the bank as it was before; what a step archives the next leave out by `run.gone`.
+    found = await _survey(run, state, full=full)
+    await _merge_duplicates(run, state, found)
     await _supersede(run, found)
     relations = await find_relations(toolbox, found, run.gone, chat or toolbox.chat)
     await _relate(run, found, relations)
-    await _age(run, state, full)
+    await age_items(run, state, full)
     notices = [*found.notices, *relations.notices]
     if found.without_vector:
         notices.append(
@@ -123,83 +112,34 @@ async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
     return Undone(run_id=run_id, restored=len(restored), links_removed=links, skipped=tuple(dict.fromkeys(skipped)))
 
 
-@dataclass(slots=True)
-class _Run:
-    """One run and what it did so far."""
-
-    toolbox: Toolbox
-    id: str
-    now: datetime
-    dry_run: bool
-    on_progress: Progress | None
-    total: int = 1
-    told: int = 0
-    gone: set[str] = field(default_factory=set[str])
-    """Memories that are active no more."""
-    merged: list[Merged] = field(default_factory=list[Merged])
-    superseded: list[Superseded] = field(default_factory=list[Superseded])
-    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
-    pruned: list[Pruned] = field(default_factory=list[Pruned])
-    aged: int = 0
-    skipped: list[str] = field(default_factory=list[str])
-
-    async def write(
-        self,
-        changes: Sequence[UpkeepChange],
-        links: Sequence[MemoryLink] = (),
-        origins: Sequence[Related] = (),
-        aging: tuple[Aging | None, Aging] | None = None,
-    ) -> UpkeepWritten:
-        """Write one batch; a dry run takes it that all would be written."""
-        if self.dry_run:
-            return UpkeepWritten(tuple(change.seen.id for change in changes))
-        told = tuple(origin.model_dump(mode="json", exclude_none=True) for origin in origins)
-        batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, told)
-        written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
-        self.skipped += written.skipped
-        return written
-
-    def tell(self, done: int) -> None:
-        """Report progress, which never goes back."""
-        self.told = max(self.told, min(done, self.total))
-        if self.on_progress is not None:
-            self.on_progress(self.told, self.total)
-
-
-async def _merge_all(run: _Run, state: UpkeepState, full: bool) -> Survey:
-    """Archive the duplicates; where they stood in a crowd, what is left is compared again."""
+async def _survey(run: UpkeepRun, state: UpkeepState, *, full: bool) -> Survey:
+    """Find which memories stand near each other; half of the run's progress."""
 
     def tell(done: int, total: int) -> None:
         run.tell(run.total // 2 * done // max(1, total))
 
-    found = await survey(run.toolbox, state, full=full, on_progress=tell)
-    everything = found
-    for _ in range(MAX_ROUNDS):
-        merged = await _merge(run, await find_duplicates(run.toolbox, found))
+    return await survey(run.toolbox, state, full=full, on_progress=tell)
+
+
+async def _merge_duplicates(run: UpkeepRun, state: UpkeepState, found: Survey) -> None:
+    """Archive the duplicates that a survey of the bank shows.
+
+    Each memory is paired with so many neighbours only, so that within a crowd of one text some may be paired with none
+    but such as are archived now. Only then what is left of the bank is surveyed once more, to merge the rest.
+    """
+    merged = await _merge(run, await find_duplicates(run.toolbox, found))
+    for _ in range(1, MAX_ROUNDS):
         if not (merged and found.full and found.crowded) or run.dry_run:
-            break
-        found = await survey(run.toolbox, state, full=True, on_progress=tell)
-    return everything
+            return
+        found = await _survey(run, state, full=True)
+        merged = await _merge(run, await find_duplicates(run.toolbox, found))
 
 
-async def _merge(run: _Run, duplicates: Sequence[Duplicate]) -> int:
+async def _merge(run: UpkeepRun, duplicates: Sequence[Duplicate]) -> int:
+    """Archive duplicates, and return how many were still there to be archived."""
     merged = 0
     for part in in_parts(duplicates, _BATCH):
-        changes = [
-            UpkeepChange(
-                seen=each.item,
-                confidence=each.item.confidence,
-                status="archived",
-                reason=f"duplicate of {each.kept.id} ({each.similarity:.2f})",
-                needs=each.kept.id,
-            )
-            for each in part
-        ]
-        links = [
-            MemoryLink(src_id=each.item.id, dst_id=each.kept.id, relation="duplicate_of", weight=each.similarity)
-            for each in part
-        ]
-        written = set((await run.write(changes, links)).changed)
+        written = set((await run.write(*_merging(part))).changed)
         run.merged += [
             Merged(id=each.item.id, kept=each.kept.id, similarity=each.similarity)
             for each in part
@@ -210,7 +150,25 @@ async def _merge(run: _Run, duplicates: Sequence[Duplicate]) -> int:
     return merged
 
 
-async def _supersede(run: _Run, found: Survey) -> None:
+def _merging(part: Sequence[Duplicate]) -> tuple[list[UpkeepChange], list[MemoryLink]]:
+    changes = [
+        UpkeepChange(
+            seen=each.item,
+            confidence=each.item.confidence,
+            status="archived",
+            reason=f"duplicate of {each.kept.id} ({each.similarity:.2f})",
+            needs=each.kept.id,
+        )
+        for each in part
+    ]
+    links = [
+        MemoryLink(src_id=each.item.id, dst_id=each.kept.id, relation="duplicate_of", weight=each.similarity)
+        for each in part
+    ]
+    return changes, links
+
+
+async def _supersede(run: UpkeepRun, found: Survey) -> None:
     """Archive guardrails for whose error another memory tells a way out that was seen to work."""
     seen = {item.id: item for item in found.items}
     texts = Texts(run.toolbox, lambda item: item)
@@ -227,7 +185,7 @@ async def _supersede(run: _Run, found: Survey) -> None:
         run.gone |= written
 
 
-async def _relate(run: _Run, found: Survey, relations: Relations) -> None:
+async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
     """Link what relates, and quarantine new memories that contradict several well-used ones."""
     items = {item.id: item for item in found.items}
     for part in in_parts(relations.related, _BATCH):
@@ -260,7 +218,7 @@ async def _relate(run: _Run, found: Survey, relations: Relations) -> None:
         ]
 
 
-async def _links_of(run: _Run, ids: Sequence[str]) -> list[MemoryLink]:
+async def _links_of(run: UpkeepRun, ids: Sequence[str]) -> list[MemoryLink]:
     found: list[MemoryLink] = []
     for part in in_parts(ids, IDS_AT_ONCE):
         found += await run.toolbox.store.memory_links(run.toolbox.scope, part)
@@ -272,73 +230,6 @@ def _is_doubtful(newer: UpkeepItem | None, older: UpkeepItem | None, gone: set[s
     if newer is None or older is None or newer.id in gone or older.id in gone:
         return False
     return newer.position > older.position and newer.usage_count < WELL_USED <= older.usage_count
-
-
-async def _age(run: _Run, state: UpkeepState, full: bool) -> None:
-    """Let confidence fade and archive what is not worth keeping; a pass that was cut off is ended first."""
-    before = state.aging
-    if before is not None and run.now < before.at:
-        return
-    if before is not None and before.through is not None:
-        before = await _pass(run, before, before)
-    due = next_pass(before, run.now)
-    if due is not None:
-        await _pass(run, before, due)
-    elif full:
-        await _pass(run, before, None)
-
-
-async def _pass(run: _Run, before: Aging | None, this: Aging | None) -> Aging | None:
-    """Go over all items, a page at a time, and return the state of aging that this leaves.
-
-    Without `this` nothing fades, and only what is not worth keeping goes. When another run ages the same items
-    meanwhile, the rest is left to it.
-    """
-    toolbox, embedder = run.toolbox, run.toolbox.embedder
-    after, finished = (this.through or 0) if this else 0, False
-    while not finished:
-        page = await toolbox.store.upkeep_items(
-            toolbox.scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE
-        )
-        finished = len(page) < _PAGE
-        after = page[-1].position if page else after
-        changes = [change for item in page if (change := _aged(run, item, this)) is not None]
-        state = None
-        if this is not None:
-            state = Aging(this.at) if finished else Aging(this.at, after, this.since)
-        if state is not None or changes:
-            written = await run.write(changes, aging=None if state is None else (before, state))
-            if written.refused:
-                return before
-            _note(run, changes, set(written.changed))
-        before = state or before
-        run.tell(run.told + len(page))
-    return before
-
-
-def _aged(run: _Run, item: UpkeepItem, this: Aging | None) -> UpkeepChange | None:
-    """Return what time does to an item; None for nothing."""
-    if item.id in run.gone:
-        return None
-    settings, confidence = run.toolbox.settings.consolidate, item.confidence
-    if this is not None:
-        confidence = faded(item, this.since, this.at, settings.confidence_half_life_days)
-    if is_worthless(item, confidence, run.now, settings):
-        reason = f"never used, confidence {confidence:.2f}, {age_days(item, run.now):.0f} days old"
-        return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
-    return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)
-
-
-def _note(run: _Run, changes: Sequence[UpkeepChange], written: set[str]) -> None:
-    for change in changes:
-        if change.seen.id not in written:
-            continue
-        if change.status == "active":
-            run.aged += 1
-        else:
-            age = round(age_days(change.seen, run.now), 1)
-            run.pruned.append(Pruned(id=change.seen.id, confidence=change.confidence, age_days=age))
-            run.gone.add(change.seen.id)
 
 
 def _summary(result: Consolidation) -> dict[str, JsonValue]:
