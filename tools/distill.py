@@ -41,23 +41,24 @@ def distill_by_extraction(trajectory: Trajectory, verdict: Verdict, settings: Se
     """
     calls = calls_of(trajectory)
     if not calls:
-        return Distillation(
-            drafts=(), distiller="extractive", reason="no tool was called: there is nothing to learn from"
-        )
+        return _nothing("no tool was called: there is nothing to learn from")
     material = Material(trajectory, verdict, calls, particulars_of(trajectory, calls))
     found = [lesson for find in _FINDERS for lesson in find(material)]
     if not found:
-        return Distillation(drafts=(), distiller="extractive", reason="no error, correction or loop to learn from")
+        return _nothing("no error, correction or loop to learn from")
     worth = [lesson for lesson in found if lesson.value >= MIN_VALUE]
     if not worth:
-        return Distillation(drafts=(), distiller="extractive", reason="only slips that teach nothing for another task")
+        return _nothing("only slips that teach nothing for another task")
     if verdict.label == "Undecided":
         worth = [lesson for lesson in worth if lesson.proven]
     if not worth:
-        reason = "the verdict is Undecided and nothing was seen to be resolved"
-        return Distillation(drafts=(), distiller="extractive", reason=reason)
+        return _nothing("the verdict is Undecided and nothing was seen to be resolved")
     best = _best(worth)[: settings.distill.max_items_per_traj]
     return Distillation(drafts=tuple(lesson.draft for lesson in best), distiller="extractive")
+
+
+def _nothing(reason: str) -> Distillation:
+    return Distillation(drafts=(), distiller="extractive", reason=reason)
 
 
 def _best(lessons: Sequence[Lesson]) -> list[Lesson]:
