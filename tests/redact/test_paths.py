@@ -3,12 +3,15 @@
 import asyncio
 import json
 import logging
+import os
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp.client import Client
 from secret_lines import VENDORS
 
 from swarm_memory.schema.base import Scope
@@ -20,12 +23,14 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.server.app import build_server
 from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.chat.scripted_server import ScriptedServer, completion
 from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.memories import edit_memory
 from swarm_memory.tools.retrieve import retrieve
@@ -35,15 +40,16 @@ from swarm_memory.tools.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.transfer import export_memories, import_memories
 
-pytestmark = [pytest.mark.attack, pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.allow_hosts(["127.0.0.1"])]
+FULL = os.environ.get("FAULTS") == "full"
+pytestmark = [pytest.mark.attack, pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.allow_hosts(["127.0.0.1"])]
 
 PERSONAL = ("maria.kovacs@mail.example.org", "4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00")
 HERE = Scope(project="shop")
 
 
-def secrets() -> dict[str, str]:
+def secrets(seed: int = 99) -> dict[str, str]:
     """One secret of each vendor's form, and personal data."""
-    random_ = random.Random(99)
+    random_ = random.Random(seed)
     made = {kind: make(random_) for kind, make in VENDORS.items()}
     return {**made, **{f"personal {number}": text for number, text in enumerate(PERSONAL)}}
 
@@ -53,20 +59,20 @@ class Fixed:
         return datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def lines_of(kinds: Sequence[str]) -> str:
-    return "\n".join(f"export X={secrets()[kind]}" for kind in kinds)
+def lines_of(made: Iterable[str]) -> str:
+    return "\n".join(f"export X={secret}" for secret in made)
 
 
-def parts(size: int = 12) -> Iterator[str]:
-    kinds = sorted(secrets())
-    for start in range(0, len(kinds), size):
-        yield lines_of(kinds[start : start + size])
+def parts(made: Mapping[str, str], size: int = 12) -> Iterator[str]:
+    ordered = [made[kind] for kind in sorted(made)]
+    for start in range(0, len(ordered), size):
+        yield lines_of(ordered[start : start + size])
 
 
-async def _drive(toolbox: Toolbox) -> list[str]:
+async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
     """Put every secret in by every way; return what came out in exports, answers and errors."""
     out: list[str] = []
-    for number, part in enumerate(parts()):
+    for number, part in enumerate(parts(made)):
         steps = (
             Step(id="s1", kind="message", role="user", text=f"deploy {part}"),
             Step(
@@ -115,11 +121,11 @@ async def _source(number: int, text: str) -> AsyncIterator[ReadGroup]:
     yield "notes", str(number), parse
 
 
-def leaked(texts: Sequence[str], *bodies: bytes) -> set[str]:
+def leaked(made: Mapping[str, str], texts: Sequence[str], *bodies: bytes) -> set[str]:
     """Return the kinds whose secret stands in any of the texts or bytes, also as JSON would write it."""
     whole = "\n".join(texts).encode("utf-8", "replace") + b"\n".join(bodies)
     found: set[str] = set()
-    for kind, secret in secrets().items():
+    for kind, secret in made.items():
         forms = {secret, json.dumps(secret)[1:-1]}
         if any(form.encode() in whole for form in forms):
             found.add(kind)
@@ -127,15 +133,34 @@ def leaked(texts: Sequence[str], *bodies: bytes) -> set[str]:
 
 
 def test_the_search_for_leaks_finds_a_leak() -> None:
-    assert leaked([lines_of(["github classic"])]) == {"github classic"}
+    assert leaked(secrets(), [lines_of([secrets()["github classic"]])]) == {"github classic"}
 
 
 async def test_no_secret_is_left_anywhere(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, record: Callable[[str, str], None]
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    rounds, found = (12 if FULL else 1), dict[str, int]()
+    for seed in range(99, 99 + rounds):
+        made, folder = secrets(seed), tmp_path / str(seed)
+        for way, texts in (await _ways(folder, made)).items():
+            found[way] = found.get(way, 0) + len(leaked(made, texts))
+        found["log"] = found.get("log", 0) + len(leaked(made, [caplog.text]))
+        caplog.clear()
+        files = await asyncio.to_thread(lambda: [path.read_bytes() for path in folder.rglob("*") if path.is_file()])  # noqa: B023
+        assert len(files) > 1
+        found["files"] = found.get("files", 0) + len(leaked(made, [], *files))
+    record(
+        "H1",
+        f"{len(secrets())} kinds, {rounds} of each, by fourteen ways in: leaked {sum(found.values())}; looked at: "
+        f"{', '.join(found)}",
+    )
+    assert not any(found.values()), found
+
+
+async def _ways(folder: Path, made: Mapping[str, str]) -> dict[str, list[str]]:
+    """Put the secrets in by every way; return what came out by each."""
     told = '{"label": "Failure", "confidence": 0.9, "reasons": ["s3: it failed"]}'
-    embedder = StaticEmbedder()
     async with ScriptedServer([completion(told)] * 60) as server:
         model = OpenAIChatModel(
             ChatProviderSettings.model_validate({"provider": "openai", "model": "m", "base_url": f"{server.url}/v1"}),
@@ -143,21 +168,53 @@ async def test_no_secret_is_left_anywhere(
             InMemoryMeter(),
             retries=0,
         )
-        store = await open_store(tmp_path / "memory.db", embedder=embedder)
+        embedder = StaticEmbedder()
+        store = await open_store(folder / "memory.db", embedder=embedder)
         try:
             toolbox = Toolbox(
                 store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE, chat=model
             )
-            out = await _drive(toolbox)
+            out = await _drive(toolbox, made)
         finally:
             await store.close()
         sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
-    files = await asyncio.to_thread(lambda: [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()])
     assert len(sent) > 10
-    ways = {"answers, exports, errors": out, "log": [caplog.text], "chat requests": sent}
-    found = {name: leaked(texts) for name, texts in ways.items()} | {"files": leaked([], *files)}
-    record("H1", f"{len(secrets())} kinds: leaked {sum(map(len, found.values()))} in {', '.join(found)}")
-    assert not any(found.values()), found
+    hooked = await _by_the_host(folder / "shop", made)
+    return {"answers, exports, errors": out, "chat requests": sent, "answers to hooks": hooked}
+
+
+async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
+    """Let hooks and a transcript carry the secrets to a server, as Claude Code does; return what it says of them."""
+    await asyncio.to_thread(folder.mkdir)
+    settings, said = Settings(), list[str]()
+    place = place_of(folder, settings)
+    server = build_server(
+        lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
+    )
+    async with Client(server) as client:
+
+        async def call(tool: str, **arguments: Any) -> None:
+            said.append((await client.call_tool(tool, arguments)).model_dump_json())
+
+        for number, part in enumerate(parts(made)):
+            event: dict[str, Any] = {"session_id": f"s{number}", "hook_event_name": "UserPromptSubmit"}
+            await call("handle_hook", event=event | {"prompt": f"Deploy it\n{part}"})
+            used = {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": f"deploy\n{part}"}}
+            event |= {"hook_event_name": "PostToolUse", **used, "tool_response": {"stdout": part, "stderr": part}}
+            await call("handle_hook", event=event)
+            event |= {"hook_event_name": "PostToolUseFailure", "error": f"Exit code 1\n{part}"}
+            await call("handle_hook", event=event)
+            path = folder / f"s{number}.jsonl"
+            steps = [{"role": "user", "content": f"no, {part}"}, {"role": "assistant", "content": f"deployed {part}"}]
+            told = json.dumps({"id": f"x{number}", "task": f"Deploy {part}", "steps": steps})
+            await asyncio.to_thread(path.write_text, told, "utf-8")
+            await call("learn_from_trajectory", transcript_path=str(path))
+            await asyncio.to_thread(path.unlink)
+        await call("manage_memories", action="list")
+        await call("memory_status")
+        await call("summarize_tool_memory")
+        await call("retrieve_tool_memory", task="Deploy it")
+    return said
 
 
 async def test_an_embedding_endpoint_gets_no_secret_and_its_errors_tell_none(tmp_path: Path) -> None:
@@ -167,7 +224,7 @@ async def test_an_embedding_endpoint_gets_no_secret_and_its_errors_tell_none(tmp
         store = await open_store(tmp_path / "memory.db", embedder=embedder)
         try:
             toolbox = Toolbox(store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE)
-            part = next(parts(200))
+            part = next(parts(secrets(), 200))
             found = await retrieve(toolbox, f"deploy {part}")
             draft = MemoryDraft(title="Deploy", content=f"1. Set the variables\n{part[:3500]}")
             said = await learn(toolbox, Trajectory(task_id="t", task=part), agent_drafts=[draft])
@@ -176,4 +233,4 @@ async def test_an_embedding_endpoint_gets_no_secret_and_its_errors_tell_none(tmp
             await embedder.aclose()
         sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
     assert sent
-    assert leaked([*sent, found.model_dump_json(), said.model_dump_json()]) == set()
+    assert leaked(secrets(), [*sent, found.model_dump_json(), said.model_dump_json()]) == set()
