@@ -4,7 +4,7 @@ import io
 import json
 import os
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 Source: TypeAlias = Path | io.StringIO
+
+A_STEP = (
+    'give each step as {"role": "user", "assistant" or "tool", "content": "what was said, or what the tool returned"}, '
+    'and a tool call as {"role": "assistant", "tool_calls": [{"id": "c1", "name": "Bash", "arguments": {"command": '
+    '"make"}}]}, answered by {"role": "tool", "tool_call_id": "c1", "content": "..."}'
+)
 
 
 class Given(NamedTuple):
@@ -45,8 +51,19 @@ class Given(NamedTuple):
             raise InputError("task is missing: what was asked, in the words of who asked it")
         if not self.steps:
             raise InputError("steps is empty: give what was done, as {role, content} in order")
+        _check_steps(self.steps)
         record = {"id": self.task_id or f"task-{digest(self.task)[:16]}", "task": self.task, "steps": self.steps}
         return io.StringIO(json.dumps(record))
+
+
+def _check_steps(steps: Sequence[Mapping[str, JsonValue]]) -> None:
+    """Refuse what no step can be read from: a verdict on it would be one on nothing. Raises `InputError`."""
+    from swarm_memory.server.transcripts.messages import is_step
+
+    for number, step in enumerate(steps, 1):
+        if not is_step(step):
+            keys = ", ".join(repr(key[:40]) for key in list(step)[:8]) or "no keys"
+            raise InputError(f"step {number} of steps says nothing that can be read (it has {keys}): {A_STEP}")
 
 
 class GivenAttempt(BaseModel):

@@ -11,7 +11,7 @@ from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.transcripts.claude_code import is_claude_code, read_session
 from swarm_memory.server.transcripts.json_shapes import JsonObject, as_text
-from swarm_memory.server.transcripts.messages import is_message, label_of, messages_of, read_object, read_stream
+from swarm_memory.server.transcripts.messages import has_steps, is_message, label_of, read_object, read_stream
 from swarm_memory.server.transcripts.records import Records, Source, open_source
 
 ACCEPTED = (
@@ -102,7 +102,7 @@ class _Reading:
             if is_claude_code(record):
                 yield from self._session(together, records)
                 return
-            if messages_of(record) is not None:
+            if has_steps(record):
                 yield from self._objects(together, records)
                 return
             if is_message(record):
@@ -141,7 +141,7 @@ class _Reading:
     def _objects(self, objects: Iterator[JsonObject], records: Records) -> Iterator[Labelled]:
         counted = 0
         for number, record in enumerate(objects, start=1):
-            if messages_of(record) is None:
+            if not has_steps(record):
                 records.skipped += 1
                 continue
             name = self._fallback_id(record, number)

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -34,10 +34,33 @@ _ROLES: dict[str, Role] = {
     "developer": "system",
 }
 
+_SAID = ("content", "text", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
+"""Where a message says something; an output may be empty text."""
+
 
 def is_message(record: JsonObject) -> bool:
     """Tell whether a record is one message: a role with a content or with tool calls."""
     return bool(as_text(record.get("role"))) and ("content" in record or "tool_calls" in record)
+
+
+def is_step(record: Mapping[str, object]) -> bool:
+    """Tell whether a record is a message, or a step as this project writes it: who acted, and what was said or done."""
+    if record.get("kind") in get_args(StepKind):
+        return any(record.get(key) is not None for key in ("text", "tool_name", "tool_input"))
+    return bool(as_text(record.get("role"))) and _says(record)
+
+
+def has_steps(record: JsonObject) -> bool:
+    """Tell whether a record holds a whole trajectory: one without any step, or with some that say something.
+
+    Of a file text without a role is taken too, as the ReAct form has it.
+    """
+    given = messages_of(record)
+    return given is not None and (not given or any(is_step(each) or _says(each) for each in map(as_object, given)))
+
+
+def _says(record: Mapping[str, object]) -> bool:
+    return any(record.get(key) is not None for key in _SAID)
 
 
 def messages_of(record: JsonObject) -> list[object] | None:

@@ -167,6 +167,7 @@ def test_a_trajectory_of_ours_can_be_read_back(tmp_path: Path) -> None:
         ("\ufffd\x00\x01" * 20, "binary data"),
         ('{"name": 1, "value": 2}', "keys 'name', 'value'"),
         ('{"id": "x", "steps": "none"}', "keys 'id', 'steps'"),
+        ('{"id": "x", "task": "y", "steps": [{"foo": 1}]}', "keys 'id', 'steps', 'task'"),
         ("[1, 2, 3]", "JSON of type list"),
         ('{"type": "user", "mess', "not JSON"),
     ],
