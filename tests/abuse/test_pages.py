@@ -1,0 +1,150 @@
+"""No text of a run becomes a script in the page that is written of it: by a parser, and in a real browser."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from payloads import RUN, payloads
+
+Record = Callable[[str, str], None]
+FULL = os.environ.get("FAULTS") == "full"
+PAYLOADS = list(payloads())
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.attack]
+
+
+def hostile_run(text: str) -> dict[str, Any]:
+    """Return a run, as its file holds it, with a text wherever one may stand."""
+    series = {"name": text, "x": [text, "b"], "y": [1.0, 2.0]}
+    line = {"name": text, "x": [1, 2], "y": [1.0, 2.0]}
+    plots = [
+        {"title": text, "kind": "bar", "x_label": text, "y_label": text, "series": [series]},
+        {"title": text, "kind": "line", "x_label": text, "y_label": text, "series": [line]},
+    ]
+    results = {
+        "dataset": {"name": text, "hash": text, "items": 1, "questions": 1},
+        "tables": [{"title": text, "headings": [text, text], "rows": [[text, "1"], [text]], "note": text}],
+        "plots": plots,
+        "notes": [text],
+    }
+    return {
+        "run_id": "bench_1",
+        "suite": text,
+        "status": "failed",
+        "options": {text: text},
+        "settings": {text: text},
+        "seed": 7,
+        "versions": {text: text},
+        "machine": {text: text},
+        "started_at": "2026-03-01T12:00:00Z",
+        "results": results,
+        "error": text,
+    }
+
+
+def swarm(folder: Path, *words: str) -> str:
+    """Run the command line in a folder."""
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def pages(folder: Path) -> list[Path]:
+    """Return pages that the command line wrote: of runs with payloads everywhere, of a run on data that holds them."""
+    files: list[str] = []
+    for number, text in enumerate(PAYLOADS):
+        file = folder / f"run{number}.json"
+        file.write_text(json.dumps(hostile_run(text)), encoding="utf-8")
+        files.append(file.name)
+    swarm(folder, "benchmark", "report", *files, "--html", "report.html")
+    written = [folder / "report.html"]
+    if FULL:
+        items = [{"id": text, "content": f"{text} number {at}", "part": text} for at, text in enumerate(PAYLOADS)]
+        questions = [{"query": text, "gold": [text], "category": text} for text in PAYLOADS]
+        data = {"name": PAYLOADS[0], "items": items, "questions": questions}
+        (folder / "data.json").write_text(json.dumps(data), encoding="utf-8")
+        options = ("-o", "dataset=file", "-o", "path=data.json")
+        swarm(folder, "benchmark", "run", "retrieval", *options, "--out", "measured.json")
+        swarm(folder, "benchmark", "report", "measured.json", "--html", "measured.html")
+        written.append(folder / "measured.html")
+    return written
+
+
+class Page(HTMLParser):
+    """Counts what a browser could run or load."""
+
+    ACTIVE = frozenset(
+        ("script", "iframe", "object", "embed", "link", "base", "form", "img", "video", "audio", "a", "template")
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active: list[str] = []
+        self.policies: list[str] = []
+        self.styles: list[str] = []
+        self._in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self._in_style = tag == "style"
+        if named.get("http-equiv") == "Content-Security-Policy":
+            self.policies.append(named.get("content") or "")
+        elif tag in self.ACTIVE or "http-equiv" in named:
+            self.active.append(tag)
+        self.active += [name for name in named if name.startswith("on") or name in ("src", "href", "style", "srcdoc")]
+
+    def handle_data(self, data: str) -> None:
+        if self._in_style:
+            self.styles.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_style = False
+
+
+def test_no_payload_becomes_markup_in_a_page_that_is_written(tmp_path: Path, record: Record) -> None:
+    active, texts = list[str](), 0
+    for path in pages(tmp_path):
+        text = path.read_text(encoding="utf-8")
+        read = Page()
+        read.feed(text)
+        active += read.active
+        texts += text.count("data-owned")
+        digest = b64encode(hashlib.sha256("".join(read.styles).encode()).digest()).decode()
+        assert len(read.policies) == 1
+        assert "default-src 'none'" in read.policies[0]
+        assert f"style-src 'sha256-{digest}'" in read.policies[0]
+    record("G5", f"{len(PAYLOADS)} payloads in {texts} places of real pages: {len(active)} became markup")
+    assert texts > 10 * len(PAYLOADS)
+    assert active == []
+
+
+@pytest.mark.skipif(BROWSER is None or not FULL, reason="make faults runs it, where a Chromium is installed")
+def test_a_browser_runs_no_payload(tmp_path: Path, record: Record) -> None:
+    control = tmp_path / "control.html"
+    control.write_text(f"<!doctype html><body><script>{RUN}</script>", encoding="utf-8")
+    assert is_owned(control), "the control: a browser that runs nothing shows nothing"
+    owned = [path.name for path in pages(tmp_path) if is_owned(path)]
+    record("G5", f"executed in Chromium: {len(owned)} of {len(PAYLOADS)}; the control is executed")
+    assert owned == []
+
+
+def is_owned(path: Path) -> bool:
+    """Tell whether a browser that shows a page runs what marks it."""
+    assert BROWSER is not None
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=3000")
+    profile = f"--user-data-dir={path.parent / 'profile'}"
+    command = [BROWSER, *options, profile, "--dump-dom", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    assert "<html" in done.stdout
+    return 'data-owned="1"' in done.stdout
