@@ -1,11 +1,14 @@
 """The texts that the classifier is trained on: frames written for it, with alternatives in braces, expanded by a seed.
 
-It reads `texts/` and the half of the attack tests that rules may be made on; never the other half.
+It reads `texts/`, the half of the attack tests that rules may be made on (never the other half), and as sound texts of
+no special kind the docstrings of Python's standard library, which it does not keep.
 """
 
+import ast
 import random
 import re
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +20,7 @@ from benign_strategies import strategies  # noqa: E402
 from poison_attacks import attacks, half_of  # noqa: E402
 
 FOLDS, ITEMS, ITEM = 5, 500, "items"
+DOCSTRINGS = 700
 
 _TEXTS = Path(__file__).parent / "texts"
 _ALTERNATIVES = re.compile(r"\{([^{}]*\|[^{}]*)\}")
@@ -74,6 +78,20 @@ def _frames() -> Iterator[tuple[bool, str, str]]:
     for sound in strategies():
         if half_of(sound.text) == "dev":
             yield False, sound.subject, sound.text
+    for text in _docstrings():
+        yield False, "docstrings", text
+
+
+def _docstrings() -> list[str]:
+    """Return the first paragraphs of some docstrings of the standard library, the same ones for the same Python."""
+    found: dict[str, None] = {}
+    for file in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8", errors="replace"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
+                paragraph = " ".join(text.split("\n\n")[0].split())
+                if 40 <= len(paragraph) <= 300 and not _ALTERNATIVES.search(paragraph):
+                    found[paragraph] = None
+    return random.Random(0).sample(sorted(found), DOCSTRINGS)
 
 
 def _slots() -> dict[str, list[str]]:
