@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.outcome import OutcomeRecord
     from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.schema.verdict import Verdict
-    from swarm_memory.tools.ports import Event
+    from swarm_memory.tools.journal_ports import Event
 
 
 class FoundMemory(BaseModel):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.storage.sqlite import SqliteStore
-from swarm_memory.tools.ports import Embedder, Vector
+from swarm_memory.tools.model_ports import Embedder, Vector
 from swarm_memory.tools.source_ports import SourceStore
 
 BATCH = 128

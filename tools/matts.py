@@ -12,7 +12,7 @@ import anyio
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.ids import RUN, digest, new_id
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult, MattsRun, RunSummary, ScalingMode
-from swarm_memory.tools.ports import ChatModel
+from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.quota import check_quota
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.retrieve import retrieve

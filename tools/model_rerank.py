@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.tools.asking import Answered, ask
+from swarm_memory.tools.model_ports import ChatModel, Ranked, RerankCandidate
 from swarm_memory.tools.parsing import Unparsed
-from swarm_memory.tools.ports import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.sanitize import clean
-from swarm_memory.tools.source_ports import Ranked, RerankCandidate
 
 PROMPT = "rerank_tools"
 _ANSWER_TOKENS = 3_000

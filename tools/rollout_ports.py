@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, RunnerAnswer, RunStatus
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-
-if TYPE_CHECKING:
-    from swarm_memory.tools.ports import StoredMemory
+from swarm_memory.tools.memory_ports import StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +17,7 @@ class RunEnd:
 
     run: MattsRun
     embedder: str
-    memories: "tuple[StoredMemory, ...]" = ()
+    memories: tuple[StoredMemory, ...] = ()
     reinforced: tuple[str, ...] = ()
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float = 0.0

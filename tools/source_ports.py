@@ -1,15 +1,13 @@
-"""What the operations on sources need from outside: a store of passages, a reranker, experience with tools."""
+"""What the operations on sources need from outside: a store of passages, experience with tools. No adapter is known."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
-
-if TYPE_CHECKING:
-    from swarm_memory.tools.ports import Vector
+from swarm_memory.tools.model_ports import Vector
 
 ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
 """What a reader gives of a source: a group's name, the hash of what it is made from, and how to make its passages.
@@ -26,7 +24,7 @@ class StoredPassage:
     """A passage with what its indexes hold."""
 
     passage: Passage
-    vector: "Vector | None"
+    vector: Vector | None
     title_tokens: tuple[str, ...]
     description_tokens: tuple[str, ...]
     content_tokens: tuple[str, ...]
@@ -59,7 +57,7 @@ class SourceQuery:
     kinds: tuple[SourceKind, ...]
     embedder: str
     """Name of the space of `vector`."""
-    vector: "Vector | None"
+    vector: Vector | None
     """None: keywords only."""
     tokens: tuple[str, ...]
     pool: int
@@ -141,36 +139,6 @@ class SourceStore(Protocol):
         """Return (position, text to embed) of passages of every scope without a vector, after a position."""
         ...
 
-    async def put_vectors(self, embedder: str, vectors: "Mapping[int, Vector]") -> int:
+    async def put_vectors(self, embedder: str, vectors: Mapping[int, Vector]) -> int:
         """Write vectors by position, with their index; return how many passages were there."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RerankCandidate:
-    """What a reranker is shown of one hit."""
-
-    name: str
-    """Unique among those of one question."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A candidate, by its place in the question, in the reranker's order."""
-
-    place: int
-    score: float
-    """0…1 of a chat model; of a cross-encoder whatever it gives, higher is better."""
-    justification: str | None = None
-
-
-class Reranker(Protocol):
-    """Puts candidates in order by reading them together with the query."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
-        """Return those it judged, best first, and notices. Raises `ModelError` when nothing usable came."""
         ...

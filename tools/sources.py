@@ -22,7 +22,7 @@ from swarm_memory.schema.source import (
     SourceKind,
     SourceSearch,
 )
-from swarm_memory.tools.ports import Vector
+from swarm_memory.tools.model_ports import Vector
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.reranking import rerank
 from swarm_memory.tools.sanitize import clean, shorten

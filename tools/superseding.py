@@ -11,7 +11,7 @@ from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.failures import error_key
 from swarm_memory.tools.lessons import GUARDRAIL, PROVEN_REPAIR
-from swarm_memory.tools.ports import MemoryFilter
+from swarm_memory.tools.memory_ports import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_ports import UpkeepBatch, UpkeepChange, UpkeepItem
 

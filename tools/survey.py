@@ -10,8 +10,8 @@ from threading import Event as Flag
 from typing import TypeVar
 
 from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.model_ports import Vector
 from swarm_memory.tools.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
-from swarm_memory.tools.ports import Vector
 from swarm_memory.tools.ranking import recency
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_ports import UpkeepItem, UpkeepState

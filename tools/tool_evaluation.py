@@ -10,8 +10,8 @@ import anyio
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.tool_memory import EvaluateResult, Evaluation, KeptCall
 from swarm_memory.tools.asking import Answered, ask
+from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
-from swarm_memory.tools.ports import ChatModel
 from swarm_memory.tools.prompting import Rendered, load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean

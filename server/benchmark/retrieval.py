@@ -26,10 +26,9 @@ from swarm_memory.tools.benchmark.systems.bm25 import OkapiSystem
 from swarm_memory.tools.benchmark.systems.context import ContextSystem
 from swarm_memory.tools.benchmark.systems.rerank import RerankSystem
 from swarm_memory.tools.benchmark_ports import MemorySystem
+from swarm_memory.tools.model_ports import Embedder, Reranker
 from swarm_memory.tools.model_rerank import ChatReranker
-from swarm_memory.tools.ports import Embedder
 from swarm_memory.tools.retrieve import MAX_K
-from swarm_memory.tools.source_ports import Reranker
 
 CACHE = "embeddings"
 _RERANK_TIMEOUT_S = 60.0

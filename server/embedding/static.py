@@ -20,7 +20,7 @@ from swarm_memory.server.embedding.table import BIAS, Table
 from swarm_memory.server.embedding.wordpiece import WordPiece
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports import Vector
+    from swarm_memory.tools.model_ports import Vector
 
 SHIPPED_TABLE = Path(__file__).parent / "data" / "static-minilm-256-v1.bin"
 _NUMPY_FROM_TEXTS = 32

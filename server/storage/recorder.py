@@ -9,7 +9,8 @@ from functools import partial
 from typing import TypeAlias
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.tools.ports import ChatRecord, RetrievalRecord
+from swarm_memory.tools.journal_ports import ChatRecord
+from swarm_memory.tools.memory_ports import RetrievalRecord
 
 Record: TypeAlias = RetrievalRecord | ChatRecord
 

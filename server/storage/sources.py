@@ -30,7 +30,7 @@ from swarm_memory.tools.source_ports import (
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.tools.ports import Vector
+    from swarm_memory.tools.model_ports import Vector
 
 _QUERIES = queries("sources")
 _GROUPS_AT_ONCE = 200

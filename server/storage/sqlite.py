@@ -53,25 +53,20 @@ from swarm_memory.server.storage.tool_memory import ToolMemoryTables
 from swarm_memory.server.storage.traces import Traces, find_traces
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.server.storage.worker import ConnectionThread
-from swarm_memory.tools.ports import (
-    ChatRecord,
-    ChatSpending,
+from swarm_memory.tools.journal_ports import ChatRecord, ChatSpending, Event
+from swarm_memory.tools.memory_ports import (
     DayLimit,
-    Embedder,
-    Event,
     Forgotten,
-    LearnedBefore,
-    LearnRecord,
     MemoryFilter,
     RetrievalRecord,
     SearchQuery,
     SearchResult,
     StoredMemory,
-    TaskInjections,
-    TaskOutcome,
-    Vector,
 )
+from swarm_memory.tools.model_ports import Embedder, Vector
+from swarm_memory.tools.outcome_ports import TaskInjections, TaskOutcome
 from swarm_memory.tools.rollout_ports import RunEnd
+from swarm_memory.tools.trajectory_ports import LearnedBefore, LearnRecord
 from swarm_memory.tools.upkeep_ports import (
     UpkeepBatch,
     UpkeepItem,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from swarm_memory.schema.errors import StorageError
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports import Vector
+    from swarm_memory.tools.model_ports import Vector
 
 Quantization = Literal["int8", "float32"]
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.tool_memory import Evaluation
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
-from swarm_memory.tools.ports import Event
+from swarm_memory.tools.journal_ports import Event
 from swarm_memory.tools.tool_memory import evaluate_tool_calls, log_tool_calls, summarize_tool_memory
 from swarm_memory.tools.tool_memory_ports import CORRECTED
 from swarm_memory.tools.toolbox import Toolbox

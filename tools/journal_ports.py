@@ -1,0 +1,75 @@
+"""What is noted of what happened: sessions of hosts, the audit trail, figures. No adapter is known here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.chat import ChatUsage
+from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.status import BankStatistics, StorageHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the audit trail."""
+
+    kind: str
+    at: datetime
+    subject_id: str | None = None
+    data: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRecord:
+    """One call to a chat model as it is written to `performance_metrics`."""
+
+    scope: Scope
+    purpose: str
+    model: str
+    """`provider:model`."""
+    outcome: str
+    """Answered, invalid, unavailable or cancelled: tokens count whatever became of it."""
+    usage: ChatUsage
+    latency_ms: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSpending:
+    """What calls to chat models cost together."""
+
+    calls: int
+    tokens: int
+    """Input and output."""
+    cost_usd: float | None
+    """Of the calls whose cost is known; None where that is none."""
+
+
+class Journal(Protocol):
+    """Sessions of hosts, events, figures."""
+
+    async def get_session(self, scope: Scope, session_id: str) -> HostSession | None: ...
+
+    async def put_session(self, session: HostSession) -> None: ...
+
+    async def add_event(self, scope: Scope, event: Event) -> None: ...
+
+    async def events_of_kind(self, scope: Scope, kind: str, limit: int) -> list[Event]:
+        """Return the newest lines of the audit trail of one kind, newest first."""
+        ...
+
+    def record_chat(self, record: ChatRecord) -> None:
+        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
+        ...
+
+    async def chat_spending(self, since: datetime) -> ChatSpending:
+        """Return what was spent since then by every process and in every scope of the database."""
+        ...
+
+    async def statistics(self, scope: Scope, embedder: str) -> BankStatistics: ...
+
+    async def health(self) -> StorageHealth: ...

@@ -1,0 +1,187 @@
+"""What the operations ask of the bank: memory items and the search among them. No adapter is known here."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
+from swarm_memory.tools.journal_ports import Event
+from swarm_memory.tools.model_ports import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """One search of the bank. Archived and quarantined items never match."""
+
+    scopes: tuple[Scope, ...]
+    embedder: str
+    """Name of the space of `vector`."""
+    vector: Vector | None
+    """None: keywords only."""
+    tokens: tuple[str, ...]
+    """Made by `tools.text.tokenize`; distinct, in order."""
+    pool: int
+    """Candidates of each leg."""
+    domain: str | None = None
+    tags: tuple[str, ...] = ()
+    """Every one must be there."""
+    exclude_task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a search gives of one item: enough to score it; the winners are fetched by id."""
+
+    id: str
+    project: str
+    confidence: float
+    created_at: datetime
+    cosine: float | None
+    """Given for every candidate that has a vector in the query's space, whichever leg found it."""
+    keyword: float | None
+    """BM25 over title, description and content, higher is better; None: not in the keyword pool."""
+    tokens: str
+    """The indexed tokens, joined by spaces."""
+    decode_vector: Callable[[], Vector] | None = None
+
+    @property
+    def vector(self) -> Vector | None:
+        """The item's vector in the query's space; it is decoded anew each time, so ask only for the few that count."""
+        return None if self.decode_vector is None else self.decode_vector()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The union of the legs' pools."""
+
+    candidates: tuple[Candidate, ...]
+    legs: tuple[Leg, ...]
+    documents: int
+    """Active items in the scopes."""
+    document_frequency: Mapping[str, int]
+    """Of each query token: in how many of those items it stands."""
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalRecord:
+    """One retrieval as it is written to `events` and `performance_metrics`."""
+
+    retrieval_id: str
+    scope: Scope
+    query: str
+    """Redacted."""
+    scores: Mapping[str, float]
+    """By memory id, in the order of the answer."""
+    latency_ms: float
+    at: datetime
+    task_id: str | None = None
+    session_id: str | None = None
+    withheld: bool = False
+    """Whether the task is held out and did not get what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A memory item with all that its indexes hold."""
+
+    item: MemoryItem
+    vector: Vector | None
+    """None: no embedder answered; found by keywords until `reembed`."""
+    title_tokens: tuple[str, ...]
+    description_tokens: tuple[str, ...]
+    content_tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFilter:
+    """Which memories `list_memories` gives, newest first."""
+
+    statuses: tuple[MemoryStatus, ...] = ("active",)
+    domain: str | None = None
+    tags: tuple[str, ...] = ()
+    task_id: str | None = None
+    text: str | None = None
+    """Case-insensitive part of the title or content."""
+    limit: int = 50
+    offset: int = 0
+
+
+class DayLimit(NamedTuple):
+    """How much may be added to a project on the day (UTC) of a moment."""
+
+    new_per_day: int
+    at: datetime
+
+
+class Forgotten(NamedTuple):
+    """What forgetting took away, and what stayed."""
+
+    ids: tuple[str, ...]
+    """The memories that were there."""
+    records: int
+    """Trajectories whose text was taken out."""
+    resting: tuple[str, ...] = ()
+    """Memories for whose sake the record of a task stayed, since they were drawn from it too."""
+    alike: tuple[str, ...] = ()
+    """Memories that hold the title of one, or were archived as its duplicates."""
+
+
+class MemoryStore(Protocol):
+    """The bank: memory items and their indexes. All errors are `StorageError`s."""
+
+    async def search(self, query: SearchQuery) -> SearchResult: ...
+
+    async def get_memories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+        """Return those that exist in the scopes, in the order of `ids`, whatever their status."""
+        ...
+
+    async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
+
+    async def add_memories(
+        self, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
+    ) -> list[str]:
+        """Write items with all their indexes in one transaction; return the ids that were new.
+
+        Raises `QuotaReached` for more than `limit` allows: then none was written.
+        """
+        ...
+
+    async def added_on(self, scope: Scope, at: datetime) -> int:
+        """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
+        ...
+
+    async def replace_memory(self, memory: StoredMemory, embedder: str, reason: str) -> None:
+        """Write the changed item and its indexes; the former text is kept in `events`."""
+        ...
+
+    async def set_status(self, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str) -> int:
+        """Change the status; return how many changed."""
+        ...
+
+    async def forget(
+        self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
+    ) -> Forgotten:
+        """Delete for good: rows, indexes, the records of their tasks, quotes in other texts, free pages, backups.
+
+        A record that memories rest on which stay, stays too; `with_trajectories` takes the text out of it nevertheless.
+        """
+        ...
+
+    async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
+        """Return (id, cosine) of the nearest active items, nearest first."""
+        ...
+
+    async def record_retrieval(self, record: RetrievalRecord) -> None:
+        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
+        ...
+
+    async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]: ...
+
+    async def memory_histories(
+        self, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
+    ) -> dict[str, list[Event]]:
+        """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
+        ...

@@ -1,0 +1,105 @@
+"""What the operations ask of models, as Protocols: vectors, answers, an order by relevance. No model is known here."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest
+
+if TYPE_CHECKING:
+    Vector: TypeAlias = array[float]
+else:
+    Vector = array  # takes no parameter at run time before Python 3.12
+"""An `array('f')` of the embedder's dimensions, of unit length, every number finite."""
+
+
+class Embedder(Protocol):
+    """Turns text into vectors of one space."""
+
+    @property
+    def name(self) -> str:
+        """Stable id of the space: it changes whenever the vectors would."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    @property
+    def quantization(self) -> Literal["int8", "float32"]:
+        """How the store keeps the vectors."""
+        ...
+
+    @property
+    def fusion_weight(self) -> float:
+        """Calibrated share of the vector leg in the convex fusion, 0…1."""
+        ...
+
+    @property
+    def min_cosine(self) -> float:
+        """Calibrated relevance floor: below it the vector leg alone does not make an item fit."""
+        ...
+
+    @property
+    def duplicate_cosine(self) -> float:
+        """Calibrated cosine from which two memories may say the same, if their words do not speak against it."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed one query. Raises `ModelError` when an endpoint fails, `InputError` for text without content."""
+        ...
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed texts, in order. Raises as `embed_query`."""
+        ...
+
+
+class ChatModel(Protocol):
+    """A model that answers one question at a time."""
+
+    @property
+    def name(self) -> str:
+        """`provider:model`, or the names of a chain in their order."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it costs nothing and has no rate limit to be careful of."""
+        ...
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Answer within `request.timeout_s`.
+
+        Raises `ModelUnavailable` (not reached, budget spent) or `ModelAnswerInvalid` (unusable, even after one repair).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RerankCandidate:
+    """What a reranker is shown of one hit."""
+
+    name: str
+    """Unique among those of one question."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate, by its place in the question, in the reranker's order."""
+
+    place: int
+    score: float
+    """0…1 of a chat model; of a cross-encoder whatever it gives, higher is better."""
+    justification: str | None = None
+
+
+class Reranker(Protocol):
+    """Puts candidates in order by reading them together with the query."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
+        """Return those it judged, best first, and notices. Raises `ModelError` when nothing usable came."""
+        ...

@@ -1,0 +1,61 @@
+"""What credit reads and writes: what tasks were given, and how they ended. No adapter is known here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
+from swarm_memory.schema.verdict import Label
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInjections:
+    """What was retrieved for a task, by its recorded retrievals."""
+
+    given: Mapping[str, datetime]
+    """When a memory was given first, by its id."""
+    withheld: tuple[str, ...]
+    """Ids that the task did not get, because it is held out."""
+    held_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """What is counted of one task's outcome."""
+
+    task_id: str
+    label: Label
+    arm: Arm
+    randomised: bool
+    figures: TaskFigures
+    injected: int
+    used: int
+    at: datetime
+
+
+class Credits(Protocol):
+    """Outcomes of tasks, and what they changed in the memories that the tasks had."""
+
+    async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
+        """Return what was retrieved for a task; what this store has queued is written first."""
+        ...
+
+    async def get_outcome(self, scope: Scope, task_id: str) -> OutcomeRecord | None: ...
+
+    async def save_outcome(self, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+        """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
+
+        The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
+        what the former one changed before it is applied. Return it with what was really applied.
+        """
+        ...
+
+    async def list_outcomes(self, scope: Scope) -> list[TaskOutcome]:
+        """Return what is counted of every task, oldest first."""
+        ...
+
+    async def item_times(self, scope: Scope) -> list[datetime]:
+        """Return when each memory was made, whatever became of it, oldest first."""
+        ...

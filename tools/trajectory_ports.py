@@ -1,0 +1,68 @@
+"""What learning reads and writes: trajectories, verdicts and what was drawn from them. No adapter is known here."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.memory_ports import StoredMemory
+
+
+@dataclass(frozen=True, slots=True)
+class LearnRecord:
+    """All that one run of the loop writes, in one transaction."""
+
+    scope: Scope
+    run_id: str
+    trajectory_id: str
+    trajectory: Trajectory
+    verdict: Verdict
+    embedder: str
+    memories: tuple[StoredMemory, ...]
+    reinforced: tuple[str, ...]
+    """Ids whose confidence is raised by `reinforcement`."""
+    reinforcement: float
+    at: datetime
+    new_per_day: int | None = None
+    """So much may be added in a day; None: it is not counted."""
+
+    @property
+    def counted(self) -> int:
+        """What of the day's quota it takes: a task that taught nothing new takes room too."""
+        return max(1, len(self.memories))
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedBefore:
+    """What is known of a trajectory that was learned from."""
+
+    trajectory_id: str
+    run_id: str
+    verdict: Verdict
+    memory_ids: tuple[str, ...]
+
+
+class TrajectoryStore(Protocol):
+    """What was done, and what was learned from it."""
+
+    async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
+        """Return what was learned from exactly this trajectory of this task."""
+        ...
+
+    async def save_learning(self, record: LearnRecord) -> tuple[str, ...]:
+        """Write trajectory, verdict, items and events in one transaction.
+
+        Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
+        archived as superseded; their ids are returned.
+        """
+        ...
+
+    async def save_verdict(
+        self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
+    ) -> None: ...
+
+    async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
+        """Look up by trajectory id, or by task id for the newest of that task."""
+        ...
