@@ -81,6 +81,10 @@ def back_up(
     """
     if target is None:
         folder = backup_folder(database)
+        if folder.is_symlink():
+            raise StorageError(
+                f"{folder} is a symbolic link, which may lead anywhere: delete it, or name a file to copy to"
+            )
         make_folder(folder)
         path = folder / f"{database.stem}-{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
     else:
