@@ -1,0 +1,64 @@
+"""Every way to SQLite gives the same answers: the whole suite on each, and the nearest by brute force."""
+
+import os
+import random
+import re
+import subprocess
+import sys
+from operator import mul
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import FULL, HERE, fill, opened, possible_rungs, sentence
+
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.driver import RUNGS
+from swarm_memory.server.storage.vectors import decode, encode
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1800 if FULL else 60)]
+
+ROOT = Path(__file__).parents[2]
+SUITE = ("storage", "retrieval", "memories", "learning", "hooks", "tool_memory", "sources", "server")
+"""The tests whose answers rest on the store."""
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+async def test_the_ten_nearest_are_those_of_brute_force(database: Path, rung: str, record: Any) -> None:
+    if rung not in possible_rungs():
+        pytest.skip(f"this Python cannot stand on {rung}")
+    memories, queries, k = (5000, 100, 10) if FULL else (300, 10, 10)
+    embedder, draw = StaticEmbedder(), random.Random(3)
+    async with opened(database, sqlite=rung) as store:
+        items = await fill(store, memories)
+        vectors = await embedder.embed_documents([item.embedding_text for item in items])
+        kept = {item.id: decode(encode(each, "int8"), "int8") for item, each in zip(items, vectors, strict=True)}
+        same = 0
+        for _ in range(queries):
+            query = await embedder.embed_query(sentence(draw))
+            asked = decode(encode(query, "int8"), "int8")
+            by_force = sorted(kept, key=lambda each: -sum(map(mul, kept[each], asked)))[:k]
+            found = await store.nearest([HERE], embedder.name, query, k)
+            same += len(set(by_force) & {memory_id for memory_id, _ in found})
+    record(f"I1 {rung} nearest", f"{same / queries / k:.1%} of the ten nearest of {memories} are those of brute force")
+    assert same == queries * k
+
+
+@pytest.mark.skipif(not FULL, reason="make faults runs it: the suite takes minutes on each")
+@pytest.mark.parametrize("rung", RUNGS)
+def test_the_whole_suite_passes(rung: str, record: Any) -> None:
+    if rung not in possible_rungs():
+        record(f"I1 {rung}", "this Python cannot stand on it")
+        pytest.skip(f"this Python cannot stand on {rung}")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAULTS", "PYTEST"))}
+    folders = [f"tests/{name}" for name in SUITE]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *folders]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**environment, "SWARM_MEMORY_SQLITE": rung}, capture_output=True, text=True, check=False
+    )
+    told = done.stdout.strip().splitlines()[-1]
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)", told)}
+    failures = sum(counts.get(word, 0) for word in ("failed", "error", "errors"))
+    record(f"I1 {rung}", f"failures {failures}, passed {counts.get('passed', 0)}, skipped {counts.get('skipped', 0)}")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert counts["passed"] > 500
