@@ -56,8 +56,9 @@ def _is_held_out(session_id: str) -> bool:
     if rate <= 0.0:
         return False
     from swarm_memory.tools.holdout import is_held_out
+    from swarm_memory.tools.tasks import session_task_id
 
-    return is_held_out(f"{session_id}:1", rate, int(own_number_setting("credit", "holdout_seed", 0)))
+    return is_held_out(session_task_id(session_id, 1), rate, int(own_number_setting("credit", "holdout_seed", 0)))
 
 
 def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.journal_ports import Event
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.sanitize import clean
-from swarm_memory.tools.tasks import continues, feedback, is_own_tool, is_task_prompt, task_text
+from swarm_memory.tools.tasks import continues, feedback, is_own_tool, is_task_prompt, session_task_id, task_text
 from swarm_memory.tools.tool_logging import as_text, kept_input, kept_text
 from swarm_memory.tools.tool_memory_ports import CORRECTED
 from swarm_memory.tools.toolbox import Toolbox
@@ -102,7 +102,7 @@ def _session(
         session_id=session_id,
         scope=toolbox.scope,
         transcript_path=path,
-        task_id=f"{session_id}:{number}",
+        task_id=session_task_id(session_id, number),
         task=kept_text(prompt, toolbox.settings, _MAX_TASK_CHARS),
         task_number=number,
         updated_at=now,

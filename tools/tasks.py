@@ -36,6 +36,11 @@ _LEAD_CHARS = 600
 """What a prompt is about is said at its beginning; the rest is not looked at."""
 
 
+def session_task_id(session_id: str, number: int) -> str:
+    """Return the id of a task of a host's session; the first has number 1."""
+    return f"{session_id}:{number}"
+
+
 def strip_notes(text: str) -> tuple[str, tuple[str, ...]]:
     """Return `text` without the notes that we injected, and the ids of the memories that they named."""
     if NOTES_OPEN not in text:

@@ -24,6 +24,7 @@ from swarm_memory.tools.tasks import (
     is_own_tool,
     is_task_prompt,
     noted_ids,
+    session_task_id,
     strip_notes,
     task_text,
 )
@@ -158,7 +159,7 @@ class _Session:
         finished, self.number = self.draft, self.number + 1
         session = self.session_id or "session"
         self.draft = Draft(
-            task_id=f"{session}:agent-{self.agent_id}" if self.agent_id else f"{session}:{self.number}",
+            task_id=f"{session}:agent-{self.agent_id}" if self.agent_id else session_task_id(session, self.number),
             task=text,
             source="claude_code",
             limits=self.limits,

@@ -73,7 +73,7 @@ def test_an_outcome_credits_the_memories_that_pre_task_gave(swarm: Call, memory:
     assert [(credit["memory_id"], credit["method"]) for credit in record["credits"]] == [(memory, "cited")]
     assert confidence(swarm, memory) == pytest.approx(before + 0.05)
     assert (
-        "already credited"
+        "recorded before; nothing changed"
         in swarm("record-outcome", "--task-id", "T-1", "--label", "Success", "--trajectory", "t1.json")[1]
     )
     assert confidence(swarm, memory) == pytest.approx(before + 0.05)

@@ -149,7 +149,7 @@ async def test_a_name_cannot_break_out_of_the_markdown(toolbox: Toolbox) -> None
 
 
 async def test_neither_tools_nor_a_task_is_refused(toolbox: Toolbox) -> None:
-    with pytest.raises(InputError, match="tool_names, or a task"):
+    with pytest.raises(InputError, match="name tools, or give a task"):
         await retrieve_tool_memory(toolbox, task="  ")
 
 
