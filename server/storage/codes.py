@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from swarm_memory.tools.blas import one_blas_thread
+
 if TYPE_CHECKING:
     from swarm_memory.server.storage.vectors import Quantization
 
@@ -44,7 +46,8 @@ def codes(blobs: Sequence[bytes], quantization: "Quantization", dims: int) -> li
     if len(blobs) < _MANY:
         return [code(blob, quantization, dims) for blob in blobs]
     try:
-        import numpy
+        with one_blas_thread():
+            import numpy
     except ImportError:
         return [code(blob, quantization, dims) for blob in blobs]
     kind = "i1" if quantization == "int8" else "f4"
