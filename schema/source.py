@@ -56,6 +56,8 @@ class IndexedSource(Model):
     removed: int = 0
     passages: int = 0
     """Written just now."""
+    reason: str | None = None
+    """Why nothing of the source is indexed now; None where something is."""
     faults: tuple[Fault, ...] = ()
     notices: tuple[str, ...] = ()
 

@@ -76,7 +76,12 @@ class Bank:
     @property
     def transcript_folders(self) -> tuple[Path, ...]:
         """The folders below which a caller may name a transcript: the host's own, and the project."""
-        return (Path(host_folder()), self._root or locate().root)
+        return (Path(host_folder()), self.root)
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self._root or locate().root
 
     def note_session(self, client: str | None, session_id: str) -> None:
         """Remember the session of the host that a client's hooks speak of; a client of None cannot be told apart."""

@@ -1,7 +1,7 @@
 """The jobs that take long and tell how far they are: scaling, consolidation, imports. They know no queue."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +9,7 @@ from typing import Any, cast
 import anyio
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.rollout import MattsResult, ScalingMode
 from swarm_memory.server import tool_memory_jobs
@@ -52,6 +52,15 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         tool_memory_jobs.EVALUATE: tool_memory_jobs.evaluate_logged,
         tool_memory_jobs.SUMMARIZE: tool_memory_jobs.summarize,
     }
+
+
+def check_runner(toolbox: Toolbox, asked: MattsRequest, root: Path) -> None:
+    """Raises `InputError`, `ConfigError` for what the job would refuse as it begins."""
+    from swarm_memory.server.runners.working_copy import scratch_folder
+
+    if not toolbox.settings.matts.enabled:
+        raise ConfigError("matts.enabled is false: set it to true to scale tasks")
+    make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
 
 
 async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
@@ -151,18 +160,25 @@ class Counted:
             await self._report(self._progress)
 
 
+def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
+    """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
+    from swarm_memory.server.hook_files import checked_transcript
+    from swarm_memory.server.importing import files_of
+
+    found = files_of(map(Path, paths))
+    if not found:
+        raise InputError(f"there are no .jsonl files in {', '.join(paths)}")
+    return [Path(checked_transcript(str(path), root)) for path in found]
+
+
 async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
     """Take in the payload's `paths`: transcripts, exports and folders of them, in the host's folder or the project."""
-    from swarm_memory.server.hook_files import checked_transcript
-    from swarm_memory.server.importing import as_row, files_of, import_files
+    from swarm_memory.server.importing import as_row, import_files
 
     named = job.payload.get("paths")
     if not isinstance(named, list) or not named:
         raise InputError("the job names no paths")
-    found = files_of(Path(str(path)) for path in named)
-    if not found:
-        raise InputError(f"there are no .jsonl files in {', '.join(map(str, named))}")
-    files = [Path(checked_transcript(str(path), root)) for path in found]
+    files = checked_files([str(path) for path in named], root)
 
     async def on_file(number: int, file: Path) -> None:
         await report(Progress(done=number, total=len(files), message=file.name))

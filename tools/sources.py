@@ -7,12 +7,13 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.counting import counted
-from swarm_memory.schema.errors import InputError, ModelError
+from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
 from swarm_memory.schema.source import (
     SOURCE_KINDS,
     Fault,
@@ -138,6 +139,28 @@ class _Indexing:
             removed += await self.toolbox.store.sources.remove_groups(self.key, batch)
         return removed
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether the source has a group that is indexed, now or from before."""
+        return self.added > 0 or not self.seen.isdisjoint(self.known)
+
+    async def settle(self) -> None:
+        """Note that the source was looked at; of one that holds nothing leave no trace."""
+        store = self.toolbox.store.sources
+        if self.holds_any:
+            await store.write_groups(self.key, [], self.toolbox.embedder.name)
+        else:
+            with suppress(NotFoundError):
+                await store.remove(self.key)
+
+    def reason(self) -> str | None:
+        """Say why nothing is indexed."""
+        if self.holds_any:
+            return None
+        if self.faults:
+            return f"nothing of {self.key.location} is indexed: {len(self.faults)} found, none could be read"
+        return f"nothing of {self.key.location} is indexed: no {self.key.kind} was found there"
+
 
 async def index_source(
     toolbox: Toolbox,
@@ -150,8 +173,9 @@ async def index_source(
     """Bring the index of one source up to date with all the groups that it now has.
 
     What is unchanged by its hash is left alone, what is gone is removed; of a group that cannot be parsed what was
-    indexed before stays, and it is told as a fault. Stopped half way, what was written is whole and the next run goes
-    on. Texts are redacted and cleaned before they are stored or embedded. Raises what iterating `groups` raises.
+    indexed before stays, and it is told as a fault. A source that holds nothing is not kept, and the answer says why.
+    Stopped half way, what was written is whole and the next run goes on. Texts are redacted and cleaned before they are
+    stored or embedded. Raises what iterating `groups` raises.
     """
     key = SourceKey(toolbox.scope, kind, location)
     run = _Indexing(toolbox, key, await toolbox.store.sources.groups(key))
@@ -160,8 +184,8 @@ async def index_source(
         if on_progress is not None:
             await on_progress(len(run.seen), group[0])
     await run.flush()
-    await toolbox.store.sources.write_groups(key, [], toolbox.embedder.name)
     removed = await run.remove_gone()
+    await run.settle()
     return IndexedSource(
         kind=kind,
         location=location,
@@ -170,6 +194,7 @@ async def index_source(
         unchanged=run.unchanged,
         removed=removed,
         passages=run.passages,
+        reason=run.reason(),
         faults=tuple(run.faults),
         notices=tuple(run.notices),
     )

@@ -138,6 +138,8 @@ def _show_indexed(done: IndexedSource) -> None:
         f"{done.kind} {done.location}: {done.added} new, {done.changed} changed, {done.unchanged} unchanged, "
         f"{done.removed} gone; {counted(done.passages, 'passage')} written."
     )
+    if done.reason:
+        say(f"{done.reason[0].upper()}{done.reason[1:]}.", fg="yellow")
     for fault in done.faults[:SHOWN_FAULTS]:
         say(f"    not read: {fault.group}: {fault.reason}", fg="yellow")
     if len(done.faults) > SHOWN_FAULTS:

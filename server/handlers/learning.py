@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import anyio.to_thread
 from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
 
@@ -129,10 +130,11 @@ async def learn_from_trajectory(
 async def _imported(ctx: AppContext, toolbox: "Toolbox", folder: str, task_id: str | None) -> JobAnswer:
     """Take in a folder as a job. An export in it may be anybody's: its memories wait in quarantine."""
     from swarm_memory.server.job_tools import not_failed, run_as_job
-    from swarm_memory.server.long_jobs import IMPORT
+    from swarm_memory.server.long_jobs import IMPORT, checked_files
 
     if task_id is not None:
         raise InputError("task_id is of one transcript: name its file, or leave task_id out")
+    await anyio.to_thread.run_sync(checked_files, [folder], bank_of(ctx).root)
     payload: dict[str, JsonValue] = {"paths": [folder], "quarantine": True}
     ended = await run_as_job(toolbox, IMPORT, payload, wake=bank_of(ctx).wake_worker, on_progress=telling(ctx))
     return JobAnswer.of(not_failed(ended))

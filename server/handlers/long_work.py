@@ -26,6 +26,8 @@ async def consolidate_memories(
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
+    if undo is not None:
+        await toolbox.store.upkeep_batches(toolbox.scope, undo)  # raises for a run that is not known
     payload: dict[str, JsonValue] = {"dry_run": dry_run, "full": full, "undo": undo}
     ended = await run_as_job(toolbox, CONSOLIDATE, payload, wake=bank.wake_worker, on_progress=telling(ctx))
     return answered(JobAnswer.of(not_failed(ended)))
@@ -54,7 +56,7 @@ async def run_matts(
     For attempts of your own, or when the user wants several. Answers the best and the items; after 45 s a job_id.
     """
     from swarm_memory.server.job_tools import not_failed, run_as_job
-    from swarm_memory.server.long_jobs import RUN_MATTS
+    from swarm_memory.server.long_jobs import RUN_MATTS, check_runner
     from swarm_memory.server.matts_request import matts_request
 
     bank = bank_of(ctx)
@@ -72,6 +74,7 @@ async def run_matts(
         attempts=attempts or (),
         task_id=task_id,
     )
+    check_runner(toolbox, asked, bank.root)
     payload = asked.model_dump(mode="json")
     ended = await run_as_job(
         toolbox, RUN_MATTS, payload, key=asked.run_id, wake=bank.wake_worker, on_progress=telling(ctx)

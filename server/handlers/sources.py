@@ -23,12 +23,13 @@ async def index_sources(
     """
     from swarm_memory.server.answers import JobAnswer
     from swarm_memory.server.job_tools import not_failed, run_as_job
-    from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest
+    from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, check
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
-    payload = IndexRequest(kind=kind, path=path).model_dump(mode="json")
-    told = telling(ctx)
+    asked = IndexRequest(kind=kind, path=path)
+    await check(toolbox, asked, bank.root)
+    payload, told = asked.model_dump(mode="json"), telling(ctx)
     ended = await run_as_job(toolbox, INDEX_SOURCES, payload, wake=bank.wake_worker, on_progress=told)
     return answered(JobAnswer.of(not_failed(ended)))
 

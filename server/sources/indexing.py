@@ -22,6 +22,14 @@ INDEX_SOURCES = "index_sources"
 MCP_CONFIG = ".mcp.json"
 _DEFAULT_PATHS: Mapping[SourceKind, str] = {"tool": MCP_CONFIG, "document": ".", "code": ".", "api": "."}
 
+_READ: Mapping[SourceKind, str] = {
+    "tool": "a .mcp.json, or lists of functions in JSON",
+    "document": "texts such as .md, .rst and .txt, HTML and PDF",
+    "code": "the source files of known languages",
+    "api": "OpenAPI 3, or an object with `api_list`, in .json, .yaml and .yml",
+}
+"""What is read of each kind, for whoever named something else."""
+
 
 class IndexRequest(BaseModel):
     """What an indexing job is asked: its payload."""
@@ -52,11 +60,32 @@ async def index(
     Raises `InputError` for a path that does not exist or lies outside of what may be read, `ConfigError` for servers
     that may not be started.
     """
+    path = await check(toolbox, asked, root, leave)
+    groups = _groups(asked.kind, path, root, await _database(toolbox), toolbox.settings.sources)
+    done = await index_source(toolbox, asked.kind, location_of(path, root), groups, on_progress=on_progress)
+    if done.reason is None or done.faults:
+        return done
+    return done.model_copy(update={"reason": f"{done.reason}; read are {_READ[asked.kind]}, and no ignored file"})
+
+
+async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:
+    """Return the real path of what is asked, before anything is read of it. Raises as `index`."""
     settings = toolbox.settings.sources
     path = checked_path(asked, root, settings, leave)
-    database = Path((await toolbox.store.health()).path)
-    groups = _groups(asked.kind, path, root, database, settings, leave)
-    return await index_source(toolbox, asked.kind, location_of(path, root), groups, on_progress=on_progress)
+    database = await _database(toolbox)
+    if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
+        raise InputError(f"{path} belongs to the database of the memories: it is not read")
+    if asked.kind == "tool" and path.is_file() and _names_servers(path):
+        _check_servers(path, root, settings, leave)
+    return path
+
+
+async def _database(toolbox: Toolbox) -> Path:
+    return _real((await toolbox.store.health()).path)
+
+
+def _real(path: str) -> Path:
+    return Path(path).resolve()
 
 
 async def index_as_job(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
@@ -102,12 +131,8 @@ def folders(setting: str) -> list[Path]:
 
 
 def _groups(
-    kind: SourceKind, path: Path, root: Path, database: Path, settings: SourceSettings, leave: Leave
+    kind: SourceKind, path: Path, root: Path, database: Path, settings: SourceSettings
 ) -> AsyncIterable[ReadGroup]:
-    database = database.resolve()
-    if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
-        raise InputError(f"{path} belongs to the database of the memories: it is not read")
-
     def allows(name: str) -> bool:
         # Whoever closes the database's file drops the locks that this process has on it.
         parts = Path(name).parts
@@ -127,7 +152,9 @@ def _groups(
 
             return in_thread(partial(read_openapi, path, allows=allows))
         case "tool" if path.is_file() and _names_servers(path):
-            return _servers(path, root, settings, leave)
+            from swarm_memory.server.sources.tools_mcp import read_servers
+
+            return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)
         case "tool":
             from swarm_memory.server.sources.json_tools import read_json_tools
 
@@ -149,9 +176,7 @@ def _names_servers(path: Path) -> bool:
         return False
 
 
-def _servers(path: Path, root: Path, settings: SourceSettings, leave: Leave) -> AsyncIterable[ReadGroup]:
-    from swarm_memory.server.sources.tools_mcp import read_servers
-
+def _check_servers(path: Path, root: Path, settings: SourceSettings, leave: Leave) -> None:
     real = root.resolve()
     is_allowed = path.is_relative_to(real) and real in folders(settings.allow_mcp_servers)
     if not (leave.start_servers or is_allowed):
@@ -160,4 +185,3 @@ def _servers(path: Path, root: Path, settings: SourceSettings, leave: Leave) -> 
             f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
             "sources.allow_mcp_servers in your own settings file"
         )
-    return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)

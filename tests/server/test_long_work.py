@@ -181,3 +181,10 @@ async def test_the_model_works_in_a_copy_of_a_folder_with_the_tools_it_is_allowe
         asked = {"task": TASK, "runner": "model", "folder": "..", "tools": ["Read", "Bash"]}
         assert "chat model" in await caller.error("run_matts", **asked)
         assert "tools" in await caller.error("run_matts", **(asked | {"tools": ["Delete"]}))
+
+
+async def test_what_a_job_would_refuse_is_refused_before_it_is_queued(connected: Callable[[], Any]) -> None:
+    async with connected() as caller:
+        assert "allowed_commands" in await caller.error("run_matts", task=TASK, runner="command", command="rm x")
+        assert "cs_unknown" in await caller.error("consolidate_memories", undo="cs_unknown")
+        assert (await caller.call("job", action="list"))["jobs"] == []

@@ -68,3 +68,12 @@ def test_what_is_not_there_is_one_line_and_an_exit_code(
 ) -> None:
     assert run(monkeypatch, capsys, "index", "none", "--kind", "code")[0] == 2
     assert run(monkeypatch, capsys, "remove", "none", "--kind", "code")[0] == 2
+
+
+def test_a_file_of_another_kind_is_refused_and_leaves_no_source(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(monkeypatch, capsys, "index", "guide.md", "--kind", "api")
+    assert code == 1
+    assert "Nothing of guide.md is indexed: 1 found, none could be read." in out
+    assert run(monkeypatch, capsys, "list", "--json")[1] == []

@@ -145,3 +145,14 @@ async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(tool
     assert [hit.passage.title for hit in found.hits] == ["get_weather"]
     again = await search_sources(toolbox, "weather")
     assert any("1 passages have no vector" in notice for notice in again.notices)
+
+
+async def test_a_source_from_which_everything_is_gone_is_not_kept(toolbox: Toolbox, made: Made) -> None:
+    source = made("tool")
+    source.groups |= {"first": [WEATHER]}
+    await index_source(toolbox, "tool", "list.json", source.read())
+    source.groups.clear()
+    emptied = await index_source(toolbox, "tool", "list.json", source.read())
+    assert emptied.removed == 1
+    assert emptied.reason == "nothing of list.json is indexed: no tool was found there"
+    assert await toolbox.store.sources.list_sources(toolbox.scope) == []

@@ -51,7 +51,9 @@ def place(tmp_path: Path) -> Location:
 async def connected(place: Location, **sections: dict[str, Any]) -> AsyncGenerator[Call]:
     """Connect to a server with a real bank and worker; the returned function calls a tool."""
     settings = Settings.model_validate(sections)
-    server = build_server(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place))
+    server = build_server(
+        lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
+    )
     async with Client(server) as client:
 
         async def call(tool: str, **arguments: Any) -> CallToolResult:
@@ -181,3 +183,21 @@ async def test_nothing_indexed_and_nothing_asked_say_what_to_do(place: Location)
     assert "index_sources" in empty["reason"]
     assert "query is empty" in said(blank)
     assert "less than or equal to 50" in said(many)
+
+
+async def test_where_nothing_is_found_the_answer_says_what_is_read(place: Location) -> None:
+    async with connected(place) as call:
+        done = structure(await call("index_sources", kind="api", path="docs"))
+        found = structure(await call("search_sources", query="retry limit"))
+    assert "no api was found there; read are OpenAPI 3" in done["result"]["reason"]
+    assert "no source is indexed yet" in found["reason"]
+
+
+@pytest.mark.parametrize("asked", [{"kind": "document", "path": "nowhere"}, {"kind": "tool", "path": ".mcp.json"}])
+async def test_what_is_refused_leaves_no_job(place: Location, asked: dict[str, str]) -> None:
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "x"}}}))
+    async with connected(place) as call:
+        refused = await call("index_sources", **asked)
+        jobs = structure(await call("job", action="list"))
+    assert refused.is_error
+    assert jobs["jobs"] == []
