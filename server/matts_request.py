@@ -31,7 +31,7 @@ async def matts_request(
     task_id: str | None = None,
     run_id: str | None = None,
 ) -> MattsRequest:
-    """Return the request. Raises `InputError` for what cannot be read; whether the runner may run, `long_jobs.check_runner` says."""
+    """Return the request. Raises `InputError` for what cannot be read; `long_jobs.check_runner` checks who runs it."""
     if not task.strip():
         raise InputError("task is empty: say what is to be done")
     if len(attempts) > MAX_ROLLOUTS:
