@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
-from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError, ModelError, StorageError
 from swarm_memory.schema.ids import RETRIEVAL, new_id
-from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
+from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.fitting import Floor, Shortfall, near_miss
 from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.memory_ports import Candidate, RetrievalRecord, SearchQuery, SearchResult
 from swarm_memory.tools.model_ports import Vector
@@ -18,13 +18,10 @@ from swarm_memory.tools.preamble import preamble
 from swarm_memory.tools.ranking import (
     contenders,
     convex_fusion,
-    coverage,
     diversify,
-    fit,
     keyword_scores,
     recency,
     reciprocal_rank_fusion,
-    token_weights,
     unit,
 )
 from swarm_memory.tools.redact import redact
@@ -75,21 +72,6 @@ class _Chosen:
         return ScoredMemory(item=item, score=scored.score - self.penalty, parts=parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Floor:
-    """What makes a candidate fit: nearness and shared words together."""
-
-    min_cosine: float
-    min_coverage: float
-    weights: dict[str, float]
-
-    def coverage(self, candidate: Candidate) -> float:
-        return unit(coverage(self.weights, candidate.tokens))
-
-    def fit(self, candidate: Candidate) -> float:
-        return fit(candidate.cosine, self.coverage(candidate), self.min_cosine, self.min_coverage)
-
-
 async def retrieve(
     toolbox: Toolbox,
     query: str,
@@ -111,47 +93,49 @@ async def retrieve(
     notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError` from the store.
     """
     started = time.perf_counter()
-    toolbox = toolbox.in_project(project)
-    settings = toolbox.settings.retrieve
+    here = toolbox.in_project(project)
+    settings = here.settings.retrieve
     wanted = _checked_k(settings.k if k is None else k)
     text, notices = _checked_query(query)
     search = SearchQuery(
-        scopes=toolbox.scopes(),
-        embedder=toolbox.embedder.name,
-        vector=await _embedded(toolbox, text, notices),
+        scopes=here.scopes(),
+        embedder=here.embedder.name,
+        vector=await _embedded(here, text, notices),
         tokens=_keywords(text, notices),
         pool=max(settings.pool_factor * wanted, settings.pool_floor),
         domain=domain,
         tags=tuple(tags),
         exclude_task=exclude_task,
     )
-    result = await toolbox.store.search(search)
-    scored = _score(toolbox, result, toolbox.clock.now())
-    floor = _floor(toolbox, result, search.tokens)
+    result = await here.store.search(search)
+    scored = _score(here, result, here.clock.now())
+    floor = Floor.of(here, result, search.tokens)
     memories = await prefer_verified(
-        toolbox,
-        await _memories(toolbox, _choose(scored, floor, wanted, settings.delta)),
-        lambda k, known: _memories(toolbox, _choose(scored, floor, k, 0.0), known),
+        here,
+        await _memories(here, _choose(scored, floor, wanted, settings.delta)),
+        lambda k, known: _memories(here, _choose(scored, floor, k, 0.0), known),
         wanted,
     )
-    nearest = None if memories else await _near_miss(toolbox, scored, floor)
+    best = None if memories else max(scored, key=lambda each: each.score, default=None)
+    nearest = None if best is None else await near_miss(here, best.candidate, floor)
+    short = Shortfall(search, result.documents, floor, len(memories), nearest)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=preamble([_note(each.item) for each in memories], settings.token_budget, count_tokens),
-        reason=_reason(search, result, floor, nearest, len(memories), wanted),
+        reason=short.reason() if len(memories) < wanted else None,
         nearest=nearest,
         legs=result.legs,
-        embedder=toolbox.embedder.name,
+        embedder=here.embedder.name,
         notices=(*notices, *result.notices),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-    credit = toolbox.settings.credit
+    credit = here.settings.credit
     if task_id is None and credit.holdout_rate > 0:
         found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
     withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
-    told = await _recorded(toolbox, found, task_id, session_id, withheld=withheld)
+    told = await _recorded(here, found, task_id, session_id, withheld=withheld)
     return _withheld(told, credit.holdout_rate) if withheld else told
 
 
@@ -223,18 +207,9 @@ def _fused(
     return [unit(value) for value in convex_fusion(cosines, keywords, weight)]
 
 
-def _floor(toolbox: Toolbox, result: SearchResult, tokens: Sequence[str]) -> _Floor:
-    settings = toolbox.settings.retrieve
-    return _Floor(
-        min_cosine=toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine,
-        min_coverage=settings.min_keyword_coverage,
-        weights=token_weights(tokens, result.documents, result.document_frequency),
-    )
-
-
-def _choose(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) -> list[_Chosen]:
+def _choose(scored: Sequence[_Scored], floor: Floor, k: int, penalty: float) -> list[_Chosen]:
     fitting = contenders(
-        [each.score for each in scored], lambda index: floor.fit(scored[index].candidate) >= 1.0, k, penalty
+        [each.score for each in scored], lambda index: floor.is_met_by(scored[index].candidate), k, penalty
     )
     pool = [scored[index] for index in fitting]
     if not penalty:
@@ -252,37 +227,6 @@ async def _memories(
         return ()
     items = await toolbox.store.get_memories(toolbox.scopes(), list(by_id))
     return tuple(by_id[item.id].memory(item) for item in items)
-
-
-async def _near_miss(toolbox: Toolbox, scored: Sequence[_Scored], floor: _Floor) -> NearMiss | None:
-    if not scored:
-        return None
-    best = max(scored, key=lambda each: each.score).candidate
-    items = await toolbox.store.get_memories(toolbox.scopes(), [best.id])
-    title = items[0].title if items else ""
-    return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=floor.coverage(best))
-
-
-def _reason(
-    search: SearchQuery, result: SearchResult, floor: _Floor, nearest: NearMiss | None, found: int, wanted: int
-) -> str | None:
-    if found >= wanted:
-        return None
-    projects = " and ".join(f"project {scope.project!r}" for scope in search.scopes if scope.project != GLOBAL_PROJECT)
-    where = f"{projects} and the global scope" if projects else "the global scope"
-    if result.documents == 0:
-        return f"no memories yet in {where}"
-    if found:
-        return f"{found} of {counted(result.documents, 'memory')} in {where} {'fits' if found == 1 else 'fit'}"
-    if nearest is None:
-        asked = search.domain is not None or search.tags or search.exclude_task is not None
-        return f"none of {counted(result.documents, 'memory')} in {where} " + (
-            "passes the filters and resembles the query" if asked else "resembles the query"
-        )
-    near = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f} ({floor.min_cosine:.2f} is needed)"
-    words = f"{nearest.keyword_coverage:.0%} of the query's words ({floor.min_coverage:.0%} is needed)"
-    told = f"none of {counted(result.documents, 'memory')} in {where} fits; the nearest has"
-    return f"{told} {near} and {words}"
 
 
 def _note(item: MemoryItem) -> tuple[str, str, str]:
