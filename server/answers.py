@@ -1,9 +1,10 @@
 """What the MCP tools answer: small shapes, because an agent pays for every token of them."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, JsonValue
 
+from swarm_memory.schema.job import JobStatus
 from swarm_memory.schema.verdict import Label
 
 if TYPE_CHECKING:
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
     from swarm_memory.tools.journal_ports import Event
 
 
-class FoundMemory(BaseModel):
+class Answer(BaseModel):
+    """An answer made of a value of the schema: it has that value's fields of the same names, and some of its own."""
+
+    @classmethod
+    def made_of(cls, value: BaseModel, **own: object) -> Self:
+        """Take the fields that answer and value both have from the value, but for those that are given."""
+        same = {name: getattr(value, name) for name in cls.model_fields if name in type(value).model_fields}
+        return cls.model_validate({**same, **own})
+
+
+class FoundMemory(Answer):
     """One memory of an answer; its steps stand in the preamble."""
 
     id: str
@@ -33,21 +44,19 @@ class FoundMemory(BaseModel):
     @classmethod
     def of(cls, found: "ScoredMemory", project: str) -> "FoundMemory":
         item, parts = found.item, found.parts
-        return cls(
-            id=item.id,
-            title=item.title,
+        return cls.made_of(
+            item,
             score=round(found.score, 4),
             relevance=round(parts.relevance, 4),
             recency=round(parts.recency, 4),
             confidence=round(parts.confidence, 4),
-            outcome=item.outcome,
             scope="project" if item.scope.project == project else "global",
             task_id=item.provenance.task_id,
             judge=item.provenance.judge,
         )
 
 
-class RetrieveAnswer(BaseModel):
+class RetrieveAnswer(Answer):
     """The preamble for the agent, and what stands behind it."""
 
     preamble: str
@@ -63,19 +72,15 @@ class RetrieveAnswer(BaseModel):
     def of(cls, found: "Retrieval", project: str) -> "RetrieveAnswer":
         near = found.nearest
         cosine = "" if near is None or near.cosine is None else f", cosine {near.cosine:.2f}"
-        return cls(
-            preamble=found.preamble,
+        return cls.made_of(
+            found,
             memories=[FoundMemory.of(memory, project) for memory in found.memories],
-            reason=found.reason,
             nearest=f"{near.id} {near.title} (keyword coverage {near.keyword_coverage:.2f}{cosine})" if near else None,
-            notices=list(found.notices) or None,
-            legs=list(found.legs),
-            embedder=found.embedder,
-            retrieval_id=found.retrieval_id,
+            notices=found.notices or None,
         )
 
 
-class VerdictAnswer(BaseModel):
+class VerdictAnswer(Answer):
     """A verdict and the steps it rests on."""
 
     task_id: str
@@ -88,12 +93,11 @@ class VerdictAnswer(BaseModel):
 
     @classmethod
     def of(cls, task_id: str, verdict: "Verdict") -> "VerdictAnswer":
-        return cls(
+        return cls.made_of(
+            verdict,
             task_id=task_id,
             verdict=verdict.label,
             confidence=round(verdict.confidence, 3),
-            reasons=list(verdict.reasons),
-            evidence=list(verdict.evidence),
             judge=_who(verdict.judge, verdict.model),
         )
 
@@ -102,7 +106,7 @@ def _who(by: str, model: str | None) -> str:
     return model if by == "model" and model else by
 
 
-class Draft(BaseModel):
+class Draft(Answer):
     """One proposed memory item."""
 
     title: str
@@ -113,16 +117,14 @@ class Draft(BaseModel):
 
     @classmethod
     def of(cls, draft: "MemoryDraft") -> "Draft":
-        return cls(
-            title=draft.title,
-            description=draft.description,
-            content=draft.content,
-            tags=list(draft.tags),
-            evidence=list(draft.evidence),
-        )
+        return cls.made_of(draft)
+
+    @classmethod
+    def of_item(cls, item: "MemoryItem") -> "Draft":
+        return cls.made_of(item, evidence=item.provenance.evidence)
 
 
-class DistillAnswer(BaseModel):
+class DistillAnswer(Answer):
     """What was drawn from a trajectory."""
 
     task_id: str
@@ -136,39 +138,27 @@ class DistillAnswer(BaseModel):
 
     @classmethod
     def proposed(cls, task_id: str, verdict: "Verdict", drawn: "Distillation") -> "DistillAnswer":
-        return cls(
+        return cls.made_of(
+            drawn,
             task_id=task_id,
             verdict=verdict.label,
             confidence=round(verdict.confidence, 3),
             items=[Draft.of(draft) for draft in drawn.drafts],
             distiller=_who(drawn.distiller, drawn.model),
-            reason=drawn.reason,
         )
 
     @classmethod
     def kept(cls, result: "LearnResult") -> "DistillAnswer":
-        return cls(
-            task_id=result.task_id,
+        return cls.made_of(
+            result,
             verdict=result.verdict.label,
             confidence=round(result.verdict.confidence, 3),
-            items=[_draft_of(item) for item in result.stored],
+            items=[Draft.of_item(item) for item in result.stored],
             stored=[item.id for item in result.stored],
-            distiller=result.distiller,
-            reason=result.reason,
         )
 
 
-def _draft_of(item: "MemoryItem") -> Draft:
-    return Draft(
-        title=item.title,
-        description=item.description,
-        content=item.content,
-        tags=list(item.tags),
-        evidence=list(item.provenance.evidence),
-    )
-
-
-class Learned(BaseModel):
+class Learned(Answer):
     """What one task taught."""
 
     task_id: str
@@ -185,18 +175,14 @@ class Learned(BaseModel):
 
     @classmethod
     def of(cls, result: "LearnResult") -> "Learned":
-        return cls(
-            task_id=result.task_id,
-            trajectory_id=result.trajectory_id,
-            status=result.status,
+        return cls.made_of(
+            result,
             verdict=result.verdict.label,
             confidence=round(result.verdict.confidence, 3),
             judge=_who(result.verdict.judge, result.verdict.model),
-            reasons=list(result.verdict.reasons),
+            reasons=result.verdict.reasons,
             stored=[item.id for item in result.stored],
             titles=[item.title for item in result.stored],
-            reinforced=list(result.reinforced),
-            reason=result.reason,
         )
 
 
@@ -222,7 +208,11 @@ class OutcomeAnswer(BaseModel):
         )
 
 
-class MemoryView(BaseModel):
+_LONG = ("description", "content", "tags", "domain", "provenance")
+"""What a list of memories leaves out."""
+
+
+class MemoryView(Answer):
     """One memory; a list leaves out the long texts."""
 
     id: str
@@ -242,27 +232,15 @@ class MemoryView(BaseModel):
 
     @classmethod
     def of(cls, item: "MemoryItem", *, full: bool) -> "MemoryView":
-        brief = cls(
-            id=item.id,
-            title=item.title,
-            status=item.status,
-            outcome=item.outcome,
+        long = (
+            {"provenance": item.provenance.model_dump(mode="json", exclude_none=True)} if full else dict.fromkeys(_LONG)
+        )
+        return cls.made_of(
+            item,
             confidence=round(item.confidence, 3),
-            usage_count=item.usage_count,
             created_at=item.created_at.isoformat(timespec="seconds"),
             project=item.scope.project,
-            status_reason=item.status_reason,
-        )
-        if not full:
-            return brief
-        return brief.model_copy(
-            update={
-                "description": item.description,
-                "content": item.content,
-                "tags": list(item.tags),
-                "domain": item.domain,
-                "provenance": item.provenance.model_dump(mode="json", exclude_none=True),
-            }
+            **long,
         )
 
 
@@ -289,7 +267,7 @@ class ManageAnswer(BaseModel):
     """What forgetting left, and how to take it too."""
 
 
-class StatusAnswer(BaseModel):
+class StatusAnswer(Answer):
     """How the bank stands, without the settings that are at their defaults."""
 
     version: str
@@ -320,14 +298,12 @@ class StatusAnswer(BaseModel):
     @classmethod
     def of(cls, status: "MemoryStatus") -> "StatusAnswer":
         storage, counts = status.storage, status.statistics
-        return cls(
-            version=status.version,
+        return cls.made_of(
+            status,
             database=storage.path,
             schema_version=storage.schema_version,
             sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
             vector_search=storage.vector_search,
-            embedder=status.embedder,
-            judge=status.judge,
             chat=status.chat.says if status.chat else "none",
             project=counts.scope.project,
             memories=counts.memories,
@@ -335,23 +311,19 @@ class StatusAnswer(BaseModel):
             jobs=counts.jobs,
             trajectories=counts.trajectories,
             retrievals=counts.retrievals,
-            consolidation=status.consolidation,
-            tools=status.tools,
-            sources=status.sources,
             effect=status.effect.says if status.effect else "no task has an outcome yet",
-            notices=list(status.notices),
         )
 
 
 JobAction = Literal["status", "result", "cancel", "resume", "list"]
 
 
-class JobAnswer(BaseModel):
+class JobAnswer(Answer):
     """One job."""
 
     job_id: str
     kind: str
-    status: Literal["queued", "running", "completed", "failed", "cancelled"]
+    status: JobStatus
     done: int | None = None
     total: int | None = None
     message: str | None = None
@@ -362,15 +334,13 @@ class JobAnswer(BaseModel):
     @classmethod
     def of(cls, job: "Job") -> "JobAnswer":
         progress = job.progress
-        return cls(
+        return cls.made_of(
+            job,
             job_id=job.id,
-            kind=job.kind,
-            status=job.status,
             done=progress.done if progress else None,
             total=progress.total if progress else None,
             message=(progress.message or None) if progress else None,
             result=job.result if job.status == "completed" else None,
-            error=job.error,
             hint=None if job.ended_at else "not done yet: call job with action result and this job_id",
         )
 
