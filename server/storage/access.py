@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from swarm_memory.server.storage.index import Index
+from swarm_memory.server.storage.vectors import Quantization
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -17,6 +18,10 @@ class Access(Protocol):
     @property
     def index(self) -> Index:
         """Whether this process has sqlite-vec, and the bank's own indexes."""
+        ...
+
+    def quantization_of(self, embedder: str) -> Quantization:
+        """Return how the vectors of an embedder's space are kept when the space is new."""
         ...
 
     async def read(self, function: "Callable[[Connection], T]") -> T:

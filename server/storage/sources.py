@@ -5,7 +5,7 @@ Searching them is next door.
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -45,16 +45,15 @@ def source_index(index: Index) -> Index:
 class SqliteSources:
     """The passages of one bank."""
 
-    def __init__(self, access: Access, quantization_of: Callable[[str], Quantization]) -> None:
+    def __init__(self, access: Access) -> None:
         self._access = access
-        self._quantization_of = quantization_of
         self._index = source_index(access.index)
 
     async def groups(self, source: SourceKey) -> dict[str, str]:
         return await self._access.read(lambda connection: _groups(connection, source))
 
     async def write_groups(self, source: SourceKey, groups: Sequence[StoredGroup], embedder: str) -> None:
-        quantization = self._quantization_of(embedder)
+        quantization = self._access.quantization_of(embedder)
 
         def write(connection: "Connection") -> None:
             writer = _GroupWriter(connection, self._index, source, embedder, quantization)
@@ -114,7 +113,7 @@ class SqliteSources:
         return await self._access.read(read)
 
     async def put_vectors(self, embedder: str, vectors: "Mapping[int, Vector]") -> int:
-        quantization = self._quantization_of(embedder)
+        quantization = self._access.quantization_of(embedder)
         return await self._access.write(
             lambda connection: _put_vectors(connection, self._index, embedder, vectors, quantization)
         )

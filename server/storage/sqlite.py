@@ -1,6 +1,7 @@
 """The Store on SQLite: every port's function, each one call of the writer's or the reader's thread.
 
-What is done with a connection stands in the modules beside; here is only where it runs and under which lock.
+What is done with a connection stands in the modules beside, and so do the ports that need nothing but the threads; here
+is only where it runs and under which lock.
 """
 
 import asyncio
@@ -12,24 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import JsonValue
-
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.errors import StoreBusy, StoreReadOnly, StoreReplaced
 from swarm_memory.schema.host_session import HostSession
-from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import OutcomeRecord
-from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage import (
-    consolidation,
-    jobs,
     journal,
-    matts,
     memories,
     outcomes,
     quota,
@@ -45,12 +38,15 @@ from swarm_memory.server.storage.forgetting import forget, take_out_of_log
 from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.inspection import Inspection, inspect
+from swarm_memory.server.storage.job_port import SqliteJobs
 from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.recorder import Record, Recorder
+from swarm_memory.server.storage.rollout_port import SqliteRollouts
 from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
 from swarm_memory.server.storage.sources import SqliteSources
 from swarm_memory.server.storage.tool_memory import ToolMemoryTables
 from swarm_memory.server.storage.traces import Traces, find_traces
+from swarm_memory.server.storage.upkeep_port import SqliteUpkeep
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.server.storage.worker import ConnectionThread
 from swarm_memory.tools.journal_ports import ChatRecord, ChatSpending, Event
@@ -65,15 +61,7 @@ from swarm_memory.tools.memory_ports import (
 )
 from swarm_memory.tools.model_ports import Embedder, Vector
 from swarm_memory.tools.outcome_ports import TaskInjections, TaskOutcome
-from swarm_memory.tools.rollout_ports import RunEnd
 from swarm_memory.tools.trajectory_ports import LearnedBefore, LearnRecord
-from swarm_memory.tools.upkeep_ports import (
-    UpkeepBatch,
-    UpkeepItem,
-    UpkeepState,
-    UpkeepUndone,
-    UpkeepWritten,
-)
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -143,7 +131,7 @@ async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: Asy
     return reader
 
 
-class SqliteStore:
+class SqliteStore(SqliteJobs, SqliteUpkeep, SqliteRollouts):
     """One bank in one file. Writes run one after another on one thread, reads on others and never wait for them.
 
     The two legs of a search run at the same time, each on a thread of its own.
@@ -174,7 +162,7 @@ class SqliteStore:
         self._unwritable: list[ChatRecord] = []
         self._closed = False
         self._opening_again = asyncio.Lock()
-        self._sources = SqliteSources(self, self._quantization)
+        self._sources = SqliteSources(self)
 
     async def search(self, query: SearchQuery) -> SearchResult:
         near, keywords = await asyncio.gather(
@@ -255,7 +243,7 @@ class SqliteStore:
         )
 
     async def save_learning(self, record: LearnRecord) -> tuple[str, ...]:
-        quantization = self._quantization(record.embedder)
+        quantization = self.quantization_of(record.embedder)
         return await self.write(
             lambda connection: trajectories.save_learning(connection, self._index, record, quantization)
         )
@@ -268,90 +256,6 @@ class SqliteStore:
 
     async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
         return await self.read(lambda connection: trajectories.get_trajectory(connection, scope, trajectory_id))
-
-    async def upkeep_state(self, scope: Scope) -> UpkeepState:
-        return await self.read(lambda connection: consolidation.upkeep_state(connection, scope))
-
-    async def upkeep_items(
-        self, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
-    ) -> list[UpkeepItem]:
-        return await self.read(
-            lambda connection: consolidation.items_after(connection, scope, embedder, dimensions, after, limit)
-        )
-
-    async def upkeep_items_of(
-        self, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
-    ) -> list[UpkeepItem]:
-        return await self.read(lambda connection: consolidation.items_of(connection, scope, embedder, dimensions, ids))
-
-    async def memory_links(self, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
-        return await self.read(lambda connection: consolidation.links_of(connection, scope, ids))
-
-    async def write_upkeep(self, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
-        return await self.write(lambda connection: consolidation.write(connection, self._index, scope, batch))
-
-    async def finish_upkeep(
-        self, scope: Scope, run_id: str, at: datetime, consolidated: int, summary: Mapping[str, JsonValue]
-    ) -> None:
-        def finish(connection: "Connection") -> None:
-            consolidation.finish(connection, scope, run_id, at, consolidated, summary)
-            self._index.tidy(connection)
-
-        await self.write(finish)
-
-    async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:
-        return await self.read(lambda connection: consolidation.batches(connection, scope, run_id))
-
-    async def undo_upkeep(self, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
-        return await self.write(
-            lambda connection: consolidation.undo(connection, self._index, scope, run_id, batch, at)
-        )
-
-    async def enqueue(self, job: Job) -> str:
-        return await self.write(lambda connection: jobs.enqueue(connection, job))
-
-    async def release(self, scope: Scope, key_prefix: str, run_after: datetime) -> int:
-        return await self.write(lambda connection: jobs.release(connection, scope, key_prefix, run_after))
-
-    async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
-        # A worker looks often and finds seldom: the look alone must not take the writer lock.
-        if not await self.read(lambda connection: jobs.is_due(connection, now, lease_s, kinds)):
-            return None
-        return await self.write(lambda connection: jobs.claim(connection, worker, now, lease_s, kinds))
-
-    async def heartbeat(self, job_id: str, worker: str, now: datetime) -> bool:
-        return await self.write(lambda connection: jobs.heartbeat(connection, job_id, worker, now))
-
-    async def finish(
-        self,
-        job_id: str,
-        worker: str,
-        status: JobStatus,
-        result: Mapping[str, JsonValue] | None,
-        error: str | None,
-        run_after: datetime | None = None,
-    ) -> bool:
-        return await self.write(
-            lambda connection: jobs.finish(connection, job_id, worker, status, result, error, run_after)
-        )
-
-    async def report(self, job_id: str, worker: str, progress: Progress) -> bool:
-        return await self.write(lambda connection: jobs.report(connection, job_id, worker, progress))
-
-    async def get_job(self, scope: Scope, job_id: str) -> Job | None:
-        return await self.read(lambda connection: jobs.get_job(connection, scope, job_id))
-
-    async def find_job(self, scope: Scope, kind: str, key: str) -> Job | None:
-        return await self.read(lambda connection: jobs.find_job(connection, scope, kind, key))
-
-    async def cancel_job(self, scope: Scope, job_id: str) -> bool:
-        return await self.write(lambda connection: jobs.cancel_job(connection, scope, job_id))
-
-    async def list_jobs(self, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
-        return await self.read(lambda connection: jobs.list_jobs(connection, scope, statuses, limit))
-
-    async def next_due(self, kinds: Sequence[str], lease_s: float) -> datetime | None:
-        return await self.read(lambda connection: jobs.next_due(connection, kinds, lease_s))
 
     async def get_session(self, scope: Scope, session_id: str) -> HostSession | None:
         return await self.read(lambda connection: journal.get_session(connection, scope, session_id))
@@ -404,35 +308,6 @@ class SqliteStore:
     async def item_times(self, scope: Scope) -> list[datetime]:
         return await self.read(lambda connection: outcomes.item_times(connection, scope))
 
-    async def begin_run(self, run: MattsRun) -> MattsRun:
-        now = datetime.now(UTC)
-        return await self.write(lambda connection: matts.begin_run(connection, run, now))
-
-    async def get_run(self, scope: Scope, run_id: str) -> MattsRun | None:
-        return await self.read(lambda connection: matts.get_run(connection, scope, run_id))
-
-    async def list_runs(self, scope: Scope, statuses: Sequence[RunStatus], limit: int) -> list[MattsRun]:
-        return await self.read(lambda connection: matts.list_runs(connection, scope, statuses, limit))
-
-    async def save_rollout(
-        self, scope: Scope, run_id: str, rollout: Rollout, trajectory: Trajectory | None, verdict: Verdict | None
-    ) -> bool:
-        now = datetime.now(UTC)
-        return await self.write(
-            lambda connection: matts.save_rollout(connection, scope, run_id, rollout, trajectory, verdict, now)
-        )
-
-    async def end_run(self, end: RunEnd) -> bool:
-        now, quantization = datetime.now(UTC), self._quantization(end.embedder)
-        return await self.write(lambda connection: matts.end_run(connection, self._index, end, quantization, now))
-
-    async def reopen_run(self, scope: Scope, run_id: str) -> bool:
-        return await self.write(lambda connection: matts.reopen_run(connection, scope, run_id))
-
-    async def cancel_run(self, scope: Scope, run_id: str) -> bool:
-        now = datetime.now(UTC)
-        return await self.write(lambda connection: matts.cancel_run(connection, scope, run_id, now))
-
     @property
     def sources(self) -> SqliteSources:
         return self._sources
@@ -477,7 +352,7 @@ class SqliteStore:
 
     async def put_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
         """Write vectors by memory id, with their index; return how many items were there."""
-        quantization = self._quantization(embedder)
+        quantization = self.quantization_of(embedder)
         return await self.write(
             lambda connection: reembed.put_vectors(connection, self._index, embedder, vectors, quantization)
         )
@@ -515,6 +390,10 @@ class SqliteStore:
     def index(self) -> Index:
         """The bank's indexes, and whether this process has sqlite-vec."""
         return self._index
+
+    def quantization_of(self, embedder: str) -> Quantization:
+        """Return how a space of that name is kept when it is new."""
+        return self._embedder.quantization if embedder == self._embedder.name else "float32"
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run a function that only reads."""
@@ -586,8 +465,4 @@ class SqliteStore:
         await self.write(write)
 
     def _memory_writer(self, connection: "Connection", embedder: str) -> memories.MemoryWriter:
-        return memories.MemoryWriter(connection, self._index, embedder, self._quantization(embedder))
-
-    def _quantization(self, embedder: str) -> Quantization:
-        """Return how a space of that name is kept when it is new."""
-        return self._embedder.quantization if embedder == self._embedder.name else "float32"
+        return memories.MemoryWriter(connection, self._index, embedder, self.quantization_of(embedder))
