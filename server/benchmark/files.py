@@ -73,6 +73,8 @@ def _parsed(text: str, where: str) -> Any:
 
 def _text(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no regular file")  # a pipe or a device may never end
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name}: it is not UTF-8 at byte {error.start}") from error

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 BENCHMARK = "benchmark"
 ONLY_FROM_A_COMMAND = ("outside", "embedding")
 """Options that start programs or name who is sent texts: the user gives them on the command line, and no model does."""
+
+PATHS = ("path", "queries")
+"""Options that name a file or folder to read."""
 
 
 def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -42,8 +46,25 @@ async def benchmark_from_job(
         raise InputError("the job's payload is not that of a benchmark: it needs suite and options")
     asked = checked_payload(suite, options)["options"]
     assert isinstance(asked, dict)
+    await anyio.to_thread.run_sync(_check_paths, asked, root)
     run, file = await run_benchmark(toolbox, root, suite, asked, report=report, when_cancelled="cancelled")
     return brief(run, file)
+
+
+def _check_paths(options: Mapping[str, JsonValue], root: Path) -> None:
+    """Raise `InputError` for an option that names what lies outside the project: only the user may."""
+    for name in PATHS:
+        given = options.get(name)
+        if not isinstance(given, str):
+            continue
+        try:
+            inside = (root / Path(given).expanduser()).resolve().is_relative_to(root.resolve())
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InputError(f"option {name} is no path: {error}") from error
+        if not inside:
+            raise InputError(
+                f"option {name} lies outside the project: the user can give it to `swarm-memory benchmark run`"
+            )
 
 
 def brief(run: "BenchmarkRun", file: Path) -> dict[str, JsonValue]:

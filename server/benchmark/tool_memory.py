@@ -92,6 +92,8 @@ def _questions(root: Path, options: ToolSuiteOptions) -> QuestionSet:
         return chosen(own_questions(), "own questions", options.per_level)
     path = root / Path(options.queries).expanduser()
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"option queries: {path} is no regular file")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"option queries: {path} cannot be read: {error}") from error

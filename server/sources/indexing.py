@@ -104,9 +104,9 @@ async def index_as_job(toolbox: Toolbox, job: Job, report: Report, *, root: Path
 
 def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
     """Return the real path of what is asked: links are followed first, so that none leads out."""
-    given = Path(asked.path or _DEFAULT_PATHS[asked.kind]).expanduser()
+    given = Path(asked.path or _DEFAULT_PATHS[asked.kind])
     try:
-        path = (root / given).resolve(strict=True)
+        path = (root / given.expanduser()).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}") from None
     allowed = [root.resolve(), *folders(settings.allowed_folders)]

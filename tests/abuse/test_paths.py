@@ -2,8 +2,11 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from banks import abused
@@ -82,6 +85,55 @@ async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_fold
         own = await server.call("judge_trajectory", {"transcript_path": str(shop / "runs" / "own.jsonl")})
         assert '"is_error":false' in own
     record("G6", f"transcript paths: escapes 0 of {3 * len(names)}")
+
+
+async def test_no_name_indexes_copies_or_measures_what_lies_outside_the_project(shop: Path, record: Record) -> None:
+    (shop / "notes.md").write_text("# Own\n\nHow the shop is mended.\n", encoding="utf-8")
+    (shop.parent / "outside" / "notes.md").write_text(f"# Other\n\nHow {SECRET} is mended.\n", encoding="utf-8")
+    asked = 0
+    async with abused(shop) as server:
+        names = [name for name in escapes(shop) if name.strip() not in ("", ".", f"{shop}/runs/a.jsonl")]
+        calls: dict[str, Callable[[str], dict[str, Any]]] = {
+            "index_sources": lambda name: {"kind": "document", "path": name},
+            "run_matts": lambda name: {"task": "x", "runner": "command", "command": "cat notes.md", "folder": name},
+            "run_benchmark": lambda name: {"options": {"dataset": "file", "path": name}},
+        }
+        for tool, arguments in calls.items():
+            for name in names:
+                answer = await server.call(tool, arguments(name))
+                assert '"is_error":true' in answer, f"{tool} {name}: {answer[:500]}"
+                assert SECRET not in answer
+                asked += 1
+        await server.call("index_sources", {"kind": "document"})
+        found = await server.call("search_sources", {"query": "how is it mended", "kind": "document"})
+        assert server.tally.internal == []
+    assert "How the shop is mended" in found
+    assert SECRET not in found
+    record("G6", f"paths of sources, working folders and data sets: escapes 0 of {asked}")
+
+
+def test_backups_and_tokens_of_the_bank_do_not_go_where_a_link_leads(shop: Path, record: Record) -> None:
+    outside = shop.parent / "outside"
+    run_command(shop, "status")
+    before = sorted(path.name for path in outside.iterdir())
+    (shop / ".swarm" / "backups").symlink_to(outside)
+    (shop / ".swarm" / "there.db").symlink_to(outside / "stolen.db")
+    refused = 0
+    for words in (("backup",), ("backup", ".swarm/there.db"), ("restore", ".swarm/backups/secret.jsonl")):
+        done = run_command(shop, *words)
+        refused += done.returncode != 0
+        assert SECRET not in done.stdout + done.stderr
+    after = sorted(path.name for path in outside.iterdir())
+    record(
+        "G6", f"backups through links: {refused} of 3 refused, files outside changed {len(set(after) ^ set(before))}"
+    )
+    assert after == before
+    assert refused == 3
+
+
+def run_command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
 
 
 async def test_a_folder_is_not_imported_through_a_link_out_of_the_project(shop: Path) -> None:
