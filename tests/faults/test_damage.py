@@ -1,14 +1,19 @@
 """Banks whose bytes, indexes or files were harmed: noticed, never silently empty, mended where that can be."""
 
 import asyncio
+import dataclasses
 import logging
+import math
 import random
+import time
+from array import array
 from collections.abc import Callable
+from operator import mul
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import EVERY, FULL, HERE, fill, inspected, made_item, opened, with_vectors
+from rig import EVERY, FULL, HERE, WORDS, fill, inspected, made_item, opened, with_vectors
 
 from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreReplaced
 from swarm_memory.schema.memory import MemoryItem
@@ -179,6 +184,62 @@ async def test_indexes_that_are_lost_or_out_of_step_are_made_anew_from_the_rows(
     assert found.sound, found
     assert len(await listed(database)) == len(items)
     assert after == before
+
+
+@pytest.mark.skipif(not FULL, reason="make faults runs it: 10,000 memories are written first")
+async def test_how_long_indexes_take_to_be_made_anew(database: Path, record: Any) -> None:
+    count = 10_000
+    async with opened(database) as store:
+        await fill(store, count)
+        for table in ("vec_1_vector_chunks00", "pattern_fts_data"):
+            await store.write(lambda connection, table=table: connection.execute(f"DROP TABLE {table}").rowcount)
+    began = time.monotonic()
+    await asyncio.to_thread(repair, database, choose(), 5.0)
+    took = time.monotonic() - began
+    record("B5 time", f"{took:.1f} s to repair both indexes of {count}, with a copy and its checks")
+    assert (await inspected(database)).sound
+
+
+BAD: tuple[Callable[[int], list[float]], ...] = (
+    lambda size: [math.nan] * size,
+    lambda size: [math.inf] + [0.0] * (size - 1),
+    lambda size: [0.0] * size,
+    lambda size: [1.0] * size,
+)
+
+
+async def test_ten_bad_vectors_of_a_hundred_take_no_place_among_the_nearest(database: Path, record: Any) -> None:
+    embedder, refused = StaticEmbedder(), 0
+    items = [made_item(f"Mend the {word} of part {number}") for number in range(10) for word in WORDS[:10]]
+    memories = await with_vectors(items)
+    async with opened(database) as store:
+        for number, memory in enumerate(memories[:10]):
+            bad = array("f", BAD[number % len(BAD)](embedder.dimensions))
+            with pytest.raises(StorageError):
+                await store.add_memories([dataclasses.replace(memory, vector=bad)], embedder.name)
+            refused += 1
+        longer = array("f", [1.0] + [0.0] * embedder.dimensions)  # of another dimension: of a space of its own
+        await store.add_memories([dataclasses.replace(memories[0], vector=longer)], embedder.name)
+        await store.add_memories([dataclasses.replace(each, vector=None) for each in memories[1:10]], embedder.name)
+        await store.add_memories(memories[10:], embedder.name)
+        kept = found = 0
+        for memory in memories[:10]:
+            asked = await embedder.embed_query(memory.item.title)
+            nearest = [each for each, _ in await store.nearest([HERE], embedder.name, asked, 10)]
+            vectors = {each.item.id: each.vector for each in memories[10:] if each.vector is not None}
+            by_force = sorted(vectors, key=lambda each: -sum(map(mul, vectors[each], asked)))[:10]
+            kept += len(set(nearest) & set(by_force))
+            query = SearchQuery((HERE,), embedder.name, asked, tokenize(memory.item.title), 10)
+            found += memory.item.id in {each.id for each in (await store.search(query)).candidates}
+            with pytest.raises(StorageError):
+                await store.nearest([HERE], embedder.name, array("f", BAD[0](embedder.dimensions)), 10)
+    record(
+        "D4",
+        f"{refused} of 10 bad vectors refused, one of another dimension kept apart; {kept} of 100 nearest kept; "
+        f"{found} of 10 found by words",
+    )
+    assert kept == 100
+    assert found == 10
 
 
 async def test_a_text_that_is_not_what_was_written_comes_back_from_a_backup_or_is_quarantined(
