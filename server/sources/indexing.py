@@ -103,18 +103,25 @@ async def index_as_job(toolbox: Toolbox, job: Job, report: Report, *, root: Path
 
 
 def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
-    """Return the real path of what is asked: links are followed first, so that none leads out."""
+    """Return the real path of what is asked: links are followed first, so that none leads out.
+
+    Of what lies outside it is not told whether it exists.
+    """
     given = Path(asked.path or _DEFAULT_PATHS[asked.kind])
+    missing = InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}")
     try:
-        path = (root / given.expanduser()).resolve(strict=True)
+        path = (root / given.expanduser()).resolve()
+        is_there = path.exists()
     except (OSError, RuntimeError, ValueError):
-        raise InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}") from None
+        raise missing from None
     allowed = [root.resolve(), *folders(settings.allowed_folders)]
     if not leave.any_folder and not any(path.is_relative_to(folder) for folder in allowed):
         raise InputError(
             f"{path} lies outside the project: add its folder to sources.allowed_folders in your own settings, "
             "or run `swarm-memory sources index` yourself"
         )
+    if not is_there:
+        raise missing
     return path
 
 
