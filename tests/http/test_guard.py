@@ -148,7 +148,7 @@ def test_on_every_address_of_the_machine_only_the_given_name_is_answered(serve: 
     assert server.request(body=INITIALIZE, host="memory.example.org", origin="http://evil.example").status == 403
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "memory.example.org"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "memory.example.org"])
 def test_it_does_not_start_on_another_address_without_the_names_it_is_called_by(tmp_path: Path, host: str) -> None:
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", "0", "--host", host]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
@@ -272,6 +272,12 @@ def test_a_name_that_was_given_with_a_port_stands_for_that_port_alone() -> None:
     assert host_allowed("b.example:80", names)
     assert origin_allowed("https://b.example:80", "b.example:80")
     assert not origin_allowed("https://b.example", "b.example:80")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "memory.example.org", "localhost.example.org"])
+def test_another_address_needs_the_names_it_is_called_by(host: str) -> None:
+    with pytest.raises(ConfigError, match="--allow-host"):
+        allowed_names(host, [])
 
 
 @pytest.mark.parametrize("name", ["", "*", "*.example.org", "http://a.example", "a b", "a.example:port", "a.example/"])
