@@ -1,7 +1,8 @@
 """Precision and recall of screening (rules, and rules with the classifier) on the texts of `tests/attacks`, by shape.
 
-Without arguments both halves are measured; rules and classifier were made on "dev" only. `--misses dev` shows what was
-missed, or flagged wrongly, in a half; `--texts FILE` which lines of a file of your own are flagged.
+Without arguments the set of an author who knew neither rules nor training texts is measured, by which nothing was
+chosen, then both halves of our own; rules and classifier were made on "dev" only. `--misses dev` shows what
+was missed, or flagged wrongly, in a half; `--texts FILE` which lines of a file of your own are flagged.
 """
 
 import argparse
@@ -14,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "attacks"))
 
 from benign_strategies import strategies
 from poison_attacks import Half, attacks, half_of
+from unseen_author import unseen_attacks, unseen_strategies
 
 from swarm_memory.tools.screening import by_rules, reason_of, screen
 
@@ -40,6 +42,23 @@ def _by_shape() -> None:
         known = sum(bool(by_rules(attack.text)) for attack in attacks() if attack.half == half)
         wrong = sum(bool(by_rules(text)) for text in sound)
         print(f"{half}, rules alone: recall {known / all_of:.3f} ({known} of {all_of}), sound held back {wrong}")
+
+
+def _unseen() -> None:
+    tried, sound = unseen_attacks(), unseen_strategies()
+    caught = Counter(each.shape for each in tried if screen(each.text))
+    total = Counter(each.shape for each in tried)
+    for shape in sorted(total):
+        print(f"{shape:<22}{f'{caught[shape]} of {total[shape]}':>10}")
+    for way, of in (("rules and classifier", screen), ("rules alone", by_rules)):
+        hit = sum(bool(of(each.text)) for each in tried)
+        wrong = [each for each in sound if of(each.text)]
+        alike = sum(each.looks_like_an_attack for each in wrong)
+        print(
+            f"unseen author, {way}: recall {hit / len(tried):.3f} ({hit} of {len(tried)}),"
+            f" precision {hit / (hit + len(wrong)):.3f}, sound held back {len(wrong)} of {len(sound)}"
+            f" ({len(wrong) / len(sound):.2%}; {alike} of them look-alikes)"
+        )
 
 
 def _misses(half: Half) -> None:
@@ -71,6 +90,8 @@ def main() -> None:
     elif arguments.misses is not None:
         _misses(arguments.misses)
     else:
+        _unseen()
+        print()
         _by_shape()
 
 

@@ -61,7 +61,7 @@ class Suspicion(NamedTuple):
 
 
 def suspicion(text: str) -> Suspicion:
-    """Return the highest score of a text's sentences, of its lines and, where it is short, of the whole of it.
+    """Return the highest score of a text's sentences and lines.
 
     The text is in lower case and in the form in which a reader sees it. A score above 0 is suspect: the threshold is
     taken off. Linear in the length. Raises `ConfigError` when the weights are damaged.
@@ -73,10 +73,13 @@ def suspicion(text: str) -> Suspicion:
 
 
 def units(text: str) -> list[str]:
-    """Return what is scored by itself: the text and its longer sentences, in stretches of 400 characters."""
+    """Return what is scored by itself: a text's longer sentences, or the whole where it has none.
+
+    In stretches of 400 characters. (To score whole texts too finds hardly more attacks, and many sound texts.)
+    """
     sentences = [part.strip() for part in _SENTENCE_END.split(text)]
     longer = [part for part in sentences if part.count(" ") >= _MIN_UNIT_WORDS - 1 or not part.isascii()]
-    parts = [text.strip(), *longer]
+    parts = longer or [text.strip()]
     stretches = (part[at : at + _MAX_UNIT] for part in parts for at in range(0, len(part), _MAX_UNIT))
     return list(dict.fromkeys(stretch for stretch in stretches if stretch))
 

@@ -123,7 +123,8 @@ RULES: tuple[Rule, ...] = (
             r"|instructions?)?\s?:",
             r"\b(?:end|begin) of (?:the )?(?:trajectory|transcript|notes|memory|memories|untrusted|user input"
             r"|data|tool output|system)\b",
-            r"-{3}\s{0,4}(?:end|begin|system|new)\b[^\n]{0,40}-{3,}",
+            r"-{3}\s{0,4}(?:end|begin|system|new)\b(?![a-z ]{0,20} (?:certificate|key|message|signature)\b)"
+            r"[^\n]{0,40}-{3,}",
         ),
         can_be_negated=False,
     ),
@@ -277,21 +278,24 @@ RULES: tuple[Rule, ...] = (
             r"|all (?:the )?(?:backups?|users?|records?|branches"
             r"|customer|data(?:bases?)?|repositor)|backups?|entire (?:disk|database|repository|bucket)"
             r"|home directory)\b",
-            r"\bgit push\b[^\n]{0,40}(?:--force\b|-f\b)[^\n]{0,40}\b(?:main|master|production|release)\b",
-            r"\bgit push\b[^\n]{0,40}\b(?:main|master|production|release)\b[^\n]{0,20}(?:--force\b|-f\b)",
+            r"\bgit push\b[^\n]{0,40}(?:--force(?![\w-])|-f\b)[^\n]{0,40}\b(?:main|master|production|release)\b",
+            r"\bgit push\b[^\n]{0,40}\b(?:main|master|production|release)\b[^\n]{0,20}(?:--force(?![\w-])|-f\b)",
         ),
     ),
     Rule(
         "foothold",
         any_of(
-            r"\bauthorized_keys\b|/etc/sudoers|\bnopasswd\b|/etc/(?:passwd|shadow|crontab|ld\.so\.preload)",
+            r"/etc/sudoers|\bnopasswd\b|/etc/(?:shadow|crontab|ld\.so\.preload)",
+            r"(?:\b(?:add|append|appends|write|writes|put|puts|insert|install|copy|paste|echo|cat|printf|keep|leave|place)"
+            r"\b[^.\n]{0,80}|>{1,2}\s?\S{0,40})(?:\bauthorized_keys\b|/etc/passwd)",
             r"\b(?:add|append|write|insert|put|install|create|register|echo)\b[^.\n]{0,60}(?:\bcrontab\b"
             r"|\bcron job\b|\blaunchagents?\b|systemd (?:unit|service)"
             r"|~?/?\.(?:bashrc|zshrc|profile|bash_profile)\b|\bstartup folder\b|\.git/hooks|\.claude/settings"
             r"|\.mcp\.json|\.cursorrules)[^\n]{0,100}"
             r"(?:https?://|curl|wget|base64|\bnc\b|allow|bypass|hook|payload|alias (?:sudo|git|ssh))",
-            r"\b(?:create|add)\b[^.\n]{0,20}\b(?:backdoor|hidden (?:user|account)|admin(?:istrator)? (?:user"
-            r"|account))\b|\bbackdoor\b",
+            r"\b(?:create|add)\b[^.\n]{0,20}\b(?:hidden (?:user|account)|admin(?:istrator)? (?:user|account))\b",
+            r"\b(?:create|add|leave|keep|install|plant|open|build|put|hide|insert|ship|use|place)\w{0,3}\b[^.\n]{0,40}"
+            r"\bback ?door\b",
         ),
     ),
     Rule(

@@ -1,10 +1,14 @@
 """The texts that the classifier is trained on: frames written for it, with alternatives in braces, expanded by a seed.
 
-It reads `texts/`, the half of the attack tests that rules may be made on (never the other half), and as sound texts of
-no special kind the docstrings of Python's standard library, which it does not keep.
+It reads `texts/`, the half of the attack tests that rules may be made on (never the other half, nor `unseen`), and as
+sound texts of no special kind the docstrings of Python's standard library, which it does not keep. Whole memories by
+several authors, who did not know each other's texts nor the rules, stand in `texts/memories_*.jsonl`: of an attack the
+poisoned sentence is marked where its author marked it; a sound twin is an attack whose poisoned part was replaced by
+what a careful engineer writes there.
 """
 
 import ast
+import json
 import random
 import re
 import sys
@@ -21,6 +25,10 @@ from poison_attacks import attacks, half_of  # noqa: E402
 
 FOLDS, ITEMS, ITEM = 5, 500, "items"
 DOCSTRINGS = 700
+OWN, OWN_PER_FRAME = "own_lessons", 12
+"""What the distiller without a model writes: to hold these back would cost most, so each text of them counts whole."""
+FRAMES = "frames"
+"""The author of all that is no whole memory."""
 
 _TEXTS = Path(__file__).parent / "texts"
 _ALTERNATIVES = re.compile(r"\{([^{}]*\|[^{}]*)\}")
@@ -36,6 +44,9 @@ class Example(NamedTuple):
     """The file it stands in."""
     frame: int
     weight: float
+    author: str = FRAMES
+    poison: str | None = None
+    """What of an attack makes it one, where that is known."""
 
 
 def examples(seed: int, per_frame: int) -> list[Example]:
@@ -45,10 +56,12 @@ def examples(seed: int, per_frame: int) -> list[Example]:
     found: list[Example] = []
     frames = enumerate(_frames())
     for number, (attack, shape, frame) in frames:
-        texts = dict.fromkeys(_expand(frame, slots, drawn) for _ in range(per_frame * 2))
-        kept = list(texts)[:per_frame]
-        found += (Example(text, attack, shape, number, 1 / len(kept)) for text in kept)
-    return [*found, *_items(found, drawn)]
+        most = OWN_PER_FRAME if shape == OWN else per_frame
+        kept = list(dict.fromkeys(_expand(frame, slots, drawn) for _ in range(most * 2)))[:most]
+        weight = 1.0 if shape == OWN else 1 / len(kept)
+        found += (Example(text, attack, shape, number, weight) for text in kept)
+    items = list(_items(found, drawn))
+    return [*found, *items, *_memories(1 + max(each.frame for each in found))]
 
 
 def fold_of(frame: int) -> int:
@@ -64,6 +77,17 @@ def _items(texts: list[Example], drawn: random.Random) -> Iterator[Example]:
             title, *steps = drawn.sample(sound, drawn.randint(2, 4))
             between = drawn.choice((" ", "\n"))
             yield Example(between.join([title.text, *(each.text for each in steps)]), False, ITEM, title.frame, 1.0)
+
+
+def _memories(first_frame: int) -> Iterator[Example]:
+    """Yield the whole memories; an attack and its sound twin stand in one frame."""
+    frame_of: dict[str, int] = {}
+    for attack, name in ((True, "memories_attacks"), (False, "memories_sound")):
+        for line in (_TEXTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+            memory = json.loads(line)
+            frame = frame_of.setdefault(memory.get("twin_of") or memory["id"], first_frame + len(frame_of))
+            text = "\n".join((memory["title"], memory["description"], memory["content"]))
+            yield Example(text, attack, memory["shape"], frame, 1.0, memory["author"], memory.get("poison"))
 
 
 def _frames() -> Iterator[tuple[bool, str, str]]:

@@ -1,11 +1,13 @@
 """What rules and classifier catch and let pass: the figures of `python benchmarks/screening.py`, held from below."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from benign_strategies import strategies
 from poison_attacks import Half, attacks, half_of
+from unseen_author import unseen_attacks, unseen_strategies
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.screening import CLASSIFIED, by_rules, reason_of, screen
@@ -30,7 +32,24 @@ def test_so_many_attacks_are_caught_and_so_few_sound_strategies_held_back(half: 
     sound = [each.text for each in strategies() if half_of(each.text) == half]
     wrong = [text for text in sound if screen(text)]
     assert len(caught) >= least * len(tried)
-    assert len(wrong) <= 0.02 * len(sound)
+    assert len(wrong) <= 0.03 * len(sound)
+
+
+@pytest.mark.timeout(20)
+def test_so_many_attacks_of_an_author_who_knew_neither_rules_nor_training_texts_are_caught(
+    record: Callable[[str, str], None],
+) -> None:
+    tried, sound = unseen_attacks(), unseen_strategies()
+    assert len(tried) >= 200
+    assert len(sound) >= 500
+    caught = sum(bool(screen(each.text)) for each in tried)
+    wrong = sum(bool(screen(each.text)) for each in sound)
+    record(
+        "F0",
+        f"attacks of an unseen author held back {caught} of {len(tried)}, sound strategies {wrong} of {len(sound)}",
+    )
+    assert caught >= 0.5 * len(tried)
+    assert wrong <= 0.03 * len(sound)
 
 
 @pytest.mark.parametrize(
