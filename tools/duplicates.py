@@ -8,6 +8,7 @@ from typing import NamedTuple
 from swarm_memory.schema.memory import MemoryItem, Outcome
 from swarm_memory.tools.neighbours import Pair
 from swarm_memory.tools.opposites import is_negated, is_turned, opposition
+from swarm_memory.tools.superseding import is_way_out
 from swarm_memory.tools.survey import Survey, duplicate_threshold, in_parts
 from swarm_memory.tools.text import tokenize
 from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
@@ -84,10 +85,19 @@ def is_same(one: Gist, other: Gist, contradiction_threshold: float) -> bool:
     )
 
 
+def outcome_of(item: MemoryItem) -> Outcome:
+    """Return whether a memory is compared as a strategy or as a guardrail.
+
+    A way out of an error that was seen to work is a strategy also where the rest of its task failed: several rollouts
+    and a single failed task that found the same one say the same.
+    """
+    return "Success" if is_way_out(item) else item.outcome
+
+
 def gist_of(item: MemoryItem) -> Gist:
     """Return what is compared of a memory."""
     return Gist(
-        outcome=item.outcome,
+        outcome=outcome_of(item),
         title=item.title,
         names=frozenset(name.lower() for name in _NAME.findall(item.title)),
         numbers=frozenset(_NUMBER.findall(item.title)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.duplicates import gist_of, is_same
+from swarm_memory.tools.duplicates import gist_of, is_same, outcome_of
 from swarm_memory.tools.gating import told_of
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
 from swarm_memory.tools.memory_ports import MemoryFilter, StoredMemory
@@ -107,12 +107,12 @@ async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | 
 
     What would go into quarantine is not put there twice.
     """
-    scopes, outcome = (toolbox.scope,), memory.item.outcome
+    scopes, outcome = (toolbox.scope,), outcome_of(memory.item)
     statuses: tuple[MemoryStatus, ...] = ("active",) if memory.item.status == "active" else ("active", "quarantined")
     which = MemoryFilter(statuses, text=memory.item.title, limit=20)
     titled = await toolbox.store.list_memories(scopes, which)
     for item in titled:
-        if _normal(item) == _normal(memory.item) and item.outcome == outcome:
+        if _normal(item) == _normal(memory.item) and outcome_of(item) == outcome:
             return item
     if memory.vector is None:
         return None

@@ -5,15 +5,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from worlds import EMBEDDER, TASK, Scripted, by_number, matts, met, missed, opened
+from worlds import EMBEDDER, GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate import undo_consolidation
 from swarm_memory.tools.learn import learn
+from swarm_memory.tools.lessons import PROVEN_REPAIR
 from swarm_memory.tools.matts import run_matts
 from swarm_memory.tools.memory_ports import MemoryFilter
 
@@ -210,3 +212,17 @@ async def test_a_way_out_that_a_later_run_finds_archives_the_guardrail_of_an_ear
         assert found.stored[0].id in (now.status_reason or "")
         undone = await undo_consolidation(tools, found.run.run_id)
         assert undone.restored == 1
+
+
+async def test_a_way_out_that_a_failed_task_found_too_is_one_memory_that_both_bear_out(tmp_path: Path) -> None:
+    found = attempt(RED, MIGRATE, GREEN, ("make deploy", "make: *** No rule to make target 'deploy'", 2))
+    failed = found.model_copy(update={"task_id": "earlier", "task": "Put the new release on the server."})
+    own = Verdict(label="Failure", confidence=0.9, judge="agent")
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, TASK, runner=Scripted(mixed), k=3)
+        (known,) = (item for item in result.stored if "contrast" in item.tags)
+        again = await learn(tools, failed, agent_verdict=own)
+        assert again.reinforced == (known.id,)
+        ways = await tools.store.list_memories((tools.scope,), MemoryFilter(tags=(PROVEN_REPAIR,)))
+        assert [item.id for item in ways] == [known.id]
+        assert ways[0].confidence > known.confidence
