@@ -37,7 +37,7 @@ def unpack(packed: bytes | str) -> str:
         return packed
     try:
         return zlib.decompress(packed).decode()
-    except zlib.error as error:
+    except (TypeError, UnicodeDecodeError, zlib.error) as error:  # a damaged page can make a number of any value
         raise StoreDamaged(
             "the tokens of a memory are not what was written: run `swarm-memory doctor --repair`"
         ) from error
