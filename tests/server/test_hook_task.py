@@ -28,7 +28,7 @@ async def noted(toolbox: Toolbox) -> None:
     """Wait until the prompt's task is written: the hook's answer does not wait for that."""
     with anyio.fail_after(4):
         while await toolbox.store.get_session(toolbox.scope, SESSION) is None:
-            await anyio.lowlevel.checkpoint()
+            await anyio.sleep(0.01)
 
 
 @pytest.mark.parametrize("rate", [1.0])
@@ -39,7 +39,7 @@ async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
         await caller.call("learn_from_trajectory", **fixed)
         before = await caller.call("retrieve_memories", query=PROMPT)
         assert before["memories"], "nobody knows of a task yet"
-        assert "takes no part" in before["notices"][0]
+        assert any("takes no part" in notice for notice in before["notices"])
         assert await caller.call("handle_hook", event=EVENT) == {}
         await noted(toolbox)
         after = await caller.call("retrieve_memories", query=PROMPT)
