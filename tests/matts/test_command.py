@@ -112,7 +112,7 @@ async def test_a_rollout_that_is_cancelled_leaves_no_process(tmp_path: Path) -> 
         async with anyio.create_task_group() as group:
             group.start_soon(agent.runner().run, agent.request(timeout_s=30))
             while not (pids.exists() and len(pids.read_text().split()) == 2):
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
     assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
 

@@ -68,7 +68,7 @@ async def test_a_short_job_is_done_within_the_wait_and_tells_its_progress(tmp_pa
 
         async def let_go_when_told() -> None:
             while not any(each.done == 4 for each in told):
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
             release.set()
 
         group.start_soon(let_go_when_told)
@@ -200,7 +200,7 @@ print('done')
         begun.append((await run_as_job(tools, RUN_MATTS, payload, wake=first.wake, wait_s=0)).id)
         with anyio.fail_after(4):
             while not (log.exists() and log.read_text() == "12"):
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
     (tmp_path / "again").touch()
     async with opened(tmp_path, settings) as tools:
@@ -235,10 +235,10 @@ async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path:
         cache = Path.home() / ".cache" / "swarm-memory" / "matts" / str(payload["run_id"])
         with anyio.fail_after(4):
             while not (cache / "1" / "begun").exists():
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
             assert await cancel(tools, begun.id)
             while cache.exists():
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
         run = await tools.store.get_run(tools.scope, str(payload["run_id"]))
         assert run is not None
         assert run.status == "cancelled"

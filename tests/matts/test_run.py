@@ -125,7 +125,7 @@ async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(
                 if run is not None and run.summary.rollouts:
                     assert await tools.store.cancel_run(tools.scope, "run_A")
                     return
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
 
         async with anyio.create_task_group() as group:
             group.start_soon(cancel_after_the_first)

@@ -28,7 +28,7 @@ async def noted(toolbox: Toolbox) -> None:
     """Wait until the prompt's task is written: the hook's answer does not wait for that."""
     with anyio.fail_after(4):
         while await toolbox.store.get_session(toolbox.scope, SESSION) is None:
-            await anyio.sleep(0.01)
+            await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("rate", [1.0])

@@ -186,7 +186,7 @@ async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) 
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             while (await only_job(toolbox)).status != "completed":
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
     job = await only_job(toolbox)
     assert (job.attempts, job.result) == (2, {"by": "the second"})
@@ -295,7 +295,7 @@ async def test_a_running_server_learns_from_what_its_hooks_queue(
         assert await caller.call("handle_hook", event=event) == {}
         with anyio.fail_after(4.5):
             while (await caller.call("memory_status"))["memories"].get("active", 0) == 0:
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
 
 
 async def test_what_failed_is_tried_again_later_and_later(toolbox: Toolbox) -> None:

@@ -150,7 +150,7 @@ async def test_a_cancelled_run_is_gone_on_with_by_its_run_id_and_finished_rollou
         )
         with anyio.fail_after(4):
             while not (ran.exists() and len(ran.read_text()) == 2):
-                await anyio.sleep(0.01)
+                await anyio.lowlevel.checkpoint()
         assert (await caller.call("job", action="cancel", job_id=begun["job_id"]))["jobs"][0]["status"] == "cancelled"
     gate.touch()
     monkeypatch.setattr("swarm_memory.server.job_tools.WAIT_S", 4.0)
