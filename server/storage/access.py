@@ -1,4 +1,4 @@
-"""How the stores beside the bank's own reach its database: one thread that writes, one that reads."""
+"""How the ports of a bank reach its database: one thread that writes, two that read."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -36,6 +36,9 @@ class Access(Protocol):
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
         ...
 
-    async def truncate_log(self) -> None:
-        """Write the log into the database and empty it, so that nothing of what was deleted is left in it."""
+    async def truncate_log(self) -> bool:
+        """Write the log into the database and empty it, so that nothing of what was deleted is left in it.
+
+        False when a reader stood in the way.
+        """
         ...

@@ -108,7 +108,7 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
 
 
 async def in_transaction(store: SqliteStore) -> bool:
-    return await store._on_writer(lambda connection: connection.in_transaction)  # pyright: ignore[reportPrivateUsage]
+    return await store.on_writer(lambda connection: connection.in_transaction)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ async def test_after_every_tool_no_statement_is_left_open(database: Path, toolbo
         for run in (store.read, store.read_beside):
             held += await run(lambda connection: connection.in_transaction)
         held += await in_transaction(store)
-        held += not await store._on_writer(store._truncate_log)  # pyright: ignore[reportPrivateUsage]
+        held += not await store.truncate_log()
     await store.close()
     record("A9 tools", f"open statements or transactions {held} after {len(called)} tools")
     assert held == 0

@@ -175,8 +175,7 @@ async def test_after_every_operation_no_statement_is_left_open(database: Path, r
             await operation()
             for run in (store.read, store.read_beside):
                 held += await run(lambda connection: connection.in_transaction)
-            emptied = await store._on_writer(store._truncate_log)  # pyright: ignore[reportPrivateUsage]
-            held += not emptied
+            held += not await store.truncate_log()
     record("A9", f"open statements or transactions {held} after {len(operations)} operations of the store")
     assert held == 0
 
@@ -211,7 +210,7 @@ async def test_a_cancellation_at_any_await_leaves_no_transaction_and_loses_nobod
                 ids = results[1]
                 assert isinstance(ids, list)
                 lost += len(await store.get_memories([HERE], ids)) != 1
-                open_transactions += await store._on_writer(lambda connection: connection.in_transaction)  # pyright: ignore[reportPrivateUsage]
+                open_transactions += await store.on_writer(lambda connection: connection.in_transaction)
         found = await store.inspect()
     record("A10", f"lost {lost}, open transactions {open_transactions} of {cancelled} cancellations in the store")
     assert cancelled > 10

@@ -246,7 +246,7 @@ async def _slots(store: Any) -> int:
     def count(connection: Any) -> int:
         return int(connection.execute("SELECT sum(size) FROM vec_1_chunks").fetchone()[0])
 
-    return int(await store._reader.run(count))
+    return int(await store.read(count))
 
 
 async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted(

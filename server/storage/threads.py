@@ -1,0 +1,165 @@
+"""The threads of one open bank: what runs where, under which lock, and what happens when its files are replaced."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from swarm_memory.schema.errors import StoreReadOnly, StoreReplaced
+from swarm_memory.server.storage import memories
+from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
+from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.index import Index
+from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.server.storage.worker import ConnectionThread
+from swarm_memory.tools.model_ports import Embedder
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Threads(NamedTuple):
+    """The connections of one bank, each on a thread of its own."""
+
+    writer: ConnectionThread | None
+    """None where this user may only read."""
+    reader: ConnectionThread
+    beside: ConnectionThread
+    """A second reader, for what can be read at the same time."""
+
+    @property
+    def all(self) -> tuple[ConnectionThread, ...]:
+        """Every thread there is, the writer first."""
+        return tuple(thread for thread in self if thread is not None)
+
+
+async def open_threads(path: Path, driver: Driver, *, create: bool, timeout_s: float) -> Threads:
+    """Connect to the bank in a file, which is made when it is not there and `create` says so.
+
+    Raises `StoreUntrusted` for a file that is no bank of ours, `StorageError`. Where this user may only read, there is
+    no writer.
+    """
+    writer: ConnectionThread | None = None
+    try:
+        writer = await ConnectionThread.open(
+            path,
+            driver.module,
+            lambda: connect(path, driver=driver, create=create, timeout_s=timeout_s),
+            again=lambda: connect(path, driver=driver, create=False, timeout_s=timeout_s),
+            writes=True,
+        )
+    except StoreReadOnly:
+        if not await asyncio.to_thread(path.exists):
+            raise
+    async with AsyncExitStack() as opened:
+        if writer is not None:
+            opened.push_async_callback(writer.close, lambda connection: close(connection, path))
+        reader, beside = [await _open_reader(path, driver, timeout_s, opened) for _ in range(2)]
+        opened.pop_all()
+    return Threads(writer, reader, beside)
+
+
+async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: AsyncExitStack) -> ConnectionThread:
+    def open_connection() -> "Connection":
+        connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
+        connection.create_function("says", 2, memories.says, deterministic=True)
+        return connection
+
+    reader = await ConnectionThread.open(path, driver.module, open_connection)
+    opened.push_async_callback(reader.close, lambda connection: connection.close())
+    return reader
+
+
+class BankThreads(Access):
+    """Writes run one after another on one thread, reads on two others and never wait for them."""
+
+    def __init__(
+        self, path: Path, driver: Driver, index: Index, embedder: Embedder, threads: Threads, busy_timeout_s: float
+    ) -> None:
+        self._path = path
+        self._driver = driver
+        self._index = index
+        self._embedder = embedder
+        self._threads = threads
+        self._busy_timeout_s = busy_timeout_s
+        self._opening_again = asyncio.Lock()
+
+    @property
+    def index(self) -> Index:
+        return self._index
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this user may only read the bank."""
+        return self._threads.writer is None
+
+    def quantization_of(self, embedder: str) -> Quantization:
+        return self._embedder.quantization if embedder == self._embedder.name else "float32"
+
+    async def read(self, function: "Callable[[Connection], T]") -> T:
+        return await self._run(self._threads.reader, function)
+
+    async def read_beside(self, function: "Callable[[Connection], T]") -> T:
+        return await self._run(self._threads.beside, function)
+
+    async def write(self, function: "Callable[[Connection], T]") -> T:
+        def transaction(connection: "Connection") -> T:
+            opened = None if self._threads.writer is None else self._threads.writer.opened
+            with write_transaction(connection, self._path, self._busy_timeout_s, opened):
+                return function(connection)
+
+        return await self.on_writer(transaction)
+
+    async def on_writer(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function on the writer's thread without a transaction. Raises `StoreReadOnly`."""
+        if self._threads.writer is None:
+            raise StoreReadOnly(f"{self._path} can only be read: give this user the file and its folder")
+        return await self._run(self._threads.writer, function)
+
+    async def truncate_log(self) -> bool:
+        def truncate(connection: "Connection") -> bool:
+            with writer_lock(self._path, self._busy_timeout_s):
+                return truncate_wal(connection, for_good=True)
+
+        return await self.on_writer(truncate)
+
+    async def close_threads(self) -> None:
+        """Close every connection, the writer last: it folds the log into the database."""
+        for reader in (self._threads.reader, self._threads.beside):
+            await reader.close(lambda connection: connection.close())
+        if self._threads.writer is not None:
+            await self._threads.writer.close(lambda connection: close(connection, self._path))
+
+    async def _run(self, thread: ConnectionThread, function: "Callable[[Connection], T]") -> T:
+        """Run a function on a thread; when the bank's files were replaced, on what is there now."""
+        try:
+            return await thread.run(function)
+        except StoreReplaced:
+            await self._open_again()
+            return await thread.run(function)
+        except StoreReadOnly:
+            writer = self._threads.writer
+            if writer is None or thread is writer:
+                raise
+            # Another process was cut off in a write with a rollback journal: only one that could write can undo it.
+            await writer.run(lambda connection: connection.execute("PRAGMA schema_version").fetchone())
+            return await thread.run(function)
+
+    async def _open_again(self) -> None:
+        """Close every connection before one is opened: those of one process share what they know of a log."""
+        async with self._opening_again:
+            if all(thread.is_right for thread in self._threads.all):
+                return
+            for thread in self._threads.all:
+                await thread.disconnect()
+            for thread in self._threads.all:
+                await thread.reconnect()
+            log.warning("%s was replaced, or its log deleted, while it was open: it was opened anew", self._path)
