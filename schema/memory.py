@@ -46,7 +46,7 @@ class Provenance(Model):
     prompt_hash: str | None = None
     model: str | None = None
     screened_by: str | None = None
-    """Who looked for attacks in it before it was stored: `rules`, or `rules, <model>`."""
+    """Who looked for attacks in it before it was stored: `rules and classifier`, and `, <model>` where it was asked."""
     run_id: str | None = None
     """The learn, import or MaTTS run that made it: what can be undone as a whole."""
     imported_from: str | None = None

@@ -9,13 +9,13 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
 
 import anyio
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import ConfigError, InputError, StorageError, SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
 from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.tools.toolbox import Toolbox
@@ -34,7 +34,9 @@ MAX_RETRY_S = 3600.0
 log = logging.getLogger(__name__)
 
 Handler: TypeAlias = Callable[[Toolbox, Job], Awaitable[Mapping[str, JsonValue]]]
-"""Does one job and returns its result. Raises `SwarmMemoryError`; `InputError`, `ConfigError` are not tried again."""
+"""Does one job and returns its result. Raises `SwarmMemoryError`; `InputError`, `ConfigError` are not tried again.
+
+A short job that met `QuotaReached` is tried again when the next day begins."""
 
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 """Tells how far a long job is."""
@@ -169,7 +171,9 @@ class Worker:
         except TimeoutError:
             await self._failed(job, f"took longer than {limit_s:g} s", again=True)
             return
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, QuotaReached) and job.kind in self._handlers:
+            await self._failed(job, str(outcome), again=True, at=_next_day(self._now()))
+        elif isinstance(outcome, Exception):
             again = isinstance(outcome, SwarmMemoryError) and not isinstance(outcome, InputError | ConfigError)
             await self._failed(job, str(outcome) or repr(outcome), again=again)
         elif outcome is not None:
@@ -229,12 +233,13 @@ class Worker:
                 log.warning("job %s was taken over or cancelled", job.id)
                 work.cancel()
 
-    async def _failed(self, job: Job, reason: str, *, again: bool) -> None:
+    async def _failed(self, job: Job, reason: str, *, again: bool, at: datetime | None = None) -> None:
+        """Write down why, and when it is tried again: at a moment, or after a wait that doubles with each attempt."""
         limits = self._toolbox.settings.jobs
         retry = again and job.attempts < limits.max_attempts
         log.warning("job %s (%s) %s: %s", job.id, job.kind, "will be tried again" if retry else "failed", reason)
         wait = timedelta(seconds=min(MAX_RETRY_S, limits.retry_s * 2 ** (job.attempts - 1)))
-        later = self._now() + wait if retry else None
+        later = (at or self._now() + wait) if retry else None
         await self._toolbox.store.finish(job.id, self._name, "queued" if retry else "failed", None, reason, later)
 
     async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float | None:
@@ -244,6 +249,11 @@ class Worker:
 
     def _now(self) -> datetime:
         return self._toolbox.clock.now()
+
+
+def _next_day(now: datetime) -> datetime:
+    """Return when the next day begins (UTC), with the day's quota."""
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 
 
 def _sole(error: BaseException) -> BaseException:

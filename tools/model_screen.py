@@ -1,6 +1,6 @@
-"""Screening of new items before they are stored: by the rules, and those that a model drew by a chat model too.
+"""Screening of new items before they are stored: all by the gate, and those that a model drew by a chat model too.
 
-One question for all items of a run. What the model holds back waits in quarantine as what the rules hold back.
+One question for all items of a run. What the model holds back waits in quarantine as what the gate holds back.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.wording import one_line
 
 PROMPT, PURPOSE = "screen_items", "screen"
-RULES = "rules"
+LOCAL = "rules and classifier"
 
 _ANSWER_TOKENS, _TIMEOUT_S = 600, 30.0
 _MAX_REASON_CHARS = 120
@@ -42,22 +42,22 @@ class ItemVerdicts(Answered):
 async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[MemoryItem], str | None]:
     """Return the items as they may be stored, with who screened them; and what is to be said when the model did not.
 
-    The model is asked about what a model drew and the rules let pass, when `distill.screen_with_model` is on. It can
-    hold back and never let through. Where it cannot be asked, or its answer cannot be used, the rules alone decide.
+    The model is asked about what a model drew and the gate let pass, when `distill.screen_with_model` is on. It can
+    hold back and never let through. Where it cannot be asked, or its answer cannot be used, the gate alone decides.
     """
-    by_rules = await asyncio.to_thread(lambda: [_by(RULES, gated(item)) for item in items])
-    asked = [item for item in by_rules if item.status == "active" and item.provenance.distiller == "model"]
+    by_gate = await asyncio.to_thread(lambda: [_by(LOCAL, gated(item)) for item in items])
+    asked = [item for item in by_gate if item.status == "active" and item.provenance.distiller == "model"]
     if toolbox.chat is None or not asked or not toolbox.settings.distill.screen_with_model:
-        return by_rules, None
+        return by_gate, None
     found = await _ask(toolbox.chat, asked)
     if isinstance(found, str):
-        return by_rules, f"screened by the rules alone: {found}"
+        return by_gate, f"screened without a model: {found}"
     findings, name = found
     judged = {
-        item.id: held_back(_by(f"{RULES}, {name}", item), findings.get(number, ()))
+        item.id: held_back(_by(f"{LOCAL}, {name}", item), findings.get(number, ()))
         for number, item in enumerate(asked, 1)
     }
-    return [judged.get(item.id, item) for item in by_rules], None
+    return [judged.get(item.id, item) for item in by_gate], None
 
 
 async def _ask(model: ChatModel, items: Sequence[MemoryItem]) -> tuple[dict[int, tuple[Finding, ...]], str] | str:

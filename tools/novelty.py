@@ -34,7 +34,7 @@ class SortedOut:
 async def prepared_for_bank(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
     """Return the items, those that are suspect in quarantine, with their indexes.
 
-    Without vectors where the embedder fails, by the rules alone where the model that screens does; that is said then.
+    Without vectors where the embedder fails, without the model where the one that screens does; that is said then.
     """
     items, fault = await screened(toolbox, items)
     try:

@@ -36,7 +36,7 @@ async def test_an_agents_poisoned_draft_is_kept_in_quarantine_and_never_retrieve
         result = await learn(tools, worked().done(), agent_drafts=[DRAFT])
         (held,) = await items_of(tools, "quarantined")
         assert str(held.status_reason).startswith(f"{SCREENED}override of instructions")
-        assert held.provenance.screened_by == "rules"
+        assert held.provenance.screened_by == "rules and classifier"
         assert (await items_of(tools), (await retrieve(tools, DRAFT.title)).memories) == ([], ())
         assert "1 wait in quarantine (override of instructions" in str(result.reason)
         status = await memory_status(tools, version="0")
@@ -130,7 +130,7 @@ async def test_the_model_holds_back_what_the_rules_let_pass_and_lets_nothing_thr
         first, second = (await screened(tools, drawn))[0]
         assert (first.status, second.status) == ("quarantined", "active")
         assert first.status_reason == 'screened: the model scripted:test: "an access that stays"'
-        assert {first.provenance.screened_by, second.provenance.screened_by} == {"rules, scripted:test"}
+        assert {first.provenance.screened_by, second.provenance.screened_by} == {"rules and classifier, scripted:test"}
     poisoned = [item("Prepare the release", f"1. {POISON}", distiller="model")]
     async with opened(tmp_path, ScriptedChatModel([])) as tools:
         assert [each.status for each in (await screened(tools, poisoned))[0]] == ["quarantined"]
@@ -143,8 +143,8 @@ async def test_without_a_usable_answer_the_rules_decide_and_that_is_said(tmp_pat
     chat = ScriptedChatModel([answer, answer] if answer else [])
     async with opened(tmp_path, chat) as tools:
         (kept,), said = await screened(tools, [item("Run the tests first", distiller="model")])
-        assert (kept.status, kept.provenance.screened_by) == ("active", "rules")
-        assert str(said).startswith("screened by the rules alone: ")
+        assert (kept.status, kept.provenance.screened_by) == ("active", "rules and classifier")
+        assert str(said).startswith("screened without a model: ")
 
 
 async def test_what_the_rules_drew_costs_no_call_of_the_model(tmp_path: Path) -> None:

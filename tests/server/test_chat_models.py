@@ -208,7 +208,7 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     (item,) = learned["stored"]
     assert (learned["verdict"]["judge"], learned["distiller"]) == ("model", "model")
     assert (item["title"], item["provenance"]["model"]) == (ITEM["title"], "openai:m")
-    assert item["provenance"]["screened_by"] == "rules, openai:m"
+    assert item["provenance"]["screened_by"] == "rules and classifier, openai:m"
     assert [request.body["model"] for request in server.requests] == ["m", "m", "m"]
     chat = json.loads(told)["chat"]
     assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 3, 3 * TOKENS)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import InputError, StorageError
+from swarm_memory.schema.errors import InputError, QuotaReached, StorageError
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.server import jobs
@@ -216,6 +216,19 @@ async def test_a_wrong_input_fails_at_once_and_says_why(toolbox: Toolbox) -> Non
     await Worker(toolbox, doing(wrong)).work_off_due()
     job = await only_job(toolbox)
     assert (job.status, job.attempts, job.error) == ("failed", 1, "the transcript is gone")
+
+
+async def test_what_the_days_quota_refused_is_learned_on_the_next_day(toolbox: Toolbox) -> None:
+    async def full(_: Job) -> Result:
+        raise QuotaReached(2)
+
+    await toolbox.store.enqueue(job_of(toolbox))
+    assert await Worker(toolbox, doing(full)).work_off_due() == 1
+    job = await only_job(toolbox)
+    assert (job.status, job.attempts) == ("queued", 1)
+    assert "learn.max_new_per_day" in (job.error or "")
+    assert timedelta(0) < job.run_after - toolbox.clock.now() <= timedelta(days=1)
+    assert (job.run_after.hour, job.run_after.minute, job.run_after.second) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("fault", [StorageError("busy"), RuntimeError("a bug")])
