@@ -78,8 +78,9 @@ def connect(
             if read_only or not create:
                 raise StorageError(f"there is no bank at {database}")
             _make_file(database)
+        made_before = was_made(database)  # asked first: another process may complete the bank while this one looks
         state = _look(module, database, timeout_s)
-        if state == "new" and was_made(database):
+        if state == "new" and made_before:
             raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
         if read_only:
             return _open_reader(module, driver, database, state, timeout_s)

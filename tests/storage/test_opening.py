@@ -17,6 +17,7 @@ from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly,
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries, schema_objects, shadow_tables
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage import connection as connection_module
 from swarm_memory.server.storage.connection import close, connect
 from swarm_memory.server.storage.driver import Driver, choose, plain_module
 from swarm_memory.server.storage.location import locate
@@ -153,6 +154,28 @@ def test_an_empty_file_becomes_a_bank_unless_its_log_says_that_it_was_one(databa
     with pytest.raises(StorageError, match="cut off"):
         connect(database, driver=driver)
     assert (database.parent / "memory.db-wal").read_bytes() == b"x" * 100
+
+
+def test_a_bank_that_another_process_completes_meanwhile_is_no_damaged_one(
+    database: Path, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = connection_module._look  # pyright: ignore[reportPrivateUsage]
+    seen: list[str] = []
+
+    def look_and_be_overtaken(module: ModuleType, path: Path, timeout_s: float) -> Any:
+        state = look(module, path, timeout_s)
+        seen.append(state)
+        if len(seen) == 1:
+            close(connect(database, driver=driver), database)
+        return state
+
+    monkeypatch.setattr(connection_module, "_look", look_and_be_overtaken)
+    opened = connect(database, driver=driver)
+    try:
+        assert opened.execute("SELECT count(*) FROM patterns").fetchone() == (0,)
+        assert seen == ["new", "new"]
+    finally:
+        close(opened, database)
 
 
 def test_a_folder_in_the_place_of_the_file_is_refused(database: Path, driver: Driver) -> None:
