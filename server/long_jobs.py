@@ -1,4 +1,4 @@
-"""The jobs that take long and tell how far they are: scaling, consolidation, imports. They know no queue."""
+"""The jobs that take long and tell how far they are: scaling, consolidation, embedding, imports. They know no queue."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,6 +18,7 @@ from swarm_memory.server.job_tools import RUN_MATTS
 from swarm_memory.server.jobs import LongHandler, Report
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
+from swarm_memory.tools.embedding_backlog import EMBED, embed_backlog
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import CONSOLIDATE
 
@@ -47,6 +48,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
         INDEX_SOURCES: partial(index_as_job, root=root),
+        EMBED: embed_waiting,
         IMPORT: partial(import_given, root=root),
         BENCHMARK: partial(benchmark_from_job, root=root),
         tool_memory_jobs.EVALUATE: tool_memory_jobs.evaluate_logged,
@@ -135,6 +137,16 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
         telling.cancel_scope.cancel()
     await counted.tell_once()
     return row
+
+
+async def embed_waiting(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Embed the project's memories that were stored while the embedder failed."""
+
+    async def on_progress(embedded: int) -> None:
+        await report(Progress(done=embedded))
+
+    done = await embed_backlog(toolbox, on_progress)
+    return {"embedded": done.embedded, "left": done.left}
 
 
 class Counted:

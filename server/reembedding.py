@@ -1,14 +1,12 @@
 """Gives every memory and passage a vector of the current embedder, in batches: stopped, it goes on where it was."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from swarm_memory.schema.errors import InputError
 from swarm_memory.server.storage.sqlite import SqliteStore
-from swarm_memory.tools.model_ports import Embedder, Vector
+from swarm_memory.tools.embedding_backlog import BATCH, embed_batch
+from swarm_memory.tools.model_ports import Embedder
 from swarm_memory.tools.source_ports import SourceStore
-
-BATCH = 128
 
 
 @dataclass(slots=True)
@@ -38,7 +36,7 @@ async def reembed(
     after = 0
     while rows := await store.without_vector(embedder.name, embedder.dimensions, BATCH, after):
         ids, texts = [row[1] for row in rows], [row[2] for row in rows]
-        vectors = await _embed(embedder, texts)
+        vectors = await embed_batch(embedder, texts)
         found = {memory_id: vector for memory_id, vector in zip(ids, vectors, strict=True) if vector is not None}
         done.embedded += await store.put_vectors(embedder.name, found) if found else 0
         done.skipped += len(rows) - len(found)
@@ -55,25 +53,9 @@ async def _reembed_sources(
     """Do the same for the passages of sources."""
     after = 0
     while rows := await sources.without_vector(embedder.name, embedder.dimensions, BATCH, after):
-        vectors = await _embed(embedder, [text for _, text in rows])
+        vectors = await embed_batch(embedder, [text for _, text in rows])
         found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
         done.passages += await sources.put_vectors(embedder.name, found) if found else 0
         done.skipped += len(rows) - len(found)
         after = rows[-1][0]
         on_progress(len(rows))
-
-
-async def _embed(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
-    """Embed a batch; where one text is refused, each by itself."""
-    try:
-        return [*await embedder.embed_documents(texts)]
-    except InputError:
-        return [await _embed_one(embedder, text) for text in texts]
-
-
-async def _embed_one(embedder: Embedder, text: str) -> Vector | None:
-    try:
-        (vector,) = await embedder.embed_documents([text])
-    except InputError:
-        return None
-    return vector

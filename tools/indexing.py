@@ -22,7 +22,7 @@ async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredM
 
 
 def prepare_without_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
-    """Return the items with tokens only: keywords find them, vectors follow with the next re-embedding."""
+    """Return the items with tokens only: keywords find them, vectors follow when the embedder answers again."""
     return [_stored(item, None) for item in items]
 
 

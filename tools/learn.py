@@ -16,6 +16,7 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.drawn_items import Origin, confidence_of, drawn_item
+from swarm_memory.tools.embedding_backlog import queue_embedding
 from swarm_memory.tools.judge import judge_in_full
 from swarm_memory.tools.judged import drawn
 from swarm_memory.tools.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
@@ -78,6 +79,7 @@ async def learn(
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     credited = await _credit(toolbox, kept, taught.judged.verdict)
+    await queue_embedding(toolbox, prepared.found.new)
     return LearnResult(
         status="learned" if prepared.new else "nothing_new",
         task_id=kept.task_id,

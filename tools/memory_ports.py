@@ -89,7 +89,7 @@ class StoredMemory:
 
     item: MemoryItem
     vector: Vector | None
-    """None: no embedder answered; found by keywords until `reembed`."""
+    """None: no embedder answered; found by keywords until one does."""
     title_tokens: tuple[str, ...]
     description_tokens: tuple[str, ...]
     content_tokens: tuple[str, ...]

@@ -40,7 +40,7 @@ async def prepared_for_bank(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tu
     try:
         return await prepare(toolbox, items), fault
     except ModelError as error:
-        unembedded = f"stored without vectors, found by keywords until `reembed`: {error}"
+        unembedded = f"stored without vectors, found by keywords until the embedder answers again: {error}"
         return prepare_without_vectors(items), f"{fault}; {unembedded}" if fault else unembedded
 
 

@@ -9,6 +9,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.embedding_backlog import queue_embedding
 from swarm_memory.tools.gating import gated
 from swarm_memory.tools.indexing import prepare, prepare_without_vectors
 from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
@@ -130,10 +131,13 @@ async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> N
         prepared = await prepare(toolbox, batch)
     except ModelError as error:
         prepared = prepare_without_vectors(batch)
-        notice = f"stored without vectors, found by keywords until `reembed`: {redact(str(error)).text}"
+        notice = (
+            f"stored without vectors, found by keywords until the embedder answers again: {redact(str(error)).text}"
+        )
         if notice not in result.notices:
             result.notices.append(notice)
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
     new = await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
+    await queue_embedding(toolbox, prepared)
     result.added += len(new)
     result.known += len(batch) - len(new)

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.memory import MemoryStatus
+from swarm_memory.tools.model_ports import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,14 @@ class Upkeep(Protocol):
         self, scope: Scope, run_id: str, at: datetime, consolidated: int, summary: Mapping[str, JsonValue]
     ) -> None:
         """Write that a run ended, that items up to a position are compared, and tidy the indexes."""
+        ...
+
+    async def unembedded(self, scope: Scope, limit: int, after: int) -> list[tuple[int, str, str]]:
+        """Return (position, id, text to embed) of items of any status without a vector of any embedder, by position."""
+        ...
+
+    async def put_first_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
+        """Write vectors by id, with their index, of items that still have none of any embedder; return how many."""
         ...
 
     async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:

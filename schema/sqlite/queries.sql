@@ -210,6 +210,19 @@ WHERE p.seq > :after AND NOT EXISTS (
 )
 ORDER BY p.seq LIMIT :limit;
 
+-- name: unembedded
+-- Items of a scope that have no vector in any space, by their order of arrival, after a position.
+SELECT p.seq, p.id, p.pattern_data FROM patterns AS p
+WHERE p.scope_id = :scope_id AND p.seq > :after
+  AND NOT EXISTS (SELECT 1 FROM pattern_embeddings AS e WHERE e.seq = p.seq)
+ORDER BY p.seq LIMIT :limit;
+
+-- name: unembedded_of
+-- Those of some items (a JSON list of ids) that have no vector in any space.
+SELECT p.id FROM patterns AS p
+WHERE p.id IN (SELECT value FROM json_each(?))
+  AND NOT EXISTS (SELECT 1 FROM pattern_embeddings AS e WHERE e.seq = p.seq);
+
 -- name: has_vector_table
 -- Whether the vector index of a space is there.
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?;

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.index import Index, all_spaces
-from swarm_memory.server.storage.rows import to_json, to_text
+from swarm_memory.server.storage.rows import find_scope, to_json, to_text
 from swarm_memory.server.storage.vectors import Quantization
 
 if TYPE_CHECKING:
@@ -27,6 +28,21 @@ def without_vector(
     values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
     rows = connection.execute(_QUERIES["without_vector"], values).fetchall()
     return [(seq, item_id, _text(data)) for seq, item_id, data in rows]
+
+
+def unembedded(connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str, str]]:
+    """Return the same of items of one scope that have no vector in any space: they were stored while none was made."""
+    values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after}
+    rows = connection.execute(_QUERIES["unembedded"], values).fetchall()
+    return [(seq, item_id, _text(data)) for seq, item_id, data in rows]
+
+
+def put_first_vectors(
+    connection: "Connection", index: Index, embedder: str, vectors: "Mapping[str, Vector]", quantization: Quantization
+) -> int:
+    """Write vectors of those items that still have none in any space: one edited meanwhile has that of its new text."""
+    rows = connection.execute(_QUERIES["unembedded_of"], (to_json(list(vectors)),)).fetchall()
+    return put_vectors(connection, index, embedder, {item_id: vectors[item_id] for (item_id,) in rows}, quantization)
 
 
 def put_vectors(

@@ -8,8 +8,9 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.consolidation import MemoryLink
-from swarm_memory.server.storage import consolidation
+from swarm_memory.server.storage import consolidation, reembed
 from swarm_memory.server.storage.access import Access
+from swarm_memory.tools.model_ports import Vector
 from swarm_memory.tools.upkeep_ports import UpkeepBatch, UpkeepItem, UpkeepState, UpkeepUndone, UpkeepWritten
 
 if TYPE_CHECKING:
@@ -48,6 +49,15 @@ class SqliteUpkeep(Access):
             self.index.tidy(connection)
 
         await self.write(finish)
+
+    async def unembedded(self, scope: Scope, limit: int, after: int) -> list[tuple[int, str, str]]:
+        return await self.read(lambda connection: reembed.unembedded(connection, scope, limit, after))
+
+    async def put_first_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
+        quantization = self.quantization_of(embedder)
+        return await self.write(
+            lambda connection: reembed.put_first_vectors(connection, self.index, embedder, vectors, quantization)
+        )
 
     async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:
         return await self.read(lambda connection: consolidation.batches(connection, scope, run_id))

@@ -376,6 +376,45 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
     assert asked <= 3 * MAX_FAILURES * 3
 
 
+async def test_what_was_stored_while_it_was_dead_is_embedded_by_itself_once_it_answers(
+    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.server.embedding.openai._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("swarm_memory.server.embedding.openai.REST_S", 0.0)
+    names = [_made_name(number) for number in range(300 if FULL else 12)]
+    with serving_embeddings() as endpoint:
+        settings = {"embedding": _embedding(endpoint.url)}
+        endpoint.answers_left = 0
+        async with abused(tmp_path, changed=settings) as server:
+            for number, name in enumerate(names):
+                await _teach(server, name, f"t{number}")
+            waiting = (await _statistics(server))["not_embedded"]
+            endpoint.answers_left = None
+            await _teach(server, "winch", "alive")
+            while (left := (await _statistics(server))["not_embedded"]) and await _waits(server, "embed"):
+                await anyio.lowlevel.checkpoint()
+            assert server.tally.internal == []
+    documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
+    again = sum(count > 1 for count in documents.values())
+    record(
+        "E5 by itself",
+        f"{len(documents) - 1} of {waiting} embedded by the server after the next task that it learned from, twice "
+        f"{again}, left {left}",
+    )
+    assert (waiting, left, again, len(documents)) == (len(names), 0, 0, len(names) + 1)
+
+
+async def _waits(server: Abused, kind: str) -> bool:
+    """Return whether a job of a kind is queued or runs. Fails with its error when it ended badly."""
+    (job,) = [
+        each
+        for each in json.loads(await server.call("job", {"action": "list"}))["structured_content"]["jobs"]
+        if each["kind"] == kind
+    ]
+    assert job["status"] != "failed", job
+    return job["status"] != "completed"
+
+
 async def _recall(server: Abused, names: list[str]) -> float:
     """Return the share of some memories that a question about them finds."""
     sample = random.Random(3).sample(names, min(len(names), 50))

@@ -168,7 +168,7 @@ async def test_without_embedder_an_import_is_kept_for_keywords_and_says_so(toolb
 
     result = await import_memories(replace(toolbox, embedder=Down()), [memory_line()])
     assert result.added == 1
-    assert result.notices == ["stored without vectors, found by keywords until `reembed`: down"]
+    assert result.notices == ["stored without vectors, found by keywords until the embedder answers again: down"]
     assert len((await retrieve(toolbox, LOGIN[0])).memories) == 1
 
 
