@@ -33,7 +33,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.ports import StoredMemory
+from swarm_memory.tools.memory_ports import StoredMemory
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.text import tokenize
 from swarm_memory.tools.toolbox import Toolbox

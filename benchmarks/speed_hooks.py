@@ -1,9 +1,12 @@
 """Measures the hook commands against `python -I -c pass`, all in one run: medians in ms and their ratios.
 
-Run as `python benchmarks/speed_hooks.py [ROUNDS]`. The bank holds the memory of the demo session. After each SessionEnd
+    python benchmarks/speed_hooks.py [--rounds 30]
+
+The bank holds the memory of the demo session. After each SessionEnd
 the worker that it started is waited for, so that it takes no time from the next measurement.
 """
 
+import argparse
 import json
 import os
 import statistics
@@ -71,4 +74,6 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 30)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30)
+    main(parser.parse_args().rounds)

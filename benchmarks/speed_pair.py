@@ -36,9 +36,13 @@ async def work(bank: Path, count: int, clients: int) -> None:
     from swarm_memory.server.embedding.static import StaticEmbedder
     from swarm_memory.server.storage.sqlite import open_store
     from swarm_memory.server.wiring import SystemClock
-    from swarm_memory.tools.ports import MemoryFilter
     from swarm_memory.tools.retrieve import retrieve
     from swarm_memory.tools.toolbox import Toolbox
+
+    try:
+        from swarm_memory.tools.memory_ports import MemoryFilter
+    except ImportError:  # the version before may be older than this module
+        from swarm_memory.tools.ports import MemoryFilter
 
     embedder, draw = StaticEmbedder(), random.Random(5)
     store = await open_store(bank, embedder=embedder)
