@@ -29,7 +29,7 @@ from speed_retrieve import SEED
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage import legs, search
+from swarm_memory.server.storage import legs, search, term_counts
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.indexing import prepare
@@ -99,7 +99,7 @@ def exact(store: SqliteStore, space: list[Any]) -> Generator[None]:
         mock.patch.object(search, "nearest_in", nearest),
         mock.patch.object(legs, "MAX_POSTINGS", everything),
         mock.patch.object(legs, "SURE_POSTINGS", everything),
-        mock.patch.object(legs, "COUNTED_WHOLE", everything),
+        mock.patch.object(term_counts, "COUNTED_WHOLE", everything),
     ):
         yield
 

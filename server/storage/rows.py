@@ -66,7 +66,7 @@ def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> dict[int, 
 
 def pattern_data(item: MemoryItem) -> str:
     """Return the part of an item that its JSON column holds."""
-    source = item.provenance.model_dump(mode="json", exclude_none=True)
+    source = item.provenance.model_dump(mode="json", exclude_defaults=True)
     source["outcome"] = item.outcome
     data: dict[str, Any] = {
         "title": item.title,
