@@ -130,5 +130,5 @@ DELETE FROM task_trajectories WHERE id = ?;
 SELECT DISTINCT p.scope_id FROM patterns AS p WHERE NOT EXISTS (SELECT 1 FROM scopes AS s WHERE s.id = p.scope_id);
 
 -- name: make_lost_scope
--- Make such a scope under a name that tells of it.
-INSERT INTO scopes (id, tenant_id, project) VALUES (?, 'default', ?);
+-- Make such a scope again, by the name that a backup has, or one that tells of it.
+INSERT INTO scopes (id, tenant_id, project) VALUES (?, ?, ?);

@@ -5,12 +5,14 @@ What stood there before is always kept: as a backup, or as `<name>.corrupt-<time
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries
 from swarm_memory.server.storage.backup import REPAIR, advice, back_up, list_backups
@@ -21,7 +23,8 @@ from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.memories import change_status
 from swarm_memory.server.storage.placing import put_in_place, remove
-from swarm_memory.server.storage.rows import content_hash
+from swarm_memory.server.storage.recovery import Backups
+from swarm_memory.server.storage.rows import content_hash, find_scope
 from swarm_memory.server.storage.salvage import drop_orphans, salvage, with_new_header
 from swarm_memory.server.storage.tokens import pack, unpack
 from swarm_memory.server.storage.trust import check_content
@@ -200,9 +203,14 @@ def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection"
         target.execute("PRAGMA foreign_keys = OFF")
         with write_transaction(target, fresh, 10.0):
             result = salvage(damaged, target, driver.module)
+            backups = Backups(database, driver.module)
             for (scope_id,) in target.execute(_QUERIES["lost_scopes"]).fetchall():
-                target.execute(_QUERIES["make_lost_scope"], (scope_id, f"recovered-{scope_id}"))
+                scope = backups.scope_of(scope_id)
+                if scope is None or find_scope(target, scope) is not None:
+                    scope = Scope(project=f"recovered-{scope_id}")
+                target.execute(_QUERIES["make_lost_scope"], (scope_id, scope.tenant_id, scope.project))
             orphans = drop_orphans(target)
+            recovered = backups.bring_back(target)
         target.execute("PRAGMA foreign_keys = ON")
     if not any(result.rows.get(table) for table in ("patterns", "task_trajectories", "events")):
         raise StoreDamaged(f"nothing can be read from {database}: {_only_backups(database)}")
@@ -212,10 +220,15 @@ def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection"
     found = inspect(target, driver.vec_version is not None)
     with write_transaction(target, fresh, 10.0):
         healed = _mend_rows(target, database, driver, found) if not found.sound else []
-    rows = f"{result.rows.get('patterns', 0)} memories, {result.rows.get('task_trajectories', 0)} trajectories"
+    rows = _counted(result.rows)
     lost = [f"not read to its end: {', '.join(result.broken)}"] if result.broken else []
+    back = [f"brought back from backups: {_counted(recovered)}"] if any(recovered.values()) else []
     gone = [f"{orphans} rows left out whose memory or scope is lost"] if orphans else []
-    return [f"a new bank was made of what could be read: {rows}", *lost, *gone, *healed]
+    return [f"a new bank was made of what could be read: {rows}", *lost, *gone, *back, *healed]
+
+
+def _counted(rows: Mapping[str, int]) -> str:
+    return f"{rows.get('patterns', 0)} memories, {rows.get('task_trajectories', 0)} trajectories"
 
 
 def _open_damaged(database: Path, grafted: Path, module: ModuleType) -> "Connection":

@@ -352,3 +352,43 @@ async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_fi
         f"{mended} of {rounds} banks mended with {kept} of {mended * len(items)} memories, {left} left as is",
     )
     assert mended > 0
+
+
+async def test_what_a_damaged_file_lost_comes_back_from_its_backups_but_not_what_was_forgotten(
+    database: Path, record: Any
+) -> None:
+    async with opened(database) as store:
+        items = await fill(store, 60)
+        await store.back_up()
+        forgotten = items.pop()
+        await store.forget([HERE], [forgotten.id])
+        later = await fill(store, 5, seed=8)
+    whole, draw = database.read_bytes(), random.Random(5)
+    rounds, mended, lost, lost_later = (60 if FULL else 8), 0, 0, 0
+    for _ in range(rounds):
+        for path in (*database.parent.glob("memory.db*"), *database.parent.glob("backups/*-repair.db")):
+            path.unlink()
+        content = bytearray(whole)
+        for _ in range(4):
+            at = draw.randrange(4096, len(content) - 600)
+            content[at : at + 600] = draw.randbytes(600)
+        database.write_bytes(content)
+        try:
+            done = await asyncio.to_thread(repair, database, choose(), 5.0)
+        except StorageError:
+            assert database.read_bytes() == content
+            continue
+        mended += 1
+        found = await inspected(database)
+        assert found.sound, (found, done)
+        kept = {item.id: item for item in await listed(database)}
+        assert forgotten.id not in kept
+        lost += sum(item.id not in kept or kept[item.id].content != item.content for item in items)
+        lost_later += sum(item.id not in kept for item in later)
+    record(
+        "B4 backups",
+        f"{mended} of {rounds} banks with lost pages mended: of memories that a backup has lost {lost} of "
+        f"{mended * len(items)}, of later ones {lost_later} of {mended * len(later)}",
+    )
+    assert mended > rounds / 2
+    assert lost == 0
