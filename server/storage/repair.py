@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries
 from swarm_memory.server.storage.backup import REPAIR, advice, back_up, list_backups
@@ -223,12 +224,12 @@ def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection"
     rows = _counted(result.rows)
     lost = [f"not read to its end: {', '.join(result.broken)}"] if result.broken else []
     back = [f"brought back from backups: {_counted(recovered)}"] if any(recovered.values()) else []
-    gone = [f"{orphans} rows left out whose memory or scope is lost"] if orphans else []
+    gone = [f"left out, for their memory or scope is lost: {counted(orphans, 'row')}"] if orphans else []
     return [f"a new bank was made of what could be read: {rows}", *lost, *gone, *back, *healed]
 
 
 def _counted(rows: Mapping[str, int]) -> str:
-    return f"{rows.get('patterns', 0)} memories, {rows.get('task_trajectories', 0)} trajectories"
+    return f"{counted(rows.get('patterns', 0), 'memory')}, {counted(rows.get('task_trajectories', 0), 'trajectory')}"
 
 
 def _open_damaged(database: Path, grafted: Path, module: ModuleType) -> "Connection":
