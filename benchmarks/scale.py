@@ -10,6 +10,7 @@ Queries are half of the words of a memory's title and a dozen of its content. Tw
 
 import argparse
 import asyncio
+import io
 import json
 import random
 import re
@@ -28,11 +29,13 @@ from speed_retrieve import SEED, made_texts
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.server.transcript import read_trajectories
 from swarm_memory.server.wiring import SystemClock
+from swarm_memory.tools.learn import learn
 from swarm_memory.tools.memory_ports import StoredMemory
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.text import tokenize
@@ -40,7 +43,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 POOL = 20_000
 BATCH = 1_000
-SINGLE = 200
+SINGLE, LEARNED = 200, 100
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
 PROJECT = Scope(project="scale")
 
@@ -112,6 +115,23 @@ async def ask(toolbox: Toolbox, queries: list[str]) -> list[float]:
     return took
 
 
+async def learn_some(toolbox: Toolbox, made: Iterator[StoredMemory]) -> list[float]:
+    """Learn from a few tasks whose agent wrote one item each; return the seconds of each."""
+    took: list[float] = []
+    for number, memory in enumerate(islice(made, LEARNED)):
+        told = {
+            "id": new_id("task"),
+            "task": memory.item.title,
+            "steps": [{"role": "assistant", "content": f"{number}"}],
+        }
+        (trajectory,) = read_trajectories(io.StringIO(json.dumps(told)))
+        draft = MemoryDraft(title=memory.item.title[:80], content=memory.item.content)
+        started = time.perf_counter()
+        await learn(toolbox, trajectory, agent_drafts=[draft])
+        took.append(time.perf_counter() - started)
+    return took
+
+
 def question(memory: StoredMemory, draw: random.Random) -> str:
     title, content = memory.item.title.split(), memory.item.content.split()
     words = draw.sample(title, -(-len(title) // 2)) + draw.sample(content, min(12, len(content)))
@@ -140,9 +160,11 @@ async def run(count: int, asked: int, data: Path | None, folder: Path) -> None:
     await ask(toolbox, queries[:50])
     whole = await ask(toolbox, queries)
     single = await write_singly(store, embedder.name, made)
+    learned = await learn_some(toolbox, made)
     await store.close()
     print(f"retrieve: p50 {_ms(whole, 50)} ms, p95 {_ms(whole, 95)} ms")
     print(f"written singly, with commit: {1 / statistics.median(single):,.0f}/s, p95 {_ms(single, 95)} ms")
+    print(f"learned from one task that gives one item: p50 {_ms(learned, 50)} ms, p95 {_ms(learned, 95)} ms")
 
 
 def _ms(took: list[float], percent: int) -> str:

@@ -39,7 +39,7 @@ async def queue_embedding(toolbox: Toolbox, stored: Sequence[StoredMemory]) -> b
     if all(memory.vector is None for memory in stored):
         return False
     store, scope = toolbox.store, toolbox.scope
-    waiting = (await store.statistics(scope, toolbox.embedder.name)).not_embedded
+    waiting = (await store.pending_upkeep(scope, toolbox.embedder.name, 0)).not_embedded
     if not waiting:
         return False
     former = await store.find_job(scope, EMBED, BACKLOG)
@@ -69,7 +69,7 @@ async def embed_backlog(toolbox: Toolbox, on_progress: Callable[[int], Awaitable
         embedded += await store.put_first_vectors(embedder.name, found) if found else 0
         after = rows[-1][0]
         await on_progress(embedded)
-    return Embedded(embedded, (await store.statistics(toolbox.scope, embedder.name)).not_embedded)
+    return Embedded(embedded, (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).not_embedded)
 
 
 async def embed_batch(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:

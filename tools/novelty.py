@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelError
-from swarm_memory.schema.memory import MemoryItem, MemoryStatus
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.duplicates import gist_of, is_same, outcome_of
 from swarm_memory.tools.gating import told_of
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
-from swarm_memory.tools.memory_ports import MemoryFilter, StoredMemory
+from swarm_memory.tools.memory_ports import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.model_screen import screened
 from swarm_memory.tools.survey import duplicate_threshold
 from swarm_memory.tools.toolbox import Toolbox
@@ -18,8 +18,8 @@ from swarm_memory.tools.trust import REINFORCED, unverified
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""
 
-_NEAREST = 5
-"""So many memories of the bank are looked at for each new one."""
+_NEAREST, _WORDED = 5, 20
+"""So many memories of the bank are looked at for each new one: the nearest, and those with most of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,7 @@ async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | 
     What would go into quarantine is not put there twice.
     """
     scopes, outcome = (toolbox.scope,), outcome_of(memory.item)
-    statuses: tuple[MemoryStatus, ...] = ("active",) if memory.item.status == "active" else ("active", "quarantined")
-    which = MemoryFilter(statuses, text=memory.item.title, limit=20)
-    titled = await toolbox.store.list_memories(scopes, which)
-    for item in titled:
+    for item in await _with_its_words(toolbox, memory):
         if _normal(item) == _normal(memory.item) and outcome_of(item) == outcome:
             return item
     if memory.vector is None:
@@ -120,6 +117,18 @@ async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | 
     ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
     close = await toolbox.store.get_memories(scopes, ids) if ids else []
     return next((item for item in close if item.status == "active" and _say_the_same(toolbox, memory.item, item)), None)
+
+
+async def _with_its_words(toolbox: Toolbox, memory: StoredMemory) -> list[MemoryItem]:
+    """Return what may be the same word for word: found by the keyword index, for to read all texts takes too long."""
+    store, scopes = toolbox.store, (toolbox.scope,)
+    tokens = tuple(dict.fromkeys((*memory.title_tokens, *memory.content_tokens)))
+    found = await store.search(SearchQuery(scopes, toolbox.embedder.name, None, tokens, _WORDED))
+    active = await store.get_memories(scopes, [candidate.id for candidate in found.candidates])
+    if memory.item.status == "active":
+        return active
+    held = MemoryFilter(("quarantined",), text=memory.item.title, limit=_WORDED)
+    return [*active, *await store.list_memories(scopes, held)]
 
 
 def _alike(toolbox: Toolbox, left: StoredMemory, right: StoredMemory) -> bool:

@@ -19,9 +19,8 @@ async def queue_when_due(toolbox: Toolbox) -> bool:
 
     Raises `StorageError`.
     """
-    store, scope = toolbox.store, toolbox.scope
-    statistics = await store.statistics(scope, toolbox.embedder.name)
-    if not statistics.consolidation_due:
+    store, scope, enough = toolbox.store, toolbox.scope, toolbox.settings.consolidate.run_every_new_items
+    if (await store.pending_upkeep(scope, toolbox.embedder.name, enough)).new < enough:
         return False
     former = await store.find_job(scope, CONSOLIDATE, WHOLE_BANK)
     if former is None or former.ended_at is not None:

@@ -56,6 +56,16 @@ class UpkeepState:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingUpkeep:
+    """What in a scope waits for upkeep."""
+
+    new: int
+    """Active items that no consolidation has compared yet, counted up to a number."""
+    not_embedded: int
+    """Active items without a vector of the embedder."""
+
+
+@dataclass(frozen=True, slots=True)
 class UpkeepChange:
     """One item as it is to be; it is written only where the item is still as it was seen."""
 
@@ -108,6 +118,10 @@ class Upkeep(Protocol):
     """The upkeep of the bank: what a consolidation reads and writes. All errors are `StorageError`s."""
 
     async def upkeep_state(self, scope: Scope) -> UpkeepState: ...
+
+    async def pending_upkeep(self, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
+        """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
+        ...
 
     async def upkeep_items(
         self, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int

@@ -550,6 +550,17 @@ SELECT
   coalesce(sum(seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id)), 0)
 FROM patterns WHERE scope_id = :scope_id AND status = 'active';
 
+-- name: pending_upkeep
+-- How many active items of a scope are new since its last consolidation, up to :most, and how many lack a model's vector.
+SELECT
+  (SELECT count(*) FROM (
+    SELECT 1 FROM patterns AS p NOT INDEXED
+    WHERE p.seq > s.consolidated_seq AND p.scope_id = s.id AND p.status = 'active' LIMIT :most)),
+  s.active - coalesce((
+    SELECT sum(m.active) FROM space_members AS m JOIN vector_spaces AS v ON v.id = m.space_id
+    WHERE m.scope_id = s.id AND v.model = :model), 0)
+FROM scopes AS s WHERE s.id = :scope_id;
+
 -- name: count_trajectories
 -- Trajectories of a scope by verdict.
 SELECT coalesce(judge_label, ''), count(*) FROM task_trajectories WHERE scope_id = ? GROUP BY judge_label;

@@ -28,6 +28,7 @@ from swarm_memory.server.storage.rows import (
 from swarm_memory.tools.upkeep_due import FINISHED
 from swarm_memory.tools.upkeep_ports import (
     Aging,
+    PendingUpkeep,
     UpkeepBatch,
     UpkeepChange,
     UpkeepItem,
@@ -52,6 +53,13 @@ def upkeep_state(connection: "Connection", scope: Scope) -> UpkeepState:
         return UpkeepState(0, 0, 0, None)
     consolidated, last, active, aging = row
     return UpkeepState(consolidated, last, active, _aging_of(aging))
+
+
+def pending_upkeep(connection: "Connection", scope: Scope, embedder: str, most: int) -> PendingUpkeep:
+    """Return what of a scope waits for upkeep; new items are counted up to `most`."""
+    values = {"scope_id": find_scope(connection, scope), "model": embedder, "most": most}
+    row = connection.execute(_QUERIES["pending_upkeep"], values).fetchone()
+    return PendingUpkeep(0, 0) if row is None else PendingUpkeep(*row)
 
 
 def items_after(

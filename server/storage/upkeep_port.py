@@ -11,7 +11,14 @@ from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.server.storage import consolidation, reembed
 from swarm_memory.server.storage.access import Access
 from swarm_memory.tools.model_ports import Vector
-from swarm_memory.tools.upkeep_ports import UpkeepBatch, UpkeepItem, UpkeepState, UpkeepUndone, UpkeepWritten
+from swarm_memory.tools.upkeep_ports import (
+    PendingUpkeep,
+    UpkeepBatch,
+    UpkeepItem,
+    UpkeepState,
+    UpkeepUndone,
+    UpkeepWritten,
+)
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -22,6 +29,9 @@ class SqliteUpkeep(Access):
 
     async def upkeep_state(self, scope: Scope) -> UpkeepState:
         return await self.read(lambda connection: consolidation.upkeep_state(connection, scope))
+
+    async def pending_upkeep(self, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
+        return await self.read(lambda connection: consolidation.pending_upkeep(connection, scope, embedder, most))
 
     async def upkeep_items(
         self, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
