@@ -541,14 +541,16 @@ SELECT status, count(*) FROM patterns WHERE scope_id = ? GROUP BY status;
 
 -- name: count_outcomes
 -- Active items of a scope by outcome.
-SELECT outcome, count(*) FROM patterns WHERE scope_id = ? AND status = 'active' GROUP BY outcome;
+SELECT outcome, count(*) FROM patterns NOT INDEXED WHERE scope_id = ? AND status = 'active' GROUP BY outcome;
 
 -- name: describe_patterns
 -- The oldest and newest active item of a scope, the mean confidence, and what is new since the last consolidation.
 SELECT
-  min(created_at), max(created_at), avg(confidence),
-  coalesce(sum(seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id)), 0)
-FROM patterns WHERE scope_id = :scope_id AND status = 'active';
+  (SELECT min(created_at) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
+  (SELECT max(created_at) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
+  (SELECT avg(confidence) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
+  (SELECT count(*) FROM patterns NOT INDEXED
+   WHERE seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id) AND scope_id = :scope_id AND status = 'active');
 
 -- name: pending_upkeep
 -- How many active items of a scope are new since its last consolidation, up to :most, and how many lack a model's vector.
@@ -589,10 +591,21 @@ WHERE m.scope_id = ? AND m.active > 0 GROUP BY s.model;
 
 -- name: briefing
 -- The surest active items of a project and of its tenant's global scope, the project's first.
+WITH surest AS (
+  SELECT * FROM (
+    SELECT seq, 0 AS shared FROM patterns
+    WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
+    ORDER BY confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (
+    SELECT seq, 1 AS shared FROM patterns
+    WHERE status = 'active' AND scope_id = (
+      SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
+    ORDER BY confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
+)
 SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content'
-FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
-WHERE s.tenant_id = :tenant_id AND s.project IN (:project, :global) AND p.status = 'active'
-ORDER BY s.project = :global, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
+FROM surest JOIN patterns AS p ON p.seq = surest.seq
+ORDER BY surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
 
 -- name: pattern_hashes
 -- The text of every item with the hash it must have.

@@ -358,3 +358,5 @@ CREATE TABLE pattern_tokens (
   seq INTEGER PRIMARY KEY REFERENCES patterns (seq) ON DELETE CASCADE,
   tokens BLOB NOT NULL
 );
+
+CREATE INDEX patterns_by_confidence ON patterns (scope_id, confidence, usage_count) WHERE status = 'active';

@@ -81,6 +81,8 @@ async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
         assert [title for _, title, _ in rows] == ["Sure", "Unsure", "Global"]
         assert rows[0] == (items[0].id, items[0].title, items[0].content)
         assert len(bank.briefing_rows(1)) == 1
+        everywhere = lean.briefing_rows(bank._connection, "default", GLOBAL_PROJECT, 5)  # pyright: ignore[reportPrivateUsage]
+        assert [title for _, title, _ in everywhere] == ["Global"]
 
 
 async def test_a_hook_waits_no_longer_than_it_may(open_bank: Any, place: Location) -> None:
