@@ -22,7 +22,9 @@ MAX_LINE_CHARS = 1_000_000
 MAX_FAULTS = 100
 """Faulty lines are all counted, and so many described."""
 
-_PAGE = 200
+_WRITTEN_AT_ONCE, _READ_AT_ONCE = 200, 5_000
+"""Each page that is read passes over those before it: few large ones."""
+
 _EVERY_STATUS = MemoryFilter(statuses=("active", "quarantined", "archived"))
 
 
@@ -78,7 +80,7 @@ async def import_memories(
         seen_ids.add(item.id)
         seen_texts.add(_said(item))
         batch.append(item)
-        if len(batch) >= _PAGE:
+        if len(batch) >= _WRITTEN_AT_ONCE:
             await _add(toolbox, batch, result)
             batch = []
     await _add(toolbox, batch, result)
@@ -90,13 +92,13 @@ async def import_memories(
 async def _all_memories(toolbox: Toolbox, scopes: tuple[Scope, ...]) -> AsyncIterator[MemoryItem]:
     offset = 0
     while True:
-        which = MemoryFilter(statuses=_EVERY_STATUS.statuses, limit=_PAGE, offset=offset)
+        which = MemoryFilter(statuses=_EVERY_STATUS.statuses, limit=_READ_AT_ONCE, offset=offset)
         page = await toolbox.store.list_memories(scopes, which)
         for item in page:
             yield item
-        if len(page) < _PAGE:
+        if len(page) < _READ_AT_ONCE:
             return
-        offset += _PAGE
+        offset += _READ_AT_ONCE
 
 
 def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run_id: str) -> MemoryItem:
