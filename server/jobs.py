@@ -172,7 +172,7 @@ class Worker:
             await self._failed(job, f"took longer than {limit_s:g} s", again=True)
             return
         if isinstance(outcome, QuotaReached) and job.kind in self._handlers:
-            await self._failed(job, str(outcome), again=True, at=_next_day(self._now()))
+            await self._postpone(job, str(outcome), _next_day(self._now()))
         elif isinstance(outcome, Exception):
             again = isinstance(outcome, SwarmMemoryError) and not isinstance(outcome, InputError | ConfigError)
             await self._failed(job, str(outcome) or repr(outcome), again=again)
@@ -233,13 +233,17 @@ class Worker:
                 log.warning("job %s was taken over or cancelled", job.id)
                 work.cancel()
 
-    async def _failed(self, job: Job, reason: str, *, again: bool, at: datetime | None = None) -> None:
-        """Write down why, and when it is tried again: at a moment, or after a wait that doubles with each attempt."""
+    async def _postpone(self, job: Job, reason: str, until: datetime) -> None:
+        """Put a job back that could not begin: however often that happens, its attempts are not used up."""
+        log.warning("job %s (%s) waits until %s: %s", job.id, job.kind, until, reason)
+        await self._toolbox.store.finish(job.id, self._name, "queued", None, reason, until, tried=False)
+
+    async def _failed(self, job: Job, reason: str, *, again: bool) -> None:
         limits = self._toolbox.settings.jobs
         retry = again and job.attempts < limits.max_attempts
         log.warning("job %s (%s) %s: %s", job.id, job.kind, "will be tried again" if retry else "failed", reason)
         wait = timedelta(seconds=min(MAX_RETRY_S, limits.retry_s * 2 ** (job.attempts - 1)))
-        later = (at or self._now() + wait) if retry else None
+        later = self._now() + wait if retry else None
         await self._toolbox.store.finish(job.id, self._name, "queued" if retry else "failed", None, reason, later)
 
     async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float | None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
-from swarm_memory.tools.memory_ports import StoredMemory
 from swarm_memory.tools.model_ports import Embedder, Vector
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -31,23 +30,16 @@ class Embedded:
     """Memories still without a vector of the embedder: refused texts, and those with vectors of another one."""
 
 
-async def queue_embedding(toolbox: Toolbox, stored: Sequence[StoredMemory]) -> bool:
-    """Queue the embedding of what waits, if the embedder answered for what was just stored; return if it was queued.
+async def queue_embedding(toolbox: Toolbox, waiting: int) -> None:
+    """Queue the embedding of so many memories that wait, unless the last such job had to leave as many.
 
-    What the last such job had to leave does not queue another. Raises `StorageError`.
+    Raises `StorageError`.
     """
-    if all(memory.vector is None for memory in stored):
-        return False
     store, scope = toolbox.store, toolbox.scope
-    waiting = (await store.pending_upkeep(scope, toolbox.embedder.name, 0)).not_embedded
-    if not waiting:
-        return False
     former = await store.find_job(scope, EMBED, BACKLOG)
-    if former is not None and (former.ended_at is None or waiting <= _left(former)):
-        return False
-    now = toolbox.clock.now()
-    await store.enqueue(Job(id=new_id(JOB), scope=scope, kind=EMBED, key=BACKLOG, run_after=now, created_at=now))
-    return True
+    if former is None or (former.ended_at is not None and waiting > _left(former)):
+        now = toolbox.clock.now()
+        await store.enqueue(Job(id=new_id(JOB), scope=scope, kind=EMBED, key=BACKLOG, run_after=now, created_at=now))
 
 
 def _left(former: Job) -> int:

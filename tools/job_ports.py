@@ -37,9 +37,10 @@ class JobQueue(Protocol):
         result: Mapping[str, JsonValue] | None,
         error: str | None,
         run_after: datetime | None = None,
+        tried: bool = True,
     ) -> bool:
-        """End the job (or put it back with status `queued`, not to be taken before `run_after`); False when it is no
-        longer this worker's."""
+        """End the job (or put it back with status `queued`, not to be taken before `run_after`, and without counting
+        the attempt unless it was `tried`); False when it is no longer this worker's."""
         ...
 
     async def report(self, job_id: str, worker: str, progress: Progress) -> bool:

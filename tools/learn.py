@@ -16,7 +16,6 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.drawn_items import Origin, confidence_of, drawn_item
-from swarm_memory.tools.embedding_backlog import queue_embedding
 from swarm_memory.tools.judge import judge_in_full
 from swarm_memory.tools.judged import drawn
 from swarm_memory.tools.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
@@ -52,6 +51,10 @@ class _Prepared:
     def new(self) -> tuple[MemoryItem, ...]:
         return tuple(memory.item for memory in self.found.new)
 
+    @property
+    def has_vectors(self) -> bool:
+        return any(memory.vector is not None for memory in self.found.new)
+
 
 async def learn(
     toolbox: Toolbox,
@@ -79,7 +82,6 @@ async def learn(
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     credited = await _credit(toolbox, kept, taught.judged.verdict)
-    await queue_embedding(toolbox, prepared.found.new)
     return LearnResult(
         status="learned" if prepared.new else "nothing_new",
         task_id=kept.task_id,
@@ -92,7 +94,7 @@ async def learn(
         superseded=written,
         credited=credited,
         reason=why_less(taught.distilled.reason, prepared.found, prepared.fault),
-        consolidation_due=await queue_when_due(toolbox),
+        consolidation_due=await queue_when_due(toolbox, embedder_answers=prepared.has_vectors),
     )
 
 

@@ -9,7 +9,6 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.embedding_backlog import queue_embedding
 from swarm_memory.tools.gating import gated
 from swarm_memory.tools.indexing import prepare, prepare_without_vectors
 from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
@@ -85,7 +84,7 @@ async def import_memories(
             batch = []
     await _add(toolbox, batch, result)
     if result.added:
-        await queue_when_due(toolbox)
+        await queue_when_due(toolbox, embedder_answers=not result.notices)
     return result
 
 
@@ -140,6 +139,5 @@ async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> N
             result.notices.append(notice)
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
     new = await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
-    await queue_embedding(toolbox, prepared)
     result.added += len(new)
     result.known += len(batch) - len(new)

@@ -498,7 +498,7 @@ SELECT scope_id, kind, key FROM jobs WHERE id = ? AND worker = ? AND status = 'r
 -- End a job, or put it back.
 UPDATE jobs SET
   status = :status, result = :result, error = :error, ended_at = :ended_at, worker = :worker,
-  run_after = coalesce(:run_after, run_after)
+  run_after = coalesce(:run_after, run_after), attempts = attempts - :uncounted
 WHERE id = :id;
 
 -- name: get_job

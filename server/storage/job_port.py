@@ -37,9 +37,10 @@ class SqliteJobs(Access):
         result: Mapping[str, JsonValue] | None,
         error: str | None,
         run_after: datetime | None = None,
+        tried: bool = True,
     ) -> bool:
         return await self.write(
-            lambda connection: jobs.finish(connection, job_id, worker, status, result, error, run_after)
+            lambda connection: jobs.finish(connection, job_id, worker, status, result, error, run_after, tried)
         )
 
     async def report(self, job_id: str, worker: str, progress: Progress) -> bool:

@@ -77,8 +77,9 @@ def finish(
     result: Mapping[str, JsonValue] | None,
     error: str | None,
     run_after: datetime | None = None,
+    tried: bool = True,
 ) -> bool:
-    """End a job, or put it back until `run_after`; False when it is no longer this worker's.
+    """End a job, or put it back until `run_after`, uncounted unless it was `tried`; False when it is another worker's.
 
     One that is put back after a later job of its key was queued is cancelled: the later one stands for both.
     """
@@ -94,6 +95,7 @@ def finish(
         "result": None if result is None else to_json(dict(result)),
         "error": error,
         "run_after": optional_text(run_after),
+        "uncounted": 0 if tried else 1,
         "ended_at": None if ended == "queued" else to_text(datetime.now(UTC)),
         "worker": None if ended == "queued" else worker,
     }

@@ -65,7 +65,7 @@ def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> dict[int, 
 
 
 def pattern_data(item: MemoryItem) -> str:
-    """Return the part of an item that its JSON column holds."""
+    """Return the part of an item that its JSON column holds; the defaults of `Provenance` are part of that format."""
     source = item.provenance.model_dump(mode="json", exclude_defaults=True)
     source["outcome"] = item.outcome
     data: dict[str, Any] = {

@@ -263,6 +263,11 @@ async def _teach(server: Abused, name: str, task_id: str) -> str:
     return await server.call("distill_memories", told)
 
 
+async def _teach_all(server: Abused, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        assert '"is_error":false' in await _teach(server, name, f"t{number}")
+
+
 async def _statistics(server: Abused) -> dict[str, Any]:
     read = await server.client.read_resource("memory://statistics")
     return json.loads(getattr(read.contents[0], "text", "{}"))
@@ -345,8 +350,7 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
         settings = {"embedding": _embedding(endpoint.url)}
         endpoint.answers_left = 0
         async with abused(tmp_path, changed=settings) as server:
-            for number, name in enumerate(names):
-                assert '"is_error":false' in await _teach(server, name, f"t{number}")
+            await _teach_all(server, names)
             dead = await _recall(server, names)
             waiting = (await _statistics(server))["not_embedded"]
             asked, internal = endpoint.asked, server.tally.internal
@@ -386,8 +390,7 @@ async def test_what_was_stored_while_it_was_dead_is_embedded_by_itself_once_it_a
         settings = {"embedding": _embedding(endpoint.url)}
         endpoint.answers_left = 0
         async with abused(tmp_path, changed=settings) as server:
-            for number, name in enumerate(names):
-                await _teach(server, name, f"t{number}")
+            await _teach_all(server, names)
             waiting = (await _statistics(server))["not_embedded"]
             endpoint.answers_left = None
             await _teach(server, "winch", "alive")

@@ -324,6 +324,23 @@ async def test_a_moved_or_replaced_file_takes_no_write_unseen(
     assert unseen == 0
 
 
+async def _damaged_and_mended(database: Path, whole: bytes, draw: random.Random, size: int, *, spared: int = 0) -> bool:
+    """Write a bank with four damaged places and repair it; False when that was refused and the file left as it was."""
+    content = bytearray(whole)
+    for _ in range(4):
+        at = draw.randrange(spared, len(content) - size)
+        content[at : at + size] = draw.randbytes(size)
+    database.write_bytes(content)
+    try:
+        await asyncio.to_thread(repair, database, choose(), 5.0)
+    except StorageError:
+        assert database.read_bytes() == content
+        return False
+    found = await inspected(database)
+    assert found.sound, found
+    return True
+
+
 async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_file(database: Path, record: Any) -> None:
     async with opened(database) as store:
         items = await fill(store, 80)
@@ -332,20 +349,10 @@ async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_fi
     for _ in range(rounds):
         for path in (*database.parent.glob("memory.db*"), *database.parent.glob("backups/*")):
             path.unlink()
-        content = bytearray(whole)
-        for _ in range(4):
-            at = draw.randrange(len(content) - 32)
-            content[at : at + 32] = draw.randbytes(32)
-        database.write_bytes(content)
-        try:
-            await asyncio.to_thread(repair, database, choose(), 5.0)
-        except StorageError:
+        if not await _damaged_and_mended(database, whole, draw, 32):
             left += 1
-            assert database.read_bytes() == content
             continue
         mended += 1
-        found = await inspected(database)
-        assert found.sound, found
         kept += len(await listed(database))
     record(
         "B4 salvage",
@@ -368,19 +375,9 @@ async def test_what_a_damaged_file_lost_comes_back_from_its_backups_but_not_what
     for _ in range(rounds):
         for path in (*database.parent.glob("memory.db*"), *database.parent.glob("backups/*-repair.db")):
             path.unlink()
-        content = bytearray(whole)
-        for _ in range(4):
-            at = draw.randrange(4096, len(content) - 600)
-            content[at : at + 600] = draw.randbytes(600)
-        database.write_bytes(content)
-        try:
-            done = await asyncio.to_thread(repair, database, choose(), 5.0)
-        except StorageError:
-            assert database.read_bytes() == content
+        if not await _damaged_and_mended(database, whole, draw, 600, spared=4096):
             continue
         mended += 1
-        found = await inspected(database)
-        assert found.sound, (found, done)
         kept = {item.id: item for item in await listed(database)}
         assert forgotten.id not in kept
         lost += sum(item.id not in kept or kept[item.id].content != item.content for item in items)
