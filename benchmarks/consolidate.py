@@ -41,8 +41,8 @@ from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.duplicates import gist_of, is_same
 from swarm_memory.tools.indexing import cosine, prepare
-from swarm_memory.tools.model_ports import Embedder
 from swarm_memory.tools.opposites import opposition
+from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.toolbox import Toolbox
 
 SEED = 5

@@ -40,9 +40,9 @@ async def work(bank: Path, count: int, clients: int) -> None:
     from swarm_memory.tools.toolbox import Toolbox
 
     try:
-        from swarm_memory.tools.memory_ports import MemoryFilter
+        from swarm_memory.tools.ports.bank import MemoryFilter
     except ImportError:  # the version before may be older than this module
-        from swarm_memory.tools.ports import MemoryFilter
+        from swarm_memory.tools.ports.store import MemoryFilter
 
     embedder, draw = StaticEmbedder(), random.Random(5)
     store = await open_store(bank, embedder=embedder)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.outcome import OutcomeRecord
     from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.schema.verdict import Verdict
-    from swarm_memory.tools.journal_ports import Event
+    from swarm_memory.tools.ports.journal import Event
 
 
 class Answer(BaseModel):

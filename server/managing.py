@@ -6,7 +6,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus
 from swarm_memory.server.answers import EventView, ManageAnswer, MemoryView
 from swarm_memory.tools import memories
-from swarm_memory.tools.memory_ports import MemoryFilter
+from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 
 Action: TypeAlias = Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.tools.embedding_backlog import BATCH, embed_batch
-from swarm_memory.tools.model_ports import Embedder
-from swarm_memory.tools.source_ports import SourceStore
+from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.ports.sources import SourceStore
 
 
 @dataclass(slots=True)

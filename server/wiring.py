@@ -11,9 +11,9 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.jobs import Worker
 from swarm_memory.server.storage.location import Location, locate
-from swarm_memory.tools.journal_ports import Journal
-from swarm_memory.tools.model_ports import ChatModel, Embedder, Reranker
-from swarm_memory.tools.ports import Clock
+from swarm_memory.tools.ports.journal import Journal
+from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
+from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

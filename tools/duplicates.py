@@ -8,12 +8,12 @@ from typing import NamedTuple
 from swarm_memory.schema.memory import MemoryItem, Outcome
 from swarm_memory.tools.neighbours import Pair
 from swarm_memory.tools.opposites import is_negated, is_turned, opposition
+from swarm_memory.tools.ports.upkeep import UpkeepItem
 from swarm_memory.tools.superseding import is_way_out
 from swarm_memory.tools.survey import Survey, duplicate_threshold, in_parts
 from swarm_memory.tools.text import tokenize
 from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_ports import UpkeepItem
 
 MIN_SHARED_WORDS = 0.40
 """Share of the stems of two memories that must be the same (Jaccard): neighbours in one subject share fewer, and

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
-from swarm_memory.tools.model_ports import Embedder, Vector
+from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBED = "embed"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.memory import NearMiss
-from swarm_memory.tools.memory_ports import Candidate, SearchQuery, SearchResult
+from swarm_memory.tools.ports.bank import Candidate, SearchQuery, SearchResult
 from swarm_memory.tools.ranking import coverage, fit, token_weights, unit
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -4,8 +4,8 @@ from array import array
 from collections.abc import Sequence
 
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.memory_ports import StoredMemory
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 

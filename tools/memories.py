@@ -12,8 +12,8 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.gating import gated_edit, suspects
 from swarm_memory.tools.indexing import prepare
-from swarm_memory.tools.journal_ports import Event
-from swarm_memory.tools.memory_ports import Forgotten, MemoryFilter
+from swarm_memory.tools.ports.bank import Forgotten, MemoryFilter
+from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.toolbox import Toolbox

@@ -12,8 +12,8 @@ from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.asking import ask
 from swarm_memory.tools.distill import distill_by_extraction
 from swarm_memory.tools.model_judge import shown_task
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.proposals import DistilledItems, check_items
 from swarm_memory.tools.redact import redact

@@ -13,8 +13,8 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.asking import Answered, ask
 from swarm_memory.tools.evidence import Signal
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import Rendered, load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean

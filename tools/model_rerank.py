@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.tools.asking import Answered, ask
-from swarm_memory.tools.model_ports import ChatModel, Ranked, RerankCandidate
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.sanitize import clean
 

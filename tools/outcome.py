@@ -8,7 +8,7 @@ from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.tools.crediting import change_for
-from swarm_memory.tools.outcome_ports import TaskInjections
+from swarm_memory.tools.ports.credit import TaskInjections
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.usage_detection import Injection, detect_uses
 

@@ -12,8 +12,8 @@ from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, Scor
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.fitting import Floor, Shortfall, near_miss
 from swarm_memory.tools.holdout import is_held_out
-from swarm_memory.tools.memory_ports import Candidate, RetrievalRecord, SearchQuery, SearchResult
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import Candidate, RetrievalRecord, SearchQuery, SearchResult
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.preamble import preamble
 from swarm_memory.tools.ranking import (
     contenders,

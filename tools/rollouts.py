@@ -27,8 +27,8 @@ from swarm_memory.tools.verdicts import Judged, audit_event, hard_label
 from swarm_memory.tools.wording import one_line
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.journal_ports import Event
-    from swarm_memory.tools.rollout_ports import AgentRunner
+    from swarm_memory.tools.ports.journal import Event
+    from swarm_memory.tools.ports.rollouts import AgentRunner
     from swarm_memory.tools.toolbox import Toolbox
 
 FORMER_TOKENS = 8_000

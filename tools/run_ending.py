@@ -12,7 +12,7 @@ from swarm_memory.tools.attempts import Attempt, Drawn, numbered
 from swarm_memory.tools.drawn_items import Origin, drawn_item, mean_confidence
 from swarm_memory.tools.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
 from swarm_memory.tools.outcome import record_outcome
-from swarm_memory.tools.rollout_ports import AgentRunner, RunEnd
+from swarm_memory.tools.ports.rollouts import AgentRunner, RunEnd
 from swarm_memory.tools.rollouts import best_of
 from swarm_memory.tools.self_contrast import Contrast, self_contrast
 from swarm_memory.tools.superseding import supersede_guardrails

@@ -13,7 +13,7 @@ import anyio
 from swarm_memory.schema.errors import StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MattsRun
-from swarm_memory.tools.rollout_ports import AgentRunner
+from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.rollouts import Former, do_rollout
 from swarm_memory.tools.toolbox import Toolbox
 

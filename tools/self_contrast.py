@@ -15,8 +15,8 @@ from swarm_memory.tools.attempts import Attempt, Drawn, merged
 from swarm_memory.tools.contrast import contrast_by_extraction
 from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.model_judge import shown_task
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import Rendered, load_prompt, render
 from swarm_memory.tools.proposals import DistilledItem, check_items
 from swarm_memory.tools.redact import redact

@@ -23,11 +23,8 @@ from swarm_memory.schema.source import (
     SourceKind,
     SourceSearch,
 )
-from swarm_memory.tools.model_ports import Vector
-from swarm_memory.tools.redact import redact
-from swarm_memory.tools.reranking import rerank
-from swarm_memory.tools.sanitize import clean, shorten
-from swarm_memory.tools.source_ports import (
+from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.sources import (
     FoundPassage,
     ReadGroup,
     SourceKey,
@@ -36,6 +33,9 @@ from swarm_memory.tools.source_ports import (
     StoredGroup,
     StoredPassage,
 )
+from swarm_memory.tools.redact import redact
+from swarm_memory.tools.reranking import rerank
+from swarm_memory.tools.sanitize import clean, shorten
 from swarm_memory.tools.source_ranking import ScoredPassage, score_passages
 from swarm_memory.tools.text import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox

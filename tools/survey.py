@@ -10,11 +10,11 @@ from threading import Event as Flag
 from typing import TypeVar
 
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.model_ports import Vector
 from swarm_memory.tools.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
+from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.upkeep import UpkeepItem, UpkeepState
 from swarm_memory.tools.ranking import recency
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_ports import UpkeepItem, UpkeepState
 
 CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
 """Nearer pairs may contradict each other; the second holds where a whole large bank is compared at once."""

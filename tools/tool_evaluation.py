@@ -10,15 +10,15 @@ import anyio
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.tool_memory import EvaluateResult, Evaluation, KeptCall
 from swarm_memory.tools.asking import Answered, ask
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, PendingCalls
 from swarm_memory.tools.prompting import Rendered, load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.text import query_tokens
 from swarm_memory.tools.tool_evidence import Surroundings, evaluate_by_evidence, is_error, surroundings_of, tool_words
 from swarm_memory.tools.tool_inputs import input_tokens
-from swarm_memory.tools.tool_memory_ports import EvaluatedCall, FailedEvaluation, PendingCalls
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.wording import one_line
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.tool_memory import Experience
-from swarm_memory.tools.tool_memory_ports import PastCall, PastCalls
+from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
 
 MIN_FIT = 0.2
 """A call fits a task when they are so alike."""

@@ -10,8 +10,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolSummary
 from swarm_memory.tools.asking import Answered, ask
 from swarm_memory.tools.intervals import t_quantile, wilson
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean, shorten

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.model_ports import ChatModel, Embedder, Reranker
-from swarm_memory.tools.ports import Clock, Store
+from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
+from swarm_memory.tools.ports.store import Clock, Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Screening (`gating`) keeps out what looks like an attack. This is for what does 
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
-from swarm_memory.tools.journal_ports import Event
+from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_UNVERIFIED = 1

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from swarm_memory.schema.consolidation import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
+from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_ports import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
 
 Progress = Callable[[int, int], None]
 

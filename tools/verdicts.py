@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.tools.evidence import Signal
-from swarm_memory.tools.journal_ports import Event
+from swarm_memory.tools.ports.journal import Event
 
 MAX_MODEL_CONFIDENCE = 0.9
 """A model is believed no further than this: what models say of their own certainty is too high."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from swarm_memory.schema.ids import digest
-from swarm_memory.tools.model_ports import Embedder
+from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 _KEY_BYTES = 32
 _BATCH = 256

@@ -27,7 +27,7 @@ from swarm_memory.tools.benchmark.learning.world_report import WorldReport
 from swarm_memory.tools.benchmark.tasks.scenarios import Scenario
 from swarm_memory.tools.benchmark.world import experiment as world
 from swarm_memory.tools.benchmark.world.rules import FAMILIES
-from swarm_memory.tools.rollout_ports import AgentRunner
+from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
 
 

@@ -36,9 +36,9 @@ from swarm_memory.tools.benchmark.performance.report import (
     operation_table,
 )
 from swarm_memory.tools.indexing import prepare
-from swarm_memory.tools.journal_ports import Event
-from swarm_memory.tools.memory_ports import MemoryFilter, RetrievalRecord
-from swarm_memory.tools.model_ports import Embedder
+from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -25,9 +25,9 @@ from swarm_memory.tools.benchmark.systems.bank import Bank, BankSystem, Temporal
 from swarm_memory.tools.benchmark.systems.bm25 import OkapiSystem
 from swarm_memory.tools.benchmark.systems.context import ContextSystem
 from swarm_memory.tools.benchmark.systems.rerank import RerankSystem
-from swarm_memory.tools.benchmark_ports import MemorySystem
-from swarm_memory.tools.model_ports import Embedder, Reranker
 from swarm_memory.tools.model_rerank import ChatReranker
+from swarm_memory.tools.ports.benchmarks import MemorySystem
+from swarm_memory.tools.ports.models import Embedder, Reranker
 from swarm_memory.tools.retrieve import MAX_K
 
 CACHE = "embeddings"

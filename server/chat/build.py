@@ -11,7 +11,7 @@ from swarm_memory.server.chat.limits import LimitedChatModel
 from swarm_memory.server.chat.metering import ChatMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.hook_files import CHILD_VARIABLE
-from swarm_memory.tools.model_ports import ChatModel
+from swarm_memory.tools.ports.models import ChatModel
 
 
 class MissingChatModel:

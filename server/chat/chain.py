@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.tools.model_ports import ChatModel
+from swarm_memory.tools.ports.models import ChatModel
 
 _log = logging.getLogger(__name__)
 

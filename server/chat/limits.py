@@ -10,7 +10,7 @@ from anyio import CapacityLimiter
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.server.chat.metering import ChatMeter
-from swarm_memory.tools.model_ports import ChatModel
+from swarm_memory.tools.ports.models import ChatModel
 
 _CHARS_PER_TOKEN = 4
 

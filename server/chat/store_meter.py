@@ -4,8 +4,8 @@ from datetime import UTC
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.server.chat.metering import ChatCall
-from swarm_memory.tools.journal_ports import ChatRecord, Journal
-from swarm_memory.tools.ports import Clock
+from swarm_memory.tools.ports.journal import ChatRecord, Journal
+from swarm_memory.tools.ports.store import Clock
 
 
 class StoreMeter:

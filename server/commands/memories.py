@@ -13,7 +13,7 @@ from swarm_memory.server.console import json_option, print_json, say
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.memory_ports import Forgotten
+    from swarm_memory.tools.ports.bank import Forgotten
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def list_command(
 ) -> None:
     """List memories of this project and the global ones, newest first."""
     from swarm_memory.tools.memories import list_memories
-    from swarm_memory.tools.memory_ports import MemoryFilter
+    from swarm_memory.tools.ports.bank import MemoryFilter
 
     which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
     found = invocation.run(lambda toolbox: list_memories(toolbox, which))

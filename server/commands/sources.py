@@ -123,7 +123,7 @@ def list_sources(invocation: Invocation, as_json: bool) -> None:
 @click.pass_obj
 def remove(invocation: Invocation, location: str, kind: SourceKind, as_json: bool) -> None:
     """Delete what was indexed from LOCATION (as `sources list` shows it), with every trace of it."""
-    from swarm_memory.tools.source_ports import SourceKey
+    from swarm_memory.tools.ports.sources import SourceKey
 
     count = invocation.run(lambda toolbox: toolbox.store.sources.remove(SourceKey(toolbox.scope, kind, location)))
     print_json({"passages": count}) if as_json else say(f"{counted(count, 'passage')} removed.")

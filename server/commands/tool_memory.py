@@ -14,7 +14,7 @@ from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.tool_memory import LogResult, SummarizeResult, ToolGuidance, ToolMemory
-    from swarm_memory.tools.tool_memory_ports import ToolMemoryCounts
+    from swarm_memory.tools.ports.tool_memory import ToolMemoryCounts
     from swarm_memory.tools.tool_transfer import ImportedTools
     from swarm_memory.tools.toolbox import Toolbox
 

@@ -18,7 +18,7 @@ from swarm_memory.schema.errors import ConfigError, ModelUnavailable
 from swarm_memory.server.embedding.vectors import model_text, unit_vector
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "onnx/model_quantized.onnx")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
     from openai.types import CreateEmbeddingResponse
 
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 MAX_BATCH_TEXTS = 256

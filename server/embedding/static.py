@@ -21,7 +21,7 @@ from swarm_memory.server.embedding.wordpiece import WordPiece
 from swarm_memory.tools.blas import one_blas_thread
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 SHIPPED_TABLE = Path(__file__).parent / "data" / "static-minilm-256-v1.bin"
 _NUMPY_FROM_TEXTS = 32

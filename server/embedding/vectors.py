@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 MAX_MODEL_CHARS = 24_000
 """Characters of one text that are sent to a model; about 8,000 tokens of English."""

@@ -81,7 +81,7 @@ async def manage_memories(
     word.
     """
     from swarm_memory.server.managing import Edit, manage
-    from swarm_memory.tools.memory_ports import MemoryFilter
+    from swarm_memory.tools.ports.bank import MemoryFilter
 
     toolbox = (await bank_of(ctx).toolbox()).in_project(project)
     which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)

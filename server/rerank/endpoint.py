@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
-from swarm_memory.tools.model_ports import Ranked, RerankCandidate
+from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 
 if TYPE_CHECKING:
     import httpx

@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.rollout_ports import AgentRunner
+from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
 
 RunnerKind = Literal["command", "model", "given"]

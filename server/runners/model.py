@@ -14,8 +14,8 @@ from swarm_memory.schema.errors import ModelUnavailable, SwarmMemoryError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.asking import Answered, ask
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed, parse_json
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.sanitize import clean

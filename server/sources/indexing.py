@@ -14,7 +14,7 @@ from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.schema.source_settings import SourceSettings
 from swarm_memory.server.jobs import Report
 from swarm_memory.server.streaming import in_thread
-from swarm_memory.tools.source_ports import ReadGroup
+from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources import OnIndexed, index_source
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -19,7 +19,7 @@ from swarm_memory.server.storage import memories
 from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.rows import content_hash, to_json
 from swarm_memory.server.storage.traces import Task, Traces, texts_of
-from swarm_memory.tools.memory_ports import Forgotten
+from swarm_memory.tools.ports.bank import Forgotten
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

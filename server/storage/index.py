@@ -25,7 +25,7 @@ from swarm_memory.server.storage.vectors import Quantization, Space, check_vecto
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 _MEMORIES = queries()
 _SMALL_INDEX_SLOTS = 1024

@@ -10,8 +10,8 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
 from swarm_memory.server.storage.memories import log_event
 from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
-from swarm_memory.tools.journal_ports import Event
-from swarm_memory.tools.memory_ports import RetrievalRecord
+from swarm_memory.tools.ports.bank import RetrievalRecord
+from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

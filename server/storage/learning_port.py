@@ -13,9 +13,9 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage import journal, outcomes, trajectories
 from swarm_memory.server.storage.access import Access
-from swarm_memory.tools.journal_ports import Event
-from swarm_memory.tools.outcome_ports import TaskOutcome
-from swarm_memory.tools.trajectory_ports import LearnedBefore, LearnRecord
+from swarm_memory.tools.ports.credit import TaskOutcome
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 
 
 class SqliteLearning(Access):

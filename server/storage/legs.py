@@ -13,7 +13,7 @@ from swarm_memory.server.storage.coded import is_coded, nearest_by_codes
 from swarm_memory.server.storage.index import Index, find_space
 from swarm_memory.server.storage.tokens import match_any
 from swarm_memory.server.storage.vectors import Space, check_vector, cosines, encode
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -20,7 +20,7 @@ from swarm_memory.server.storage.quota import added_on, count_added
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
 from swarm_memory.server.storage.trajectories import Reinforcement, reinforce, trajectory_row
 from swarm_memory.server.storage.vectors import Quantization
-from swarm_memory.tools.rollout_ports import RunEnd
+from swarm_memory.tools.ports.rollouts import RunEnd
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -25,7 +25,7 @@ from swarm_memory.server.storage.rows import (
 )
 from swarm_memory.server.storage.tokens import pack, packed
 from swarm_memory.server.storage.vectors import Quantization
-from swarm_memory.tools.memory_ports import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -10,9 +10,9 @@ from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.server.storage import journal, memories, quota
 from swarm_memory.server.storage.access import Access
 from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
-from swarm_memory.tools.journal_ports import Event
-from swarm_memory.tools.memory_ports import DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -16,7 +16,7 @@ from swarm_memory.server.storage.journal import INJECTED, WITHHELD
 from swarm_memory.server.storage.memories import find_patterns, log_event
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.crediting import credited
-from swarm_memory.tools.outcome_ports import TaskInjections, TaskOutcome
+from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import QuotaReached
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_text
-from swarm_memory.tools.memory_ports import DayLimit
+from swarm_memory.tools.ports.bank import DayLimit
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

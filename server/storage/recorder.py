@@ -9,8 +9,8 @@ from functools import partial
 from typing import TypeAlias
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.tools.journal_ports import ChatRecord
-from swarm_memory.tools.memory_ports import RetrievalRecord
+from swarm_memory.tools.ports.bank import RetrievalRecord
+from swarm_memory.tools.ports.journal import ChatRecord
 
 Record: TypeAlias = RetrievalRecord | ChatRecord
 

@@ -16,7 +16,7 @@ from swarm_memory.server.storage.vectors import Quantization
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 _QUERIES = queries()
 

@@ -9,7 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage import matts
 from swarm_memory.server.storage.access import Access
-from swarm_memory.tools.rollout_ports import RunEnd
+from swarm_memory.tools.ports.rollouts import RunEnd
 
 
 class SqliteRollouts(Access):

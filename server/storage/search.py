@@ -25,8 +25,8 @@ from swarm_memory.server.storage.legs import (
 from swarm_memory.server.storage.rows import find_scopes, to_json, to_moment
 from swarm_memory.server.storage.tokens import unpack, usable
 from swarm_memory.server.storage.vectors import cosines, decode
-from swarm_memory.tools.memory_ports import Candidate, SearchQuery, SearchResult
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import Candidate, SearchQuery, SearchResult
+from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

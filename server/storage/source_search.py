@@ -23,7 +23,7 @@ from swarm_memory.server.storage.legs import (
 from swarm_memory.server.storage.rows import find_scopes, to_json
 from swarm_memory.server.storage.tokens import usable
 from swarm_memory.server.storage.vectors import cosines
-from swarm_memory.tools.source_ports import PassageCandidate, SourceQuery, SourceResult
+from swarm_memory.tools.ports.sources import PassageCandidate, SourceQuery, SourceResult
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

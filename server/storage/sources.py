@@ -19,7 +19,7 @@ from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope
 from swarm_memory.server.storage.source_search import join, keyword_leg, near_leg
 from swarm_memory.server.storage.tokens import joined
 from swarm_memory.server.storage.vectors import Quantization
-from swarm_memory.tools.source_ports import (
+from swarm_memory.tools.ports.sources import (
     FoundPassage,
     SourceKey,
     SourceQuery,
@@ -30,7 +30,7 @@ from swarm_memory.tools.source_ports import (
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 _QUERIES = queries("sources")
 _GROUPS_AT_ONCE = 200

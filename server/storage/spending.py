@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.rows import make_scope, to_json, to_text
-from swarm_memory.tools.journal_ports import ChatRecord, ChatSpending
+from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

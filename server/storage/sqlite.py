@@ -33,10 +33,10 @@ from swarm_memory.server.storage.threads import BankThreads, Threads, open_threa
 from swarm_memory.server.storage.tool_memory import ToolMemoryTables
 from swarm_memory.server.storage.traces import Traces, find_traces
 from swarm_memory.server.storage.upkeep_port import SqliteUpkeep
-from swarm_memory.tools.journal_ports import ChatRecord, ChatSpending
-from swarm_memory.tools.memory_ports import Forgotten, RetrievalRecord
-from swarm_memory.tools.model_ports import Embedder, Vector
-from swarm_memory.tools.outcome_ports import TaskInjections
+from swarm_memory.tools.ports.bank import Forgotten, RetrievalRecord
+from swarm_memory.tools.ports.credit import TaskInjections
+from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending
+from swarm_memory.tools.ports.models import Embedder, Vector
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

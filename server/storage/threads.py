@@ -16,7 +16,7 @@ from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.server.storage.worker import ConnectionThread
-from swarm_memory.tools.model_ports import Embedder
+from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

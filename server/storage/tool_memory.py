@@ -15,7 +15,7 @@ from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, Tool
 from swarm_memory.server.storage.access import Access
 from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
 from swarm_memory.server.storage.tokens import in_scope, match_any, usable
-from swarm_memory.tools.tool_memory_ports import (
+from swarm_memory.tools.ports.tool_memory import (
     CORRECTED,
     EvaluatedCall,
     FailedEvaluation,

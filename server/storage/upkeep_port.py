@@ -10,8 +10,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.server.storage import consolidation, reembed
 from swarm_memory.server.storage.access import Access
-from swarm_memory.tools.model_ports import Vector
-from swarm_memory.tools.upkeep_ports import (
+from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.upkeep import (
     PendingUpkeep,
     UpkeepBatch,
     UpkeepItem,

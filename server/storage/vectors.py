@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.tools.blas import one_blas_thread
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 Quantization = Literal["int8", "float32"]
 

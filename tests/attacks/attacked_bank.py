@@ -19,8 +19,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools import gating, retrieve, trust
 from swarm_memory.tools.indexing import prepare
-from swarm_memory.tools.memory_ports import MemoryFilter
-from swarm_memory.tools.model_ports import ChatModel
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()

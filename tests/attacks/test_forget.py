@@ -22,12 +22,12 @@ from swarm_memory.server.hook_files import log_line
 from swarm_memory.server.managing import Edit, manage
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.storage.traces import Phrases
-from swarm_memory.tools.journal_ports import Event
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.memories import edit_memory, forget_memories, what_stayed
-from swarm_memory.tools.memory_ports import MemoryFilter
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.retrieve import retrieve
-from swarm_memory.tools.rollout_ports import RunEnd
 from swarm_memory.tools.tool_memory import evaluate_tool_calls, log_tool_calls, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -13,8 +13,8 @@ from swarm_memory.tools.benchmark.systems.bank import Bank, BankSystem, Temporal
 from swarm_memory.tools.benchmark.systems.bm25 import OkapiSystem
 from swarm_memory.tools.benchmark.systems.context import ContextSystem, ContextWeights
 from swarm_memory.tools.benchmark.systems.rerank import RerankSystem
-from swarm_memory.tools.benchmark_ports import MemorySystem
-from swarm_memory.tools.model_ports import Ranked, RerankCandidate
+from swarm_memory.tools.ports.benchmarks import MemorySystem
+from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.memories import list_memories
-from swarm_memory.tools.memory_ports import MemoryFilter
+from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

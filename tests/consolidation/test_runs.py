@@ -17,8 +17,8 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate import consolidate, undo_consolidation
-from swarm_memory.tools.memory_ports import MemoryFilter
-from swarm_memory.tools.ports import Store
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.store import Store
 
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""

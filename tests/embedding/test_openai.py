@@ -12,7 +12,7 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
-from swarm_memory.tools.model_ports import Embedder
+from swarm_memory.tools.ports.models import Embedder
 
 pytestmark = pytest.mark.enable_socket
 KEY = "sk-very-secret-0123456789"

@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.embedding.table import MAX_WEIGHT, write_table
 from swarm_memory.server.embedding.wordpiece import MAX_TOKENS
-from swarm_memory.tools.model_ports import Embedder
+from swarm_memory.tools.ports.models import Embedder
 
 EMBEDDER = StaticEmbedder()
 STRANGE = ["🎉", "修复失败的测试", "🏳️‍🌈 \ud800 x", "\ud83d", "a\x00b", "ﬁne", "x" * 100_000, "error " * 20_000, "."]

@@ -22,8 +22,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
-from swarm_memory.tools.memory_ports import MemoryFilter, StoredMemory
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text import tokenize
 
 FULL = os.environ.get("FAULTS") == "full"

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.backup import list_backups
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.repair import repair
-from swarm_memory.tools.memory_ports import SearchQuery
+from swarm_memory.tools.ports.bank import SearchQuery
 from swarm_memory.tools.text import tokenize
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]

@@ -12,9 +12,9 @@ from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools.memory_ports import MemoryFilter
-from swarm_memory.tools.model_ports import Embedder
-from swarm_memory.tools.ports import Store
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

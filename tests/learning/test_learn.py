@@ -18,9 +18,9 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.drawn_items import ASSUMED_CONFIDENCE
 from swarm_memory.tools.learn import learn
-from swarm_memory.tools.memory_ports import MemoryFilter
-from swarm_memory.tools.model_ports import Vector
 from swarm_memory.tools.novelty import REINFORCEMENT
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.models import Vector
 
 EMBEDDER = StaticEmbedder()
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"

@@ -16,8 +16,8 @@ from swarm_memory.tools.memories import (
     memory_history,
     set_memory_status,
 )
-from swarm_memory.tools.memory_ports import MemoryFilter
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

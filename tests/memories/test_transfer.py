@@ -22,8 +22,8 @@ from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.memories import get_memories, list_memories
-from swarm_memory.tools.memory_ports import MemoryFilter
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.toolbox import Toolbox

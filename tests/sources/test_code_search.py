@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from swarm_memory.server.sources.code import read_code
-from swarm_memory.tools.source_ports import ReadGroup
+from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 

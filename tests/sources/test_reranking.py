@@ -13,7 +13,7 @@ from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.chat.scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 from swarm_memory.server.rerank.endpoint import EndpointReranker
-from swarm_memory.tools.model_ports import RerankCandidate
+from swarm_memory.tools.ports.models import RerankCandidate
 from swarm_memory.tools.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -19,8 +19,8 @@ from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
-from swarm_memory.tools.memory_ports import StoredMemory
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text import tokenize
 
 

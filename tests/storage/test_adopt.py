@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.server.storage.adopt import adopt
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.tools.memory_ports import MemoryFilter
+from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.text import tokenize
 
 TABLES = (

@@ -15,7 +15,7 @@ from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.rows import pattern_row, to_text
 from swarm_memory.server.storage.tokens import pack, scoped, unpack
 from swarm_memory.server.storage.vectors import encode
-from swarm_memory.tools.memory_ports import SearchQuery, StoredMemory
+from swarm_memory.tools.ports.bank import SearchQuery, StoredMemory
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -19,8 +19,8 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.connection import close, connect, write_transaction
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.lock import writer_lock
-from swarm_memory.tools.journal_ports import Event
-from swarm_memory.tools.memory_ports import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+from swarm_memory.tools.ports.journal import Event
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]
@@ -33,7 +33,7 @@ from pathlib import Path
 from swarm_memory.schema.base import Scope
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools.journal_ports import Event
+from swarm_memory.tools.ports.journal import Event
 
 async def main(database, rung, name):
     store = await open_store(Path(database), sqlite=rung, embedder=StaticEmbedder())

@@ -6,7 +6,7 @@ from typing import Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.tool_memory import ToolCall
-from swarm_memory.tools.journal_ports import Event
+from swarm_memory.tools.ports.journal import Event
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -20,7 +20,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage import lean
 from swarm_memory.server.storage.location import Location
 from swarm_memory.server.storage.lock import writer_lock
-from swarm_memory.tools.memory_ports import StoredMemory
+from swarm_memory.tools.ports.bank import StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

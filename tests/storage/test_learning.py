@@ -12,8 +12,8 @@ from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.memory_ports import MemoryFilter, StoredMemory
-from swarm_memory.tools.trajectory_ports import LearnRecord
+from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.trajectories import LearnRecord
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.driver import Driver, choose, plain_module
 from swarm_memory.server.storage.location import locate
 from swarm_memory.server.storage.migrate import migrate
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools.memory_ports import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

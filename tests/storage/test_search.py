@@ -15,7 +15,7 @@ from swarm_memory.server.storage.legs import MAX_POSTINGS
 from swarm_memory.server.storage.search import join, keyword_leg, near_leg
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.storage.vectors import decode, encode
-from swarm_memory.tools.memory_ports import SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.ports.bank import SearchQuery, SearchResult, StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

@@ -17,7 +17,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings, ToolMemorySettings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools.model_ports import ChatModel
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.toolbox import Toolbox
 
 OpenBank = Callable[..., AbstractAsyncContextManager[Toolbox]]

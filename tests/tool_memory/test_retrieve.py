@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from logged import call, failed
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text import count_tokens
 from swarm_memory.tools.tool_experience import Overall, rank_tools
 from swarm_memory.tools.tool_memory import (
@@ -17,7 +18,6 @@ from swarm_memory.tools.tool_memory import (
     retrieve_tool_memory,
     summarize_tool_memory,
 )
-from swarm_memory.tools.tool_memory_ports import PastCall, PastCalls
 from swarm_memory.tools.toolbox import Toolbox
 
 WEATHER, HISTORY = "weather forecast for tomorrow", "causes of the Thirty Years War"

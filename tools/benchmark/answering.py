@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from swarm_memory.schema.benchmark import BenchmarkQuestion, Dataset, Figure, Table
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.tools.asking import Answered, AnyAnswer, ask
-from swarm_memory.tools.benchmark_ports import MemorySystem
 from swarm_memory.tools.intervals import wilson
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.benchmarks import MemorySystem
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 
 NOTES = 10

@@ -12,8 +12,8 @@ from swarm_memory.schema.base import Model
 from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
-from swarm_memory.tools.model_ports import Embedder
-from swarm_memory.tools.ports import Store
+from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox
 
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]

@@ -14,7 +14,7 @@ from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.model_ports import Vector
+    from swarm_memory.tools.ports.models import Vector
 
 DOMAINS = ("shop", "billing", "search", "mobile")
 """Each has a quarter of the items."""

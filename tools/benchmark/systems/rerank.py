@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ModelAnswerInvalid
-from swarm_memory.tools.benchmark_ports import MemorySystem
-from swarm_memory.tools.model_ports import RerankCandidate, Reranker
+from swarm_memory.tools.ports.benchmarks import MemorySystem
+from swarm_memory.tools.ports.models import RerankCandidate, Reranker
 
 
 class RerankSystem:

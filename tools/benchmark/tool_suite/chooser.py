@@ -10,8 +10,8 @@ from typing import Protocol
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.tools.asking import Answered, ask
-from swarm_memory.tools.model_ports import ChatModel
 from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 
 PROMPT = "benchmark_choose_tool"

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.models import Vector
 
 ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
 """What a reader gives of a source: a group's name, the hash of what it is made from, and how to make its passages.

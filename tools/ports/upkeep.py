@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.memory import MemoryStatus
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.models import Vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,16 @@
 from datetime import datetime
 from typing import Protocol
 
-from swarm_memory.tools.benchmark_ports import BenchmarkStore
-from swarm_memory.tools.job_ports import JobQueue
-from swarm_memory.tools.journal_ports import Journal
-from swarm_memory.tools.memory_ports import MemoryStore
-from swarm_memory.tools.outcome_ports import Credits
-from swarm_memory.tools.rollout_ports import RolloutStore
-from swarm_memory.tools.source_ports import SourceStore
-from swarm_memory.tools.tool_memory_ports import ToolMemoryStore
-from swarm_memory.tools.trajectory_ports import TrajectoryStore
-from swarm_memory.tools.upkeep_ports import Upkeep
+from swarm_memory.tools.ports.bank import MemoryStore
+from swarm_memory.tools.ports.benchmarks import BenchmarkStore
+from swarm_memory.tools.ports.credit import Credits
+from swarm_memory.tools.ports.jobs import JobQueue
+from swarm_memory.tools.ports.journal import Journal
+from swarm_memory.tools.ports.rollouts import RolloutStore
+from swarm_memory.tools.ports.sources import SourceStore
+from swarm_memory.tools.ports.tool_memory import ToolMemoryStore
+from swarm_memory.tools.ports.trajectories import TrajectoryStore
+from swarm_memory.tools.ports.upkeep import Upkeep
 
 
 class Clock(Protocol):

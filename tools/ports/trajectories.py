@@ -7,7 +7,7 @@ from typing import Protocol
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.memory_ports import StoredMemory
+from swarm_memory.tools.ports.bank import StoredMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
-from swarm_memory.tools.journal_ports import Event
-from swarm_memory.tools.model_ports import Vector
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.models import Vector
 
 
 @dataclass(frozen=True, slots=True)
