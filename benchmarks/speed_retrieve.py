@@ -38,7 +38,7 @@ from swarm_memory.server.storage.vectors import encode
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.retrieve import retrieve
-from swarm_memory.tools.text import query_tokens
+from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo xu za".split()  # noqa: SIM905

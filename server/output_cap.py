@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 
 NOTE_TOKENS = 80
 """Kept free for the note."""

@@ -89,7 +89,7 @@ async def check_adoptable(place: Location, settings: Settings) -> None:
 async def adopt_database(place: Location, settings: Settings) -> "Adoption":
     """Put a new bank in the place of a claude-flow database, with its strategies. Raises as `adopt`."""
     from swarm_memory.server.storage.adopt import adopt
-    from swarm_memory.tools.text import tokenize
+    from swarm_memory.tools.text.tokens import tokenize
 
     return await adopt(
         place.database,

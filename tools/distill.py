@@ -15,7 +15,7 @@ from swarm_memory.tools.lessons import Lesson, Material
 from swarm_memory.tools.open_errors import open_errors
 from swarm_memory.tools.redact import generalize, redact
 from swarm_memory.tools.repair_lessons import repairs
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.wording import particulars_of
 
 MIN_VALUE = 0.4

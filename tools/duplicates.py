@@ -11,7 +11,7 @@ from swarm_memory.tools.opposites import is_negated, is_turned, opposition
 from swarm_memory.tools.ports.upkeep import UpkeepItem
 from swarm_memory.tools.superseding import is_way_out
 from swarm_memory.tools.survey import Survey, duplicate_threshold, in_parts
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -6,8 +6,8 @@ What to look for is not here (`screening`), nor how far a memory that passed is 
 from collections.abc import Iterable, Sequence
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.screening import Finding, reason_of, screen
+from swarm_memory.tools.text.cleaning import clean
 
 SCREENED = "screened: "
 """Begins the reason of what this gate holds back."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 COVERED = 0.7
 """The share of a step's words, of different stems, that stand together where it was told or done."""

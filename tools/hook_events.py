@@ -23,8 +23,8 @@ from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.tool_memory import CORRECTED
 from swarm_memory.tools.retrieve import retrieve
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.tasks import continues, feedback, is_own_tool, is_task_prompt, session_task_id, task_text
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.tool_logging import as_text, kept_input, kept_text
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 

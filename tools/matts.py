@@ -18,8 +18,8 @@ from swarm_memory.tools.quota import check_quota
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.run_ending import complete_run, fail_run
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.scaling import OnProgress, Scaling
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import queue_when_due
 

@@ -15,7 +15,7 @@ from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports.bank import Forgotten, MemoryFilter
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_IDS = 200

@@ -17,8 +17,8 @@ from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.proposals import DistilledItems, check_items
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.shortening import Shortened, shorten_trajectory
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.wording import one_line
 
 PROMPTS = {"Success": "distill_success", "Failure": "distill_failure"}

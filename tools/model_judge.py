@@ -17,9 +17,9 @@ from swarm_memory.tools.parsing import Unparsed
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import Rendered, load_prompt, render
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.shortening import Shortened, shorten_trajectory
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.verdicts import MAX_MODEL_CONFIDENCE, Judged, combine, without_model
 from swarm_memory.tools.wording import one_line
 

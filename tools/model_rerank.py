@@ -8,7 +8,7 @@ from swarm_memory.tools.asking import Answered, ask
 from swarm_memory.tools.parsing import Unparsed
 from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate
 from swarm_memory.tools.prompting import load_prompt, render
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 
 PROMPT = "rerank_tools"
 _ANSWER_TOKENS = 3_000

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 NEGATED, TURNED = 0.95, 0.85
 """Probability that two instructions of exactly the same words are opposites: one negated, one with an antonym."""

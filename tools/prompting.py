@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 
 FENCE = "fence"
 """The name that a prompt gets its fence by."""

@@ -9,8 +9,8 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.asking import Answered
 from swarm_memory.tools.calls import calls_of
 from swarm_memory.tools.distill import check_drafts
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.shortening import Shortened
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.wording import particulars_of, without
 
 MIN_STEPS, MAX_STEPS = 3, 8

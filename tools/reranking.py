@@ -9,7 +9,7 @@ from swarm_memory.schema.source import SourceHit, SourceKind
 from swarm_memory.tools.model_rerank import ChatReranker
 from swarm_memory.tools.ports.models import RerankCandidate, Reranker
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import shorten
+from swarm_memory.tools.text.cleaning import shorten
 from swarm_memory.tools.toolbox import Toolbox
 
 CALLED: frozenset[SourceKind | None] = frozenset({"tool", "api"})

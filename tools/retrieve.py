@@ -25,8 +25,8 @@ from swarm_memory.tools.ranking import (
     unit,
 )
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
-from swarm_memory.tools.text import count_tokens, query_tokens
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trust import prefer_verified
 

@@ -21,8 +21,8 @@ from swarm_memory.tools.evidence import signals_of
 from swarm_memory.tools.judge import judge_in_full
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.shortening import shorten_trajectory
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.verdicts import Judged, audit_event, hard_label
 from swarm_memory.tools.wording import one_line
 

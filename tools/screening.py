@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.screening_classifier import suspicion
 from swarm_memory.tools.screening_orders import ORDERS
 from swarm_memory.tools.screening_rules import ALIKE, FORGIVEN, INSISTING, RULES, Rule
+from swarm_memory.tools.text.cleaning import clean
 
 CLASSIFIED = "suspect wording"
 """The finding of the classifier: no rule knows the text, its words as a whole are those of an attack."""

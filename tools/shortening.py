@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.sanitize import clean
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import count_tokens
 
 HEAD_SHARE = 0.25
 """Of the budget for the beginning: how it ended tells more than how it began."""

@@ -35,9 +35,9 @@ from swarm_memory.tools.ports.sources import (
 )
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.reranking import rerank
-from swarm_memory.tools.sanitize import clean, shorten
 from swarm_memory.tools.source_ranking import ScoredPassage, score_passages
-from swarm_memory.tools.text import query_tokens, tokenize
+from swarm_memory.tools.text.cleaning import clean, shorten
+from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K, MAX_OFFSET = 50, 1000

@@ -11,8 +11,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import LoggedCall, ToolCall
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean, shorten
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.cleaning import clean, shorten
+from swarm_memory.tools.text.tokens import count_tokens
 
 MAX_CALLS = 1000
 """Calls that may be logged at once."""

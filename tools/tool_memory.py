@@ -21,8 +21,8 @@ from swarm_memory.schema.tool_memory import (
     ToolOutcome,
 )
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
-from swarm_memory.tools.text import query_tokens
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.tool_evaluation import evaluate_tool_calls, interval_of, spaced
 from swarm_memory.tools.tool_experience import Overall, rank_tools
 from swarm_memory.tools.tool_guidance import MAX_RANKED, of_task, of_tools

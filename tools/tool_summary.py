@@ -14,7 +14,7 @@ from swarm_memory.tools.parsing import Unparsed
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean, shorten
+from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.tool_guidelines import MAX_EACH, extract_guidelines
 from swarm_memory.tools.wording import show_symptom
 

@@ -15,7 +15,7 @@ from swarm_memory.tools.benchmark.learning.task_arms import Attempt
 from swarm_memory.tools.benchmark.tasks.scenarios import Scenario
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.rollouts import steps_of
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.wording import one_line
 
 CHECK_LIMIT_S = 120.0

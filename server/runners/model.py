@@ -18,8 +18,8 @@ from swarm_memory.tools.parsing import Unparsed, parse_json
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.shortening import shorten_trajectory
+from swarm_memory.tools.text.cleaning import clean
 
 PROMPT = "react"
 

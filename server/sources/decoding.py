@@ -4,7 +4,7 @@ import codecs
 import re
 from typing import NamedTuple
 
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -32,7 +32,7 @@ from swarm_memory.tools.gating import gated
 from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.redact import redact
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 
 Tokenizer = Callable[[str], tuple[str, ...]]
 

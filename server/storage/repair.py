@@ -29,7 +29,7 @@ from swarm_memory.server.storage.rows import content_hash, find_scope
 from swarm_memory.server.storage.salvage import drop_orphans, salvage, with_new_header
 from swarm_memory.server.storage.tokens import pack, unpack
 from swarm_memory.server.storage.trust import check_content
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

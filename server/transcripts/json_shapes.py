@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from pydantic import JsonValue
 
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 
 JsonObject: TypeAlias = dict[str, object]
 

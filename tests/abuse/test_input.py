@@ -19,10 +19,10 @@ from swarm_memory.tools.commands import parse_command
 from swarm_memory.tools.parsing import parse_object
 from swarm_memory.tools.preamble import harmless
 from swarm_memory.tools.redact import generalize, redact
-from swarm_memory.tools.sanitize import clean
 from swarm_memory.tools.screening import screen
 from swarm_memory.tools.tasks import task_text
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.usage_detection import terms_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.fault]

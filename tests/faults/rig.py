@@ -24,7 +24,7 @@ from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 FULL = os.environ.get("FAULTS") == "full"
 """Whether this is `make faults`, which takes its time; `make test` runs a short version of the same."""

@@ -24,7 +24,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.repair import repair
 from swarm_memory.tools.ports.bank import SearchQuery
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
 

@@ -20,7 +20,7 @@ from swarm_memory.server.storage.connection import close, connect
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.tools.ports.bank import SearchQuery
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 PAUSE_S = 0.03
 """Between two searches of a reader: a machine of two cores has work for the writers too."""

@@ -20,7 +20,7 @@ from swarm_memory.tools.evidence import signals_of
 from swarm_memory.tools.judge import judge_by_evidence
 from swarm_memory.tools.model_judge import judge_by_model, judge_with_fallback, shown_task
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.verdicts import Judged
 
 SETTINGS = Settings()

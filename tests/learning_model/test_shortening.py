@@ -9,7 +9,7 @@ from records import HOSTILE, broken, call, message, record, repaired, result
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.shortening import shorten_trajectory
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 
 TEXTS = st.text(max_size=60) | st.sampled_from(HOSTILE) | st.integers(0, 400).map(lambda count: "word " * count)
 STEPS = st.lists(

@@ -25,7 +25,7 @@ from swarm_memory.tools.memories import get_memories, list_memories
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve import retrieve
-from swarm_memory.tools.sanitize import clean
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.transfer import export_memories, import_memories
 

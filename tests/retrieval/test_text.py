@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.text import MAX_TOKEN_CHARS, count_tokens, query_tokens, tokenize
+from swarm_memory.tools.text.tokens import MAX_TOKEN_CHARS, count_tokens, query_tokens, tokenize
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
 
 def test_the_english_stemmer_alone_is_loaded() -> None:
     code = (
-        "import sys; from swarm_memory.tools.text import tokenize; assert tokenize('running') == ('run',);"
+        "import sys; from swarm_memory.tools.text.tokens import tokenize; assert tokenize('running') == ('run',);"
         "print([name for name in sys.modules if 'stemmer' in name and not name.startswith('swarm_memory')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

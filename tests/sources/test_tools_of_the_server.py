@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.app import build_server
 from swarm_memory.server.storage.location import Location
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 
 Call = Callable[..., Any]
 

@@ -21,7 +21,7 @@ from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 
 def _possible(rung: str) -> bool:

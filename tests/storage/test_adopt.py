@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.server.storage.adopt import adopt
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.ports.bank import MemoryFilter
-from swarm_memory.tools.text import tokenize
+from swarm_memory.tools.text.tokens import tokenize
 
 TABLES = (
     "CREATE TABLE patterns (id TEXT PRIMARY KEY, type TEXT, pattern_data TEXT, confidence REAL, usage_count INTEGER,"

@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError, StorageError
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
-from swarm_memory.tools.text import query_tokens
+from swarm_memory.tools.text.tokens import query_tokens
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.sanitize import clean, shorten
+from swarm_memory.tools.text.cleaning import clean, shorten
 
 
 @pytest.mark.parametrize(

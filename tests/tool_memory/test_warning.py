@@ -10,7 +10,7 @@ from logged import Still, call, failed
 from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.hook_events import handle_hook
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.benchmark import BenchmarkItem, Dataset
 from swarm_memory.tools.benchmark.datasets import by_group
-from swarm_memory.tools.text import STOP_WORDS
+from swarm_memory.tools.text.tokens import STOP_WORDS
 
 PREFIX = "debris-"
 """Begins the id of every item of debris."""

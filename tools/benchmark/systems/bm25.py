@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
-from swarm_memory.tools.text import query_tokens, tokenize
+from swarm_memory.tools.text.tokens import query_tokens, tokenize
 
 
 class _Okapi(Protocol):

@@ -17,7 +17,7 @@ from swarm_memory.tools.benchmark.tool_suite.chooser import Chooser
 from swarm_memory.tools.benchmark.tool_suite.mock_search import SearchAnswer, search
 from swarm_memory.tools.benchmark.tool_suite.profile import DESCRIPTION, TOOLS, Level, best_tool
 from swarm_memory.tools.benchmark.tool_suite.queries import Asked, QuestionSet
-from swarm_memory.tools.text import count_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory import (
     evaluate_tool_calls,
     log_tool_calls,
