@@ -9,12 +9,12 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.archive import archivable
-from swarm_memory.tools.asking import ask
 from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.model.ask import ask
+from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.model_judge import shown_task
-from swarm_memory.tools.parsing import Unparsed
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.proposals import DistilledItems, check_items
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.shortening import Shortened, shorten_trajectory

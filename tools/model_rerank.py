@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
-from swarm_memory.tools.asking import Answered, ask
-from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate
-from swarm_memory.tools.prompting import load_prompt, render
 from swarm_memory.tools.text.cleaning import clean
 
 PROMPT = "rerank_tools"

@@ -19,7 +19,7 @@ from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.calls import calls_of
 from swarm_memory.tools.evidence import signals_of
 from swarm_memory.tools.judge import judge_in_full
-from swarm_memory.tools.prompting import load_prompt, render
+from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.redact import redact
 from swarm_memory.tools.shortening import shorten_trajectory
 from swarm_memory.tools.text.cleaning import clean

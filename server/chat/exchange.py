@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.server.chat.metering import ChatCall, ChatMeter, Outcome, Tally
-from swarm_memory.tools.parsing import Unparsed, parse_object
+from swarm_memory.tools.model.parse import Unparsed, parse_object
 
 
 @dataclass(frozen=True, slots=True)

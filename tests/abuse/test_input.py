@@ -16,7 +16,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.server.sources.html import page
 from swarm_memory.server.transcript import read_trajectories
 from swarm_memory.tools.commands import parse_command
-from swarm_memory.tools.parsing import parse_object
+from swarm_memory.tools.model.parse import parse_object
 from swarm_memory.tools.preamble import harmless
 from swarm_memory.tools.redact import generalize, redact
 from swarm_memory.tools.screening import screen

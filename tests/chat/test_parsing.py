@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Model
-from swarm_memory.tools.parsing import Unparsed, parse_json, parse_model, parse_object
+from swarm_memory.tools.model.parse import Unparsed, parse_json, parse_model, parse_object
 
 SCHEMA: dict[str, JsonValue] = {
     "type": "object",

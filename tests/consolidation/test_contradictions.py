@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.tools.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.contradiction import MAX_ASKED
-from swarm_memory.tools.prompting import load_prompt
+from swarm_memory.tools.model.prompt import load_prompt
 
 OLD = (
     ("Always run the migrations before the tests", "1. Keep the schema of the test database new."),

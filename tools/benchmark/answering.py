@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from swarm_memory.schema.benchmark import BenchmarkQuestion, Dataset, Figure, Table
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.tools.asking import Answered, AnyAnswer, ask
 from swarm_memory.tools.intervals import wilson
-from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.model.ask import Answered, AnyAnswer, ask
+from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.prompting import load_prompt, render
 
 NOTES = 10
 """So many items the model is shown."""

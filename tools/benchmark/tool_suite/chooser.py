@@ -9,10 +9,10 @@ from random import Random
 from typing import Protocol
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
-from swarm_memory.tools.asking import Answered, ask
-from swarm_memory.tools.parsing import Unparsed
+from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.prompting import load_prompt, render
 
 PROMPT = "benchmark_choose_tool"
 _ANSWER_TOKENS = 200

@@ -48,7 +48,7 @@ def load_prompt(name: str) -> Prompt:
     """Read `tools/prompts/<name>.md`. Raises `ValueError` for a name or a file that is no prompt."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"`{name}` is no name of a prompt: lower-case letters, digits and underscores.")
-    source = files("swarm_memory.tools.prompts").joinpath(f"{name}.md")
+    source = files("swarm_memory.tools.model.prompts").joinpath(f"{name}.md")
     if not source.is_file():
         raise ValueError(f"there is no prompt `{name}` in tools/prompts.")
     return parse_prompt(name, source.read_text(encoding="utf-8"))
