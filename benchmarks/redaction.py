@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "redact"))
 from harmless_lines import FIXED, random_lines
 from secret_lines import CONTEXTS, VENDORS, context_lines, vendor_lines
 
-from swarm_memory.tools.redact import redact
+from swarm_memory.tools.guard.redact import redact
 
 PROSE = "The migration failed at 12:03:44 in worker-7 (commit 3f2a9c1d, /srv/app/models/order.py:118): retry 2 of 5. "
 

@@ -17,7 +17,7 @@ from benign_strategies import strategies
 from poison_attacks import Half, attacks, half_of
 from unseen_author import unseen_attacks, unseen_strategies
 
-from swarm_memory.tools.screening import by_rules, reason_of, screen
+from swarm_memory.tools.guard.screen import by_rules, reason_of, screen
 
 HALVES: tuple[Half, Half] = ("dev", "held-out")
 

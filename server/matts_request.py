@@ -12,7 +12,7 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.arguments import Given, GivenAttempt, read_one
 from swarm_memory.server.long_jobs import MattsRequest
 from swarm_memory.server.runners.build import RunnerKind, RunnerSpec
-from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.toolbox import Toolbox
 
 

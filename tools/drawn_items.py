@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outco
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.hearsay import is_hearsay
+from swarm_memory.tools.guard.hearsay import is_hearsay
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""

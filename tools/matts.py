@@ -12,10 +12,10 @@ import anyio
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.ids import RUN, digest, new_id
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult, MattsRun, RunSummary, ScalingMode
+from swarm_memory.tools.guard.quota import check_quota
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.rollouts import AgentRunner
-from swarm_memory.tools.quota import check_quota
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.run_ending import complete_run, fail_run
 from swarm_memory.tools.scaling import OnProgress, Scaling

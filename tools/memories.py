@@ -10,11 +10,11 @@ from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.gating import gated_edit, suspects
+from swarm_memory.tools.guard.gate import gated_edit, suspects
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports.bank import Forgotten, MemoryFilter
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 

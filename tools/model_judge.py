@@ -10,13 +10,13 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.archive import archivable
 from swarm_memory.tools.evidence import Signal
+from swarm_memory.tools.guard.archive import archivable
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.shortening import Shortened, shorten_trajectory
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import count_tokens

@@ -7,13 +7,13 @@ from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.duplicates import gist_of, is_same, outcome_of
-from swarm_memory.tools.gating import told_of
+from swarm_memory.tools.guard.gate import told_of
+from swarm_memory.tools.guard.model_screen import screened
+from swarm_memory.tools.guard.trust import REINFORCED, unverified
 from swarm_memory.tools.indexing import cosine, prepare, prepare_without_vectors
-from swarm_memory.tools.model_screen import screened
 from swarm_memory.tools.ports.bank import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.survey import duplicate_threshold
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trust import REINFORCED, unverified
 
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""

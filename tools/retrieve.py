@@ -11,6 +11,8 @@ from swarm_memory.schema.ids import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.fitting import Floor, Shortfall, near_miss
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.ports.bank import Candidate, RetrievalRecord, SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Vector
@@ -24,11 +26,9 @@ from swarm_memory.tools.ranking import (
     reciprocal_rank_fusion,
     unit,
 )
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trust import prefer_verified
 
 MAX_K = 50
 MAX_QUERY_CHARS = 100_000

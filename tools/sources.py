@@ -23,6 +23,7 @@ from swarm_memory.schema.source import (
     SourceKind,
     SourceSearch,
 )
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
@@ -33,7 +34,6 @@ from swarm_memory.tools.ports.sources import (
     StoredGroup,
     StoredPassage,
 )
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.reranking import rerank
 from swarm_memory.tools.source_ranking import ScoredPassage, score_passages
 from swarm_memory.tools.text.cleaning import clean, shorten

@@ -9,12 +9,12 @@ import anyio
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.tool_memory import EvaluateResult, Evaluation, KeptCall
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, PendingCalls
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.tool_evidence import Surroundings, evaluate_by_evidence, is_error, surroundings_of, tool_words

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from swarm_memory.tools.redact import generalize
+from swarm_memory.tools.guard.redact import generalize
 from swarm_memory.tools.text.tokens import STOP_WORDS, query_tokens
 from swarm_memory.tools.wording import one_line, show_command, show_symptom
 

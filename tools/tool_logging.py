@@ -10,7 +10,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import LoggedCall, ToolCall
-from swarm_memory.tools.redact import redact
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import count_tokens
 

@@ -20,7 +20,7 @@ from swarm_memory.schema.tool_memory import (
     ToolMemory,
     ToolOutcome,
 )
-from swarm_memory.tools.redact import redact
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.tool_evaluation import evaluate_tool_calls, interval_of, spaced

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.calls import Call
-from swarm_memory.tools.redact import generalize, redact
+from swarm_memory.tools.guard.redact import generalize, redact
 from swarm_memory.tools.text.cleaning import clean
 
 MAX_SYMPTOM, MAX_COMMAND, MAX_TASK = 120, 110, 150

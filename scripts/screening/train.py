@@ -21,8 +21,7 @@ from corpus import ITEM, OWN, Example, examples
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
-from swarm_memory.tools.screening import by_rules, readings
-from swarm_memory.tools.screening_classifier import (
+from swarm_memory.tools.guard.classifier import (
     CHARACTER_BUCKETS,
     WEIGHTS,
     WORD_BUCKETS,
@@ -30,6 +29,7 @@ from swarm_memory.tools.screening_classifier import (
     features_of,
     units,
 )
+from swarm_memory.tools.guard.screen import by_rules, readings
 
 SEED, PER_FRAME = 1, 2
 INVERSE_PENALTY = 3.0

@@ -19,9 +19,9 @@ from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.benchmark.suites import find_suite
 from swarm_memory.tools.benchmark.bench import Bench, Report, SuiteOptions
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.toolbox import Toolbox
 
 RUN = "bench"

@@ -20,8 +20,8 @@ from swarm_memory.server.chat.exchange import Repair, Reply, exchange, schema_in
 from swarm_memory.server.chat.metering import ChatMeter, Tally
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.hook_files import CHILD_VARIABLE
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import parse_json
-from swarm_memory.tools.redact import redact
 
 MAX_OUTPUT_BYTES = 4_000_000
 _DENIED = ["Read", "Edit", "Write", "Bash", "WebFetch"]

@@ -25,7 +25,7 @@ from swarm_memory.server.chat.openai_wire import (
     read_completion,
     request_body,
 )
-from swarm_memory.tools.redact import redact
+from swarm_memory.tools.guard.redact import redact
 
 if TYPE_CHECKING:
     from httpx2 import Response

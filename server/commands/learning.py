@@ -42,7 +42,7 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
       swarm-memory judge session.jsonl
       zcat runs.jsonl.gz | swarm-memory judge - --json
     """
-    from swarm_memory.tools.archive import archivable
+    from swarm_memory.tools.guard.archive import archivable
     from swarm_memory.tools.judge import judge_by_evidence
     from swarm_memory.tools.judged import judged
 
@@ -72,8 +72,8 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
     Example:
       swarm-memory distill session.jsonl --task-id 3f6c9b:2
     """
-    from swarm_memory.tools.archive import archivable
     from swarm_memory.tools.distill import distill_by_extraction
+    from swarm_memory.tools.guard.archive import archivable
     from swarm_memory.tools.judge import judge_by_evidence
     from swarm_memory.tools.judged import drawn, judged
 

@@ -69,7 +69,7 @@ def _one_trajectory(file: str, task_id: str, settings: "Settings") -> "Trajector
     import sys
 
     from swarm_memory.server.transcript import read_trajectories
-    from swarm_memory.tools.archive import archivable
+    from swarm_memory.tools.guard.archive import archivable
 
     source = sys.stdin.buffer if file == "-" else file
     found = list(read_trajectories(source, limits=settings.learn))

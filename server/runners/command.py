@@ -19,7 +19,7 @@ from swarm_memory.server.child_process import Finished, run
 from swarm_memory.server.runners.output import CheckResult, read_output
 from swarm_memory.server.runners.permission import child_environment, permitted
 from swarm_memory.server.runners.working_copy import WorkingCopies
-from swarm_memory.tools.redact import redact
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.wording import one_line
 
 PROMPT_WORD = "{prompt}"

@@ -13,11 +13,11 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import ModelUnavailable, SwarmMemoryError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed, parse_json
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.shortening import shorten_trajectory
 from swarm_memory.tools.text.cleaning import clean
 

@@ -17,7 +17,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group, faulty
 from swarm_memory.server.sources.json_tools import MAX_TOOLS, passages_of
 from swarm_memory.server.sources.mcp_config import McpServer, Unusable, read_config
-from swarm_memory.tools.redact import redact
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import shorten
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.placing import put_in_place
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.trust import check_path
-from swarm_memory.tools.gating import gated
+from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.models import Embedder, Vector
-from swarm_memory.tools.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 
 Tokenizer = Callable[[str], tuple[str, ...]]

@@ -12,8 +12,8 @@ from swarm_memory.server.storage.memories import MemoryWriter, change_status, fi
 from swarm_memory.server.storage.quota import count_added
 from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, optional_text, to_text
 from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.tools.guard.trust import REINFORCED
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
-from swarm_memory.tools.trust import REINFORCED
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -9,7 +9,7 @@ from attacked_bank import FULL, Told, is_trusted, item, items_of, opened, put, u
 from poisoning_chains import Chain, chains, play, sound_memories
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.hearsay import is_hearsay
+from swarm_memory.tools.guard.hearsay import is_hearsay
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

@@ -11,12 +11,12 @@ from poison_attacks import attacks
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.server.chat.scripted import ScriptedChatModel
-from swarm_memory.tools.gating import SCREENED
+from swarm_memory.tools.guard.gate import SCREENED
+from swarm_memory.tools.guard.model_screen import screened
+from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.memories import edit_memory, of_run, set_memory_status
-from swarm_memory.tools.model_screen import screened
 from swarm_memory.tools.retrieve import retrieve
-from swarm_memory.tools.screening import screen
 from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.transfer import export_memories, import_memories
 

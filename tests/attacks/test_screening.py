@@ -10,8 +10,8 @@ from poison_attacks import Half, attacks, half_of
 from unseen_author import unseen_attacks, unseen_strategies
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.screening import CLASSIFIED, by_rules, reason_of, screen
-from swarm_memory.tools.screening_classifier import WEIGHTS, load_weights
+from swarm_memory.tools.guard.classifier import WEIGHTS, load_weights
+from swarm_memory.tools.guard.screen import CLASSIFIED, by_rules, reason_of, screen
 
 pytestmark = pytest.mark.attack
 

@@ -10,7 +10,7 @@ from made_tasks import NOW, done, made, ran, said, saw
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.archive import archivable
+from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.usage_detection import Injection, advised_terms, detect_uses
 
 FIRST = made().model_copy(update={"id": "rm_01JXYZABCD0000000000000001"})

@@ -9,9 +9,9 @@ import pytest
 from harmless_lines import FIXED, random_lines
 from secret_lines import VENDORS, WORD, context_lines, pem, run, vendor_lines
 
-from swarm_memory.tools.personal_data import is_card_number, is_iban
-from swarm_memory.tools.redact import generalize, redact
-from swarm_memory.tools.secret_rules import SECRET_RULES
+from swarm_memory.tools.guard.personal_data import is_card_number, is_iban
+from swarm_memory.tools.guard.redact import generalize, redact
+from swarm_memory.tools.guard.secret_rules import SECRET_RULES
 
 SEED = 20_240
 FULL = os.environ.get("FAULTS") == "full"

@@ -3,7 +3,7 @@
 As in `screening_rules`, every pattern sees text in lower case, is bounded and has no nested repetition.
 """
 
-from swarm_memory.tools.screening_rules import Rule, any_of
+from swarm_memory.tools.guard.screening_rules import Rule, any_of
 
 _GAP = r"[^.\n]"
 _ORDERS = (

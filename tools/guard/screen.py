@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from swarm_memory.tools.screening_classifier import suspicion
-from swarm_memory.tools.screening_orders import ORDERS
-from swarm_memory.tools.screening_rules import ALIKE, FORGIVEN, INSISTING, RULES, Rule
+from swarm_memory.tools.guard.classifier import suspicion
+from swarm_memory.tools.guard.screening_orders import ORDERS
+from swarm_memory.tools.guard.screening_rules import ALIKE, FORGIVEN, INSISTING, RULES, Rule
 from swarm_memory.tools.text.cleaning import clean
 
 CLASSIFIED = "suspect wording"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.screening_concepts import concept_names, concepts_of
+from swarm_memory.tools.guard.concepts import concept_names, concepts_of
 
 WEIGHTS = Path(__file__).parent / "screening_data" / "weights.bin"
 

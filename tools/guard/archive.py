@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.redact import redact
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 
 _MAX_DEPTH = 20

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
-from swarm_memory.tools.spans import Span
+from swarm_memory.tools.guard.spans import Span
 
 
 def find_by_context(text: str) -> Iterator[Span]:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.gating import gated, held_back
+from swarm_memory.tools.guard.gate import gated, held_back
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.screen import Finding
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.redact import redact
-from swarm_memory.tools.screening import Finding
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.wording import one_line
 

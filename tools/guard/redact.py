@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from swarm_memory.tools.personal_data import find_personal_data
-from swarm_memory.tools.secret_context import find_by_context, is_mixed
-from swarm_memory.tools.secret_rules import SECRET_RULES
-from swarm_memory.tools.spans import Span
+from swarm_memory.tools.guard.personal_data import find_personal_data
+from swarm_memory.tools.guard.secret_context import find_by_context, is_mixed
+from swarm_memory.tools.guard.secret_rules import SECRET_RULES
+from swarm_memory.tools.guard.spans import Span
 
 _HINTS = tuple(dict.fromkeys(hint for rule in SECRET_RULES for hint in rule.hints))
 """Most texts have none of them, and each tool call is redacted while somebody waits."""

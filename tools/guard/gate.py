@@ -6,7 +6,7 @@ What to look for is not here (`screening`), nor how far a memory that passed is 
 from collections.abc import Iterable, Sequence
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.tools.screening import Finding, reason_of, screen
+from swarm_memory.tools.guard.screen import Finding, reason_of, screen
 from swarm_memory.tools.text.cleaning import clean
 
 SCREENED = "screened: "

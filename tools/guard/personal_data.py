@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from swarm_memory.tools.spans import Span
+from swarm_memory.tools.guard.spans import Span
 
 _EMAIL = re.compile(
     r"(?<![\w.%+/-])([A-Za-z0-9][\w.%+-]{0,63})@((?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24}))(?![\w-]|\.\w)"
