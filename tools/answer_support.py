@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.calls import Call
+from swarm_memory.tools.trajectory.calls import Call
 
 _STOP_WORDS = """the a an of in on at to for and or is was were are did do does what which who whom whose when
 where how that this by with from it its as be been has have had also both same between there their

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from swarm_memory.tools.calls import Call
 from swarm_memory.tools.repairs import Repair, same_error
+from swarm_memory.tools.trajectory.calls import Call
 
 _MAX_VALUE, _MAX_ANSWER = 24, 20_000
 _TOKEN = re.compile(r"[A-Za-z][\w.-]*")

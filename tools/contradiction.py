@@ -18,7 +18,7 @@ from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.survey import Survey, in_parts
 from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.wording import one_line
+from swarm_memory.tools.trajectory.phrasing import one_line
 
 PROMPT = "contradiction"
 

@@ -5,13 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.trajectory import Step
-from swarm_memory.tools.calls import Call
 from swarm_memory.tools.evidence import HOUSEKEEPING
-from swarm_memory.tools.intent import varied_words
 from swarm_memory.tools.lessons import Lesson, Material, lesson
 from swarm_memory.tools.repairs import find_repairs, mark_of
-from swarm_memory.tools.tasks import feedback, is_task_prompt, task_text
-from swarm_memory.tools.wording import general, one_line, show_call, show_file, show_symptom
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.intent import varied_words
+from swarm_memory.tools.trajectory.phrasing import general, one_line, show_call, show_file, show_symptom
+from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt, task_text
 
 _MAX_RULE = 160
 _SHORT_WORDS = 30

@@ -23,10 +23,17 @@ from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.tool_memory import CORRECTED
 from swarm_memory.tools.retrieve import retrieve
-from swarm_memory.tools.tasks import continues, feedback, is_own_tool, is_task_prompt, session_task_id, task_text
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.tool_logging import as_text, kept_input, kept_text
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.tasks import (
+    continues,
+    feedback,
+    is_own_tool,
+    is_task_prompt,
+    session_task_id,
+    task_text,
+)
 
 LEARN = "learn"
 """The kind of the jobs that are queued here: learn from one task of a transcript, or, without `task_id`, from all."""

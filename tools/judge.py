@@ -8,10 +8,10 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.calls import Call, calls_of
 from swarm_memory.tools.evidence import Signal, signals_of
 from swarm_memory.tools.model_judge import judge_with_fallback
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.verdicts import Judged
 
 MAX_CONFIDENCE = 0.97

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.calls import calls_of
 from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.model.ask import Answered
-from swarm_memory.tools.shortening import Shortened
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.wording import particulars_of, without
+from swarm_memory.tools.trajectory.calls import calls_of
+from swarm_memory.tools.trajectory.excerpt import Shortened
+from swarm_memory.tools.trajectory.phrasing import particulars_of, without
 
 MIN_STEPS, MAX_STEPS = 3, 8
 """Numbered steps of one item."""

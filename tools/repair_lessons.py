@@ -3,13 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.tools.arguments import Change, telling_changes
-from swarm_memory.tools.calls import Call
-from swarm_memory.tools.commands import Command
-from swarm_memory.tools.failures import Failure
-from swarm_memory.tools.intent import varied_words
 from swarm_memory.tools.lessons import HOST_TOOLS, MAX_TITLE, PROVEN_REPAIR, Lesson, Material, lesson
 from swarm_memory.tools.repairs import Repair, find_repairs, left_out, shape
-from swarm_memory.tools.wording import bare, folder_of, one_line, show_call, show_command, show_file, show_symptom
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.failures import Failure
+from swarm_memory.tools.trajectory.intent import varied_words
+from swarm_memory.tools.trajectory.phrasing import (
+    bare,
+    folder_of,
+    one_line,
+    show_call,
+    show_command,
+    show_file,
+    show_symptom,
+)
+from swarm_memory.tools.trajectory.shell import Command
 
 _CODE_KINDS = frozenset({"assertion", "types", "syntax", "error"})
 _MAX_CHANGES = 4

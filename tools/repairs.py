@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from swarm_memory.tools.calls import Call
-from swarm_memory.tools.failures import Failure, classify, error_key
-from swarm_memory.tools.intent import repeats, same_intent
-from swarm_memory.tools.wording import folder_of, show_command, show_file
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.failures import Failure, classify, error_key
+from swarm_memory.tools.trajectory.intent import repeats, same_intent
+from swarm_memory.tools.trajectory.phrasing import folder_of, show_command, show_file
 
 _FAR = 40
 """A success so many calls later is of something else."""

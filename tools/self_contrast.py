@@ -20,9 +20,9 @@ from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.model_judge import shown_task
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.proposals import DistilledItem, check_items
-from swarm_memory.tools.shortening import Shortened, shorten_trajectory
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.wording import one_line
+from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
+from swarm_memory.tools.trajectory.phrasing import one_line
 
 PROMPT = "self_contrast"
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.failures import error_key
 from swarm_memory.tools.lessons import GUARDRAIL, PROVEN_REPAIR
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.failures import error_key
 
 MIN_SHARED_WORDS = 0.5
 """So much of the words of both symptoms is the same (Jaccard), beside the kind of error: a kind may hold several."""

@@ -20,7 +20,7 @@ from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.tool_evidence import Surroundings, evaluate_by_evidence, is_error, surroundings_of, tool_words
 from swarm_memory.tools.tool_inputs import input_tokens
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.wording import one_line
+from swarm_memory.tools.trajectory.phrasing import one_line
 
 PROMPT = "evaluate_tool_call"
 BATCH = 50

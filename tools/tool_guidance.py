@@ -6,7 +6,7 @@ from swarm_memory.schema.counting import counted
 from swarm_memory.schema.tool_memory import Experience, Guidelines, Measure, ToolMemory, ToolSummary
 from swarm_memory.tools.preamble import harmless
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.wording import one_line
+from swarm_memory.tools.trajectory.phrasing import one_line
 
 MAX_NAME = 120
 MAX_RANKED = 5

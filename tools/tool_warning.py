@@ -13,7 +13,7 @@ from swarm_memory.tools.tool_evidence import error_line, resolving_call, went_we
 from swarm_memory.tools.tool_guidance import name_of
 from swarm_memory.tools.tool_inputs import difference, similarity
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.wording import one_line
+from swarm_memory.tools.trajectory.phrasing import one_line
 
 MAX_TOKENS = 200
 SO_ALIKE = 0.85

@@ -16,7 +16,7 @@ from swarm_memory.tools.benchmark.tasks.scenarios import Scenario
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.rollouts import steps_of
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.wording import one_line
+from swarm_memory.tools.trajectory.phrasing import one_line
 
 CHECK_LIMIT_S = 120.0
 _MAX_OUTPUT_BYTES = 1_000_000

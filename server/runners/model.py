@@ -18,8 +18,8 @@ from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed, parse_json
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.shortening import shorten_trajectory
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
 
 PROMPT = "react"
 

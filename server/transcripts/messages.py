@@ -19,7 +19,7 @@ from swarm_memory.server.transcripts.json_shapes import (
 )
 from swarm_memory.server.transcripts.react import read_react
 from swarm_memory.server.transcripts.steps import Draft, exit_code_of
-from swarm_memory.tools.tasks import is_own_tool, task_text
+from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
 
 _TOOL_CALLS_MARK = "[tool_calls]"
 _ROLES: dict[str, Role] = {

@@ -12,8 +12,8 @@ from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.transcripts.json_shapes import bounded_json, json_size
 from swarm_memory.server.transcripts.replay import without_replay
-from swarm_memory.tools.tasks import strip_notes
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.trajectory.tasks import strip_notes
 
 MAX_KEPT_CHARS = 12_000_000
 """Of all steps of one trajectory together, beside the limits of the settings."""

@@ -15,14 +15,14 @@ import pytest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.sources.html import page
 from swarm_memory.server.transcript import read_trajectories
-from swarm_memory.tools.commands import parse_command
 from swarm_memory.tools.guard.redact import generalize, redact
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.parse import parse_object
 from swarm_memory.tools.preamble import harmless
-from swarm_memory.tools.tasks import task_text
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.trajectory.shell import parse_command
+from swarm_memory.tools.trajectory.tasks import task_text
 from swarm_memory.tools.usage_detection import terms_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.fault]

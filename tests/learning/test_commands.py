@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.checks import read_check
-from swarm_memory.tools.commands import parse_command
+from swarm_memory.tools.trajectory.checks import read_check
+from swarm_memory.tools.trajectory.shell import parse_command
 
 
 @pytest.mark.parametrize(

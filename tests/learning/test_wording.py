@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm_memory.tools.wording import show_symptom
+from swarm_memory.tools.trajectory.phrasing import show_symptom
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from records import HOSTILE, broken, call, message, record, repaired, result
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.shortening import shorten_trajectory
 from swarm_memory.tools.text.tokens import count_tokens
+from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
 
 TEXTS = st.text(max_size=60) | st.sampled_from(HOSTILE) | st.integers(0, 400).map(lambda count: "word " * count)
 STEPS = st.lists(

@@ -9,9 +9,9 @@ from records import broken, repaired
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.verdict import Judge, Label, Verdict
-from swarm_memory.tools.calls import calls_of
 from swarm_memory.tools.evidence import Signal, signals_of
 from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.verdicts import Judged, audit_event, combine, confusion, hard_label, is_audited, without_model
 
 FAILED = Signal("check_failed", -2.4, "pytest failed", ("s5",), "check")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools import tasks
 from swarm_memory.tools.preamble import MAX_CHARS, NOTES_CLOSE, NOTES_OPEN, briefing, harmless, parse_ids, preamble
 from swarm_memory.tools.text.tokens import count_tokens
+from swarm_memory.tools.trajectory import tasks
 
 IDS = [f"rm_01JXYZ{at:020d}" for at in range(60)]
 STEPS = "1. Load the page and parse the token.\n2. Attach it to the POST.\n3. Retry once on 403."

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from swarm_memory.tools.preamble import NOTES_CLOSE, NOTES_OPEN
-from swarm_memory.tools.tasks import (
+from swarm_memory.tools.trajectory.tasks import (
     continues,
     feedback,
     is_own_tool,

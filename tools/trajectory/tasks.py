@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from swarm_memory.tools.preamble import NOTES_CLOSE, NOTES_OPEN, parse_ids
-from swarm_memory.tools.task_phrases import (
+from swarm_memory.tools.trajectory.task_phrases import (
     ANAPHORA,
     APPROVAL,
     CONTINUES_START,

@@ -10,8 +10,8 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.checks import CheckResult, read_check
-from swarm_memory.tools.commands import Command, parse_command
+from swarm_memory.tools.trajectory.checks import CheckResult, read_check
+from swarm_memory.tools.trajectory.shell import Command, parse_command
 
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
 _SHELL_TOOL = re.compile(

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from swarm_memory.tools.calls import Call
-from swarm_memory.tools.commands import CHECKS, Command
-from swarm_memory.tools.failures import classify
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.failures import classify
+from swarm_memory.tools.trajectory.shell import CHECKS, Command
 
 _NOT_STARTED = frozenset({"missing-module", "missing-command", "missing-script", "wrong-folder", "bad-arguments"})
 """Errors after which another runner of the same kind may do what the first could not."""

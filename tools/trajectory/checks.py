@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swarm_memory.tools.commands import Command, Purpose
+from swarm_memory.tools.trajectory.shell import Command, Purpose
 
 _TAIL_CHARS, _MAX_LINE_CHARS, _MAX_LINES = 12_000, 300, 80
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

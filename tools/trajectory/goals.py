@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.calls import Call
-from swarm_memory.tools.commands import CHECKS, Command, Part, parse_command
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
 _NO_GOAL = frozenset({"print", "search", "read", "wait"})

@@ -12,9 +12,9 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.calls import Call
 from swarm_memory.tools.guard.redact import generalize, redact
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.trajectory.calls import Call
 
 MAX_SYMPTOM, MAX_COMMAND, MAX_TASK = 120, 110, 150
 
