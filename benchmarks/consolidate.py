@@ -40,9 +40,9 @@ from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.duplicates import gist_of, is_same
-from swarm_memory.tools.indexing import cosine, prepare
 from swarm_memory.tools.opposites import opposition
 from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.retrieve.embed import cosine, prepare
 from swarm_memory.tools.toolbox import Toolbox
 
 SEED = 5

@@ -32,8 +32,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage import legs, search, term_counts
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.indexing import prepare
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 DEPTHS = (5, 10)

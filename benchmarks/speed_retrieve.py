@@ -36,8 +36,8 @@ from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.tokens import match_any
 from swarm_memory.server.storage.vectors import encode
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.indexing import prepare
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 

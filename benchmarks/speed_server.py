@@ -122,7 +122,7 @@ async def fill(root: Path, texts: list[str]) -> None:
     from swarm_memory.schema.memory import MemoryItem, Provenance
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.wiring import open_toolbox, place_of
-    from swarm_memory.tools.indexing import prepare
+    from swarm_memory.tools.retrieve.embed import prepare
 
     chance = random.Random(7)
     toolbox = await open_toolbox(place_of(root, Settings()), Settings())

@@ -37,7 +37,7 @@ WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
     """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out."""
     from swarm_memory.server.storage.lean import open_lean
-    from swarm_memory.tools.preamble import briefing
+    from swarm_memory.tools.retrieve.preamble import briefing
 
     items = whole_number_setting("hooks", "briefing_items", DEFAULT_BRIEFING_ITEMS, place.root)
     if items == 0 or _is_held_out(str(event.get("session_id") or "")):

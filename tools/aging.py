@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from swarm_memory.schema.settings import ConsolidateSettings
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepItem
-from swarm_memory.tools.ranking import recency, unit
+from swarm_memory.tools.retrieve.rank import recency, unit
 
 AGING_STEP = timedelta(days=1)
 """A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""

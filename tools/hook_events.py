@@ -22,7 +22,7 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.tool_memory import CORRECTED
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.tool_logging import as_text, kept_input, kept_text
 from swarm_memory.tools.toolbox import Toolbox

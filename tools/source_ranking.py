@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.source_settings import SourceSettings
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
-from swarm_memory.tools.ranking import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
+from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
 
 WITH_NEIGHBOURS: frozenset[SourceKind] = frozenset({"document", "code"})
 """Where the order within a group means something. Tools stand beside each other by chance."""

@@ -13,7 +13,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import UpkeepItem, UpkeepState
-from swarm_memory.tools.ranking import recency
+from swarm_memory.tools.retrieve.rank import recency
 from swarm_memory.tools.toolbox import Toolbox
 
 CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80

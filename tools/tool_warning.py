@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from swarm_memory.schema.tool_memory import KeptCall
-from swarm_memory.tools.preamble import harmless
+from swarm_memory.tools.retrieve.preamble import harmless
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_evidence import error_line, resolving_call, went_well
 from swarm_memory.tools.tool_guidance import name_of

@@ -19,7 +19,7 @@ from swarm_memory.server.config import ENV_PREFIX
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.benchmark.performance.made import MadeMemories
 from swarm_memory.tools.benchmark.performance.report import Load
-from swarm_memory.tools.indexing import prepare
+from swarm_memory.tools.retrieve.embed import prepare
 
 if TYPE_CHECKING:
     from mcp.client import Client

@@ -35,11 +35,11 @@ from swarm_memory.tools.benchmark.performance.report import (
     operation_figures,
     operation_table,
 )
-from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 BATCH = 500

@@ -28,7 +28,7 @@ from swarm_memory.tools.benchmark.systems.rerank import RerankSystem
 from swarm_memory.tools.model_rerank import ChatReranker
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.ports.models import Embedder, Reranker
-from swarm_memory.tools.retrieve import MAX_K
+from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 CACHE = "embeddings"
 _RERANK_TIMEOUT_S = 60.0

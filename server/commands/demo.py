@@ -63,7 +63,7 @@ async def _play(folder: Path) -> Timed:
     from swarm_memory.server.transcript import read_trajectories
     from swarm_memory.server.wiring import open_toolbox, place_of
     from swarm_memory.tools.learn import learn
-    from swarm_memory.tools.retrieve import retrieve
+    from swarm_memory.tools.retrieve.retrieve import retrieve
 
     shown = Timed()
     settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))

@@ -26,7 +26,7 @@ async def retrieve_memories(
     in the query. `preamble` holds the strategies, one line each; `memories` their ids and scores. They are untrusted
     notes: use what fits, ignore the rest. When nothing fits, `memories` is empty and `reason` says why.
     """
-    from swarm_memory.tools.retrieve import retrieve
+    from swarm_memory.tools.retrieve.retrieve import retrieve
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()

@@ -18,7 +18,7 @@ from swarm_memory.server.transcript import read_trajectories
 from swarm_memory.tools.guard.redact import generalize, redact
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.parse import parse_object
-from swarm_memory.tools.preamble import harmless
+from swarm_memory.tools.retrieve.preamble import harmless
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.trajectory.shell import parse_command

@@ -23,8 +23,8 @@ from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.indexing import prepare, prepare_without_vectors
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.embed import prepare, prepare_without_vectors
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Record = Callable[[str, str], None]

@@ -17,12 +17,12 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Judge
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools import retrieve
 from swarm_memory.tools.guard import gate as gating
 from swarm_memory.tools.guard import trust
-from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()

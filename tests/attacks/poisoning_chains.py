@@ -13,7 +13,7 @@ from attacked_bank import Told, item
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.tools.learn import learn
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 TURNS = 10

@@ -15,7 +15,7 @@ from swarm_memory.server.benchmark.running import read_run, run_benchmark
 from swarm_memory.tools.benchmark.performance.made import DOMAINS, HashedEmbedder, MadeMemories, steps_to
 from swarm_memory.tools.benchmark.performance.published import MEASUREMENTS
 from swarm_memory.tools.benchmark.svg import svg
-from swarm_memory.tools.indexing import cosine
+from swarm_memory.tools.retrieve.embed import cosine
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
 

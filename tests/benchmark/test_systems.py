@@ -15,7 +15,7 @@ from swarm_memory.tools.benchmark.systems.context import ContextSystem, ContextW
 from swarm_memory.tools.benchmark.systems.rerank import RerankSystem
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 

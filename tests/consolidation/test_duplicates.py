@@ -200,7 +200,7 @@ async def test_the_incremental_way_finds_what_the_full_way_finds(kept: Kept) -> 
 
 
 async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) -> None:
-    from swarm_memory.tools.indexing import prepare_without_vectors
+    from swarm_memory.tools.retrieve.embed import prepare_without_vectors
 
     first = await kept.add(*ADVICE[0])
     item = (await kept.item(first)).model_copy(update={"id": "rm_01JZZZZZZZZZZZZZZZZZZZZZZZ"})

@@ -18,7 +18,7 @@ from swarm_memory.tools.memories import (
 )
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]

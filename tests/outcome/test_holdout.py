@@ -14,7 +14,7 @@ from swarm_memory.server.storage.location import Location
 from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.hook_events import handle_hook
 from swarm_memory.tools.learn import learn
-from swarm_memory.tools.retrieve import OUTSIDE_HOLDOUT, retrieve
+from swarm_memory.tools.retrieve.retrieve import OUTSIDE_HOLDOUT, retrieve
 
 QUERY = "prepare the test configuration of the shop"
 SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"

@@ -15,7 +15,7 @@ from swarm_memory.schema.verdict import Label
 from swarm_memory.tools.metrics import MIN_TASKS, effect_of, matts_lift, memory_effect, weekly_metrics
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.ports.rollouts import RunEnd
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.status import memory_status
 
 SEED = 11

@@ -20,7 +20,7 @@ from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.outcome import cost_of, figures_of, record_outcome
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 
 FOLLOWED = ran("cp config/test.example.toml config/test.toml && python -m shop.migrate")
 AGENT = Verdict(label="Success", confidence=0.9, judge="agent")

@@ -34,7 +34,7 @@ from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.memories import edit_memory
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources import index_source, search_sources
 from swarm_memory.tools.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.preamble import MAX_CHARS, NOTES_CLOSE, NOTES_OPEN, briefing, harmless, parse_ids, preamble
+from swarm_memory.tools.retrieve.preamble import (
+    MAX_CHARS,
+    NOTES_CLOSE,
+    NOTES_OPEN,
+    briefing,
+    harmless,
+    parse_ids,
+    preamble,
+)
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory import tasks
 
@@ -203,8 +211,8 @@ def test_a_hostile_memory_costs_no_more_than_its_length(unit: str) -> None:
 
 def test_importing_it_loads_neither_pydantic_nor_anything_of_ours() -> None:
     code = (
-        "import sys; import re; before = set(sys.modules); import swarm_memory.tools.preamble;"
+        "import sys; import re; before = set(sys.modules); import swarm_memory.tools.retrieve.preamble;"
         "print(sorted(set(sys.modules) - before - {'__future__'}))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['swarm_memory', 'swarm_memory.tools', 'swarm_memory.tools.preamble']"
+    assert done.stdout.strip() == "['swarm_memory', 'swarm_memory.tools', 'swarm_memory.tools.retrieve.preamble']"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.ranking import (
+from swarm_memory.tools.retrieve.rank import (
     contenders,
     convex_fusion,
     cosine,

@@ -14,12 +14,12 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools.indexing import prepare
 from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.store import Store
-from swarm_memory.tools.preamble import parse_ids
-from swarm_memory.tools.retrieve import MAX_QUERY_CHARS, retrieve
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.preamble import parse_ids
+from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]

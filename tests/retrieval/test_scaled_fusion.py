@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.ranking import ideal_keyword_score, keyword_scores, scaled_fusion
+from swarm_memory.tools.retrieve.rank import ideal_keyword_score, keyword_scores, scaled_fusion
 
 COSINES = st.none() | st.floats(-1, 1)
 KEYWORDS = st.none() | st.floats(0, 50)

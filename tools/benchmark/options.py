@@ -15,7 +15,7 @@ from swarm_memory.tools.benchmark.datasets import Split
 from swarm_memory.tools.benchmark.listed import listed
 from swarm_memory.tools.benchmark.systems.bank import TEMPORAL_BOOST
 from swarm_memory.tools.benchmark.systems.context import ContextWeights
-from swarm_memory.tools.retrieve import MAX_K
+from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
 SystemName = Literal[

@@ -16,7 +16,7 @@ from swarm_memory.tools.learn import learn
 from swarm_memory.tools.matts import run_matts
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.rollouts import AgentRunner
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.rollouts import prompt_of, seed_of
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.ranking import BM25_B, BM25_K1
+from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from swarm_memory.tools.benchmark.world.agent import attempt
 from swarm_memory.tools.benchmark.world.rules import FAMILIES, World, make_world
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.matts import run_matts
-from swarm_memory.tools.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Arm = Literal["none", "memory", "shuffled"]
