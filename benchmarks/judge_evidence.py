@@ -20,7 +20,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.transcript import Labelled, read_labelled
 from swarm_memory.tools.distill import distill_by_extraction
 from swarm_memory.tools.guard.archive import archivable
-from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.judge.judge import judge_by_evidence
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.trajectory import Step
-from swarm_memory.tools.evidence import HOUSEKEEPING
+from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.lessons import Lesson, Material, lesson
 from swarm_memory.tools.repairs import find_repairs, mark_of
 from swarm_memory.tools.trajectory.calls import Call

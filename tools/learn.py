@@ -17,7 +17,8 @@ from swarm_memory.tools.distill import check_drafts
 from swarm_memory.tools.drawn_items import Origin, confidence_of, drawn_item
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.guard.quota import check_quota
-from swarm_memory.tools.judge import judge_in_full
+from swarm_memory.tools.judge.judge import judge_in_full
+from swarm_memory.tools.judge.verdicts import Judged, audit_event
 from swarm_memory.tools.judged import drawn
 from swarm_memory.tools.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
 from swarm_memory.tools.outcome import record_outcome
@@ -25,7 +26,6 @@ from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.superseding import supersede_guardrails
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.upkeep_due import queue_when_due
-from swarm_memory.tools.verdicts import Judged, audit_event
 
 
 @dataclass(frozen=True, slots=True)

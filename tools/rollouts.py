@@ -15,16 +15,16 @@ from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, Runne
 from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.evidence import signals_of
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.judge import judge_in_full
+from swarm_memory.tools.judge.evidence import signals_of
+from swarm_memory.tools.judge.judge import judge_in_full
+from swarm_memory.tools.judge.verdicts import Judged, audit_event, hard_label
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
 from swarm_memory.tools.trajectory.phrasing import one_line
-from swarm_memory.tools.verdicts import Judged, audit_event, hard_label
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.journal import Event

@@ -43,7 +43,7 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
       zcat runs.jsonl.gz | swarm-memory judge - --json
     """
     from swarm_memory.tools.guard.archive import archivable
-    from swarm_memory.tools.judge import judge_by_evidence
+    from swarm_memory.tools.judge.judge import judge_by_evidence
     from swarm_memory.tools.judged import judged
 
     settings = invocation.settings().settings
@@ -74,7 +74,7 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
     """
     from swarm_memory.tools.distill import distill_by_extraction
     from swarm_memory.tools.guard.archive import archivable
-    from swarm_memory.tools.judge import judge_by_evidence
+    from swarm_memory.tools.judge.judge import judge_by_evidence
     from swarm_memory.tools.judged import drawn, judged
 
     settings = invocation.settings().settings

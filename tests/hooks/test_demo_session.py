@@ -7,7 +7,7 @@ from pathlib import Path
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.transcript import read_trajectories
 from swarm_memory.tools.distill import distill_by_extraction
-from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.judge.judge import judge_by_evidence
 
 SESSION = Path(__file__).parents[2] / "server" / "demo" / "session.jsonl"
 

@@ -8,7 +8,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill import check_drafts, distill_by_extraction
-from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.judge.judge import judge_by_evidence
 
 SETTINGS = Settings()
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"

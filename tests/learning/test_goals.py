@@ -4,7 +4,7 @@ import pytest
 from scripted_runs import Script
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.goals import Goals, goals_of
 

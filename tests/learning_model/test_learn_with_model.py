@@ -18,11 +18,11 @@ from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.tools.judge.verdicts import AUDITED, is_audited
 from swarm_memory.tools.learn import learn
 from swarm_memory.tools.model.prompt import load_prompt
 from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.verdicts import AUDITED, is_audited
 
 EMBEDDER = StaticEmbedder()
 ITEM: dict[str, JsonValue] = {

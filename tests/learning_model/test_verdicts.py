@@ -9,10 +9,18 @@ from records import broken, repaired
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.verdict import Judge, Label, Verdict
-from swarm_memory.tools.evidence import Signal, signals_of
-from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.judge.evidence import Signal, signals_of
+from swarm_memory.tools.judge.judge import judge_by_evidence
+from swarm_memory.tools.judge.verdicts import (
+    Judged,
+    audit_event,
+    combine,
+    confusion,
+    hard_label,
+    is_audited,
+    without_model,
+)
 from swarm_memory.tools.trajectory.calls import calls_of
-from swarm_memory.tools.verdicts import Judged, audit_event, combine, confusion, hard_label, is_audited, without_model
 
 FAILED = Signal("check_failed", -2.4, "pytest failed", ("s5",), "check")
 STALE = Signal("check_failed", -1.2, "pytest failed before the last change", ("s5",), "check")

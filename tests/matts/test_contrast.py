@@ -14,7 +14,7 @@ from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.tools.attempts import Attempt, Drawn, merged, numbered
 from swarm_memory.tools.contrast import contrast_by_extraction
 from swarm_memory.tools.distill import check_drafts
-from swarm_memory.tools.judge import judge_by_evidence
+from swarm_memory.tools.judge.judge import judge_by_evidence
 
 
 def compared(*trajectories: Trajectory, best: int = 1) -> tuple[tuple[Drawn, ...], str | None]:

@@ -8,11 +8,11 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.evidence import Signal, signals_of
-from swarm_memory.tools.model_judge import judge_with_fallback
+from swarm_memory.tools.judge.evidence import Signal, signals_of
+from swarm_memory.tools.judge.model import judge_with_fallback
+from swarm_memory.tools.judge.verdicts import Judged
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call, calls_of
-from swarm_memory.tools.verdicts import Judged
 
 MAX_CONFIDENCE = 0.97
 """Evidence read by rules is never surer than this."""

@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.verdict import Label, Verdict
-from swarm_memory.tools.evidence import Signal
+from swarm_memory.tools.judge.evidence import Signal
 from swarm_memory.tools.ports.journal import Event
 
 MAX_MODEL_CONFIDENCE = 0.9

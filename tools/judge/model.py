@@ -10,9 +10,10 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.evidence import Signal
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.judge.evidence import Signal
+from swarm_memory.tools.judge.verdicts import MAX_MODEL_CONFIDENCE, Judged, combine, without_model
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
@@ -21,7 +22,6 @@ from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
 from swarm_memory.tools.trajectory.phrasing import one_line
-from swarm_memory.tools.verdicts import MAX_MODEL_CONFIDENCE, Judged, combine, without_model
 
 PROMPT = "judge"
 

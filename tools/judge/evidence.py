@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.answer_support import answer_support, asks_for_answer
+from swarm_memory.tools.judge.answer_support import answer_support, asks_for_answer
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.goals import Goals, goals_of, hands_in, is_about
 from swarm_memory.tools.trajectory.intent import same_intent
