@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from swarm_memory.tools.attempts import Attempt
-from swarm_memory.tools.repairs import Repair, changes_something, find_repairs, mark_of, shape
+from swarm_memory.tools.distill.repairs import Repair, changes_something, find_repairs, mark_of, shape
 from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.intent import same_intent, varied_words

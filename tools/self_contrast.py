@@ -12,14 +12,14 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.attempts import Attempt, Drawn, merged
 from swarm_memory.tools.contrast import contrast_by_extraction
-from swarm_memory.tools.distill import check_drafts
+from swarm_memory.tools.distill.distill import check_drafts
+from swarm_memory.tools.distill.drafts import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.judge.model import shown_task
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.proposals import DistilledItem, check_items
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
 from swarm_memory.tools.trajectory.phrasing import one_line

@@ -42,9 +42,9 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
       swarm-memory judge session.jsonl
       zcat runs.jsonl.gz | swarm-memory judge - --json
     """
+    from swarm_memory.tools.distill.judged import judged
     from swarm_memory.tools.guard.archive import archivable
     from swarm_memory.tools.judge.judge import judge_by_evidence
-    from swarm_memory.tools.judged import judged
 
     settings = invocation.settings().settings
 
@@ -72,10 +72,10 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
     Example:
       swarm-memory distill session.jsonl --task-id 3f6c9b:2
     """
-    from swarm_memory.tools.distill import distill_by_extraction
+    from swarm_memory.tools.distill.distill import distill_by_extraction
+    from swarm_memory.tools.distill.judged import drawn, judged
     from swarm_memory.tools.guard.archive import archivable
     from swarm_memory.tools.judge.judge import judge_by_evidence
-    from swarm_memory.tools.judged import drawn, judged
 
     settings = invocation.settings().settings
 

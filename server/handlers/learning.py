@@ -44,7 +44,7 @@ async def judge_trajectory(
     Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` it is judged from
     evidence (tests, exit codes, the user's words) and a chat model if one is set; with it, yours is recorded.
     """
-    from swarm_memory.tools.judged import judged
+    from swarm_memory.tools.distill.judged import judged
 
     toolbox = await bank_of(ctx).toolbox()
     given = await read_one(
@@ -83,7 +83,7 @@ async def distill_memories(
         result = await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
         bank_of(ctx).wake_worker()
         return answered(DistillAnswer.kept(result))
-    from swarm_memory.tools.judged import drawn, judged
+    from swarm_memory.tools.distill.judged import drawn, judged
 
     kept, result = await judged(toolbox, trajectory, own)
     return answered(DistillAnswer.proposed(kept.task_id, result, await drawn(toolbox, kept, result)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.transcript import read_trajectories
-from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
 SESSION = Path(__file__).parents[2] / "server" / "demo" / "session.jsonl"

@@ -4,7 +4,7 @@ from scripted_runs import Script
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
 

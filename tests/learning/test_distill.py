@@ -7,7 +7,7 @@ from swarm_memory.schema.learning import Distillation
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill import check_drafts, distill_by_extraction
+from swarm_memory.tools.distill.distill import check_drafts, distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
 SETTINGS = Settings()

@@ -7,9 +7,9 @@ from scripted_runs import Script
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
-from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.distill.repairs import Repair, find_repairs
 from swarm_memory.tools.judge.judge import judge_by_evidence
-from swarm_memory.tools.repairs import Repair, find_repairs
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.failures import error_key
 

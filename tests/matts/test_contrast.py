@@ -13,7 +13,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.tools.attempts import Attempt, Drawn, merged, numbered
 from swarm_memory.tools.contrast import contrast_by_extraction
-from swarm_memory.tools.distill import check_drafts
+from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill import check_drafts
+from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.model.ask import Answered
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.calls import calls_of

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.trajectory import Step
+from swarm_memory.tools.distill.lessons import Lesson, Material, lesson
+from swarm_memory.tools.distill.repairs import find_repairs, mark_of
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
-from swarm_memory.tools.lessons import Lesson, Material, lesson
-from swarm_memory.tools.repairs import find_repairs, mark_of
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.intent import varied_words
 from swarm_memory.tools.trajectory.phrasing import general, one_line, show_call, show_file, show_symptom

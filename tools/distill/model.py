@@ -8,7 +8,8 @@ from swarm_memory.schema.learning import Distillation
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.distill.drafts import DistilledItems, check_items
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.judge.model import shown_task
@@ -16,7 +17,6 @@ from swarm_memory.tools.model.ask import ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.proposals import DistilledItems, check_items
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
 from swarm_memory.tools.trajectory.phrasing import one_line

@@ -9,10 +9,10 @@ from swarm_memory.schema.ids import TRAJECTORY, new_id
 from swarm_memory.schema.learning import Distillation
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.distill import distill_by_extraction
+from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.distill.model import distill_with_fallback
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.judge.judge import judge
-from swarm_memory.tools.model_distill import distill_with_fallback
 from swarm_memory.tools.toolbox import Toolbox
 
 

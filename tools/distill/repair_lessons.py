@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from swarm_memory.tools.arguments import Change, telling_changes
-from swarm_memory.tools.lessons import HOST_TOOLS, MAX_TITLE, PROVEN_REPAIR, Lesson, Material, lesson
-from swarm_memory.tools.repairs import Repair, find_repairs, left_out, shape
+from swarm_memory.tools.distill.argument_changes import Change, telling_changes
+from swarm_memory.tools.distill.lessons import HOST_TOOLS, MAX_TITLE, PROVEN_REPAIR, Lesson, Material, lesson
+from swarm_memory.tools.distill.repairs import Repair, find_repairs, left_out, shape
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import Failure
 from swarm_memory.tools.trajectory.intent import varied_words

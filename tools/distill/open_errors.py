@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from swarm_memory.tools.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, lesson
-from swarm_memory.tools.repairs import changes_something, find_repairs, mark_of
+from swarm_memory.tools.distill.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, lesson
+from swarm_memory.tools.distill.repairs import changes_something, find_repairs, mark_of
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.intent import varied_words

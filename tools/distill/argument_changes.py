@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from swarm_memory.tools.repairs import Repair, same_error
+from swarm_memory.tools.distill.repairs import Repair, same_error
 from swarm_memory.tools.trajectory.calls import Call
 
 _MAX_VALUE, _MAX_ANSWER = 24, 20_000

@@ -8,12 +8,12 @@ from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.tools.course_changes import pointers, reworked
+from swarm_memory.tools.distill.corrections import pointers, reworked
+from swarm_memory.tools.distill.habits import corrections, fruitless_lookups, loops, procedures
+from swarm_memory.tools.distill.lessons import Lesson, Material
+from swarm_memory.tools.distill.open_errors import open_errors
+from swarm_memory.tools.distill.repair_lessons import repairs
 from swarm_memory.tools.guard.redact import generalize, redact
-from swarm_memory.tools.habits import corrections, fruitless_lookups, loops, procedures
-from swarm_memory.tools.lessons import Lesson, Material
-from swarm_memory.tools.open_errors import open_errors
-from swarm_memory.tools.repair_lessons import repairs
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.phrasing import particulars_of
