@@ -58,7 +58,7 @@ async def import_files(
     """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own."""
     from swarm_memory.server.streaming import in_thread
     from swarm_memory.server.transcript import read_trajectories
-    from swarm_memory.tools.learn import learn
+    from swarm_memory.tools.learn.learn import learn
     from swarm_memory.tools.tool_history import log_calls_of
 
     tally = Tally()

@@ -145,7 +145,7 @@ def post_task(invocation: Invocation, task_id: str, file: str, as_json: bool) ->
 
 
 async def _learn(toolbox: "Toolbox", trajectory: "Trajectory") -> Row:
-    from swarm_memory.tools.learn import learn as operation
+    from swarm_memory.tools.learn.learn import learn as operation
 
     result = await operation(toolbox, trajectory)
     return {"id": result.task_id, **result.model_dump(mode="json", exclude_none=True)}

@@ -78,7 +78,7 @@ async def distill_memories(
     )
     own = _own_verdict(verdict, confidence, reasons)
     if items:
-        from swarm_memory.tools.learn import learn
+        from swarm_memory.tools.learn.learn import learn
 
         result = await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
         bank_of(ctx).wake_worker()
@@ -106,7 +106,7 @@ async def learn_from_trajectory(
     Give either transcript_path (all its tasks, or only task_id) or task and steps. With `verdict` yours counts
     instead of the evidence. Learning twice from the same work changes nothing. Says what was stored, or why nothing.
     """
-    from swarm_memory.tools.learn import learn
+    from swarm_memory.tools.learn.learn import learn
 
     toolbox = await bank_of(ctx).toolbox()
     own = _own_verdict(verdict, confidence, reasons)

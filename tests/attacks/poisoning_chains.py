@@ -12,7 +12,7 @@ from typing import Literal
 from attacked_bank import Told, item
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.tools.learn import learn
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

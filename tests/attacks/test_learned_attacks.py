@@ -14,7 +14,7 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.trust import limited, unverified
 from swarm_memory.tools.judge.judge import judge
-from swarm_memory.tools.learn import learn
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory import evaluate_tool_calls, log_tool_calls, retrieve_tool_memory
 from swarm_memory.tools.toolbox import Toolbox

@@ -10,7 +10,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.jobs import Worker
 from swarm_memory.server.long_jobs import CONSOLIDATE, long_handlers
-from swarm_memory.tools.learn import learn
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.transfer import import_memories
 from swarm_memory.tools.upkeep_due import WHOLE_BANK, queue_when_due

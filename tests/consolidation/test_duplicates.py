@@ -97,7 +97,7 @@ async def test_learning_knows_a_memory_by_the_rule_by_which_consolidation_merges
     from swarm_memory.schema.memory import MemoryDraft
     from swarm_memory.schema.trajectory import Step, Trajectory
     from swarm_memory.schema.verdict import Verdict
-    from swarm_memory.tools.learn import learn
+    from swarm_memory.tools.learn.learn import learn
 
     known = await kept.add(*ADVICE[0])
     drafts = [MemoryDraft(title=title, description="", content=content) for title, content in ADVICE[1:3]]

@@ -19,7 +19,7 @@ from swarm_memory.server.spool import drain_spool
 from swarm_memory.server.storage.connection import connect
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.hook_events import handle_hook
-from swarm_memory.tools.learn import learn
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -19,7 +19,7 @@ from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.judge.verdicts import AUDITED, is_audited
-from swarm_memory.tools.learn import learn
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.model.prompt import load_prompt
 from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
@@ -102,7 +102,7 @@ async def test_a_verdict_that_is_drawn_is_audited_and_the_status_shows_the_table
     def named(kind: str) -> str:
         return next(given) if kind == TRAJECTORY else new_id(kind)
 
-    monkeypatch.setattr("swarm_memory.tools.learn.new_id", named)
+    monkeypatch.setattr("swarm_memory.tools.learn.learn.new_id", named)
     answers: list[ScriptedAnswer] = [verdict("Success", 0.9), {"items": [ITEM]}] * 2
     async with bank(tmp_path, answers) as (tools, _):
         await learn(tools, broken())

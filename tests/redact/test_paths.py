@@ -31,7 +31,7 @@ from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbedding
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
-from swarm_memory.tools.learn import learn
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories import edit_memory
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve

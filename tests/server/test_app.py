@@ -342,7 +342,7 @@ def test_the_server_is_built_without_what_its_first_answers_do_not_need() -> Non
         "import sys\n"
         "from swarm_memory.server.app import build_server\n"
         "build_server(None)\n"
-        "heavy = {'openai', 'numpy', 'yaml', 'pysqlite3', 'sqlite_vec', 'swarm_memory.tools.learn'}\n"
+        "heavy = {'openai', 'numpy', 'yaml', 'pysqlite3', 'sqlite_vec', 'swarm_memory.tools.learn.learn'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.rollout import RolloutRequest
 from swarm_memory.tools.benchmark.tasks.scenarios import Scenario, ScenarioName, scenario
-from swarm_memory.tools.learn import learn
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts import run_matts
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.rollouts import AgentRunner

@@ -15,12 +15,12 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.distill.judged import drawn
-from swarm_memory.tools.drawn_items import Origin, confidence_of, drawn_item
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.guard.quota import check_quota
 from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.judge.verdicts import Judged, audit_event
-from swarm_memory.tools.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
+from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item
+from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
 from swarm_memory.tools.outcome import record_outcome
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.superseding import supersede_guardrails
