@@ -55,7 +55,7 @@ def _is_held_out(session_id: str) -> bool:
     rate = own_number_setting("credit", "holdout_rate", 0.0)
     if rate <= 0.0:
         return False
-    from swarm_memory.tools.holdout import is_held_out
+    from swarm_memory.tools.credit.holdout import is_held_out
     from swarm_memory.tools.trajectory.tasks import session_task_id
 
     return is_held_out(session_task_id(session_id, 1), rate, int(own_number_setting("credit", "holdout_seed", 0)))

@@ -19,7 +19,7 @@ from swarm_memory.schema.host_session import HostSession
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.tools.holdout import is_held_out
+from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.tool_memory import CORRECTED
 from swarm_memory.tools.retrieve.retrieve import retrieve

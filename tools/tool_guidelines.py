@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall
-from swarm_memory.tools.intervals import rate_difference, wilson
+from swarm_memory.tools.credit.intervals import rate_difference, wilson
 from swarm_memory.tools.tool_evidence import error_line, is_error, resolving_call
 from swarm_memory.tools.tool_inputs import arguments_of, difference, features_of, words_of
 from swarm_memory.tools.trajectory.failures import classify

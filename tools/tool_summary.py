@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolSummary
+from swarm_memory.tools.credit.intervals import t_quantile, wilson
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.intervals import t_quantile, wilson
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render

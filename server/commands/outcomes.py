@@ -53,7 +53,7 @@ def record_outcome(
     Example:
       swarm-memory record-outcome --task-id T-17 --label Success
     """
-    from swarm_memory.tools.outcome import record_outcome as operation
+    from swarm_memory.tools.credit.outcome import record_outcome as operation
 
     verdict = Verdict(label=label, confidence=0.0 if label == "Undecided" else 1.0, reasons=reasons, judge="agent")
 
@@ -107,7 +107,7 @@ def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
       swarm-memory metrics
       swarm-memory metrics --csv > weeks.csv
     """
-    from swarm_memory.tools.metrics import memory_effect, weekly_metrics
+    from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")

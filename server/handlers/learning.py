@@ -147,7 +147,7 @@ async def record_outcome(
     used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
 ) -> CallToolResult:
     """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""
-    from swarm_memory.tools.outcome import record_outcome as record
+    from swarm_memory.tools.credit.outcome import record_outcome as record
 
     toolbox = await bank_of(ctx).toolbox()
     verdict = _own_verdict(outcome, 1.0, None)

@@ -15,7 +15,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.journal import INJECTED, WITHHELD
 from swarm_memory.server.storage.memories import find_patterns, log_event
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
-from swarm_memory.tools.crediting import credited
+from swarm_memory.tools.credit.crediting import credited
 from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
 
 if TYPE_CHECKING:

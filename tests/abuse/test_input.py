@@ -15,6 +15,7 @@ import pytest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.sources.html import page
 from swarm_memory.server.transcript import read_trajectories
+from swarm_memory.tools.credit.usage import terms_of
 from swarm_memory.tools.guard.redact import generalize, redact
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.parse import parse_object
@@ -23,7 +24,6 @@ from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import task_text
-from swarm_memory.tools.usage_detection import terms_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.fault]
 

@@ -18,7 +18,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.tools.outcome import record_outcome
+from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.retrieve.embed import prepare

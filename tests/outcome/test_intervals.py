@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.intervals import mean_difference, rate_difference, t_quantile, wilson
+from swarm_memory.tools.credit.intervals import mean_difference, rate_difference, t_quantile, wilson
 
 SEED = 7
 

@@ -10,8 +10,8 @@ from made_tasks import NOW, done, made, ran, said, saw
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.credit.usage import Injection, advised_terms, detect_uses
 from swarm_memory.tools.guard.archive import archivable
-from swarm_memory.tools.usage_detection import Injection, advised_terms, detect_uses
 
 FIRST = made().model_copy(update={"id": "rm_01JXYZABCD0000000000000001"})
 SECOND = made("Ask first", "1. Ask the user.").model_copy(update={"id": "rm_01JXYZEFGH0000000000000002"})

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.tool_memory import Guidelines
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
-from swarm_memory.tools.intervals import wilson
+from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_inputs import difference
 from swarm_memory.tools.tool_memory import log_tool_calls, summarize_tool_memory
 from swarm_memory.tools.tool_summary import mean_of

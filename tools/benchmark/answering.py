@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from swarm_memory.schema.benchmark import BenchmarkQuestion, Dataset, Figure, Table
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.tools.intervals import wilson
+from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.model.ask import Answered, AnyAnswer, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swarm_memory.tools.blas import one_blas_thread
-from swarm_memory.tools.intervals import LEVEL, Interval
+from swarm_memory.tools.credit.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -19,7 +19,7 @@ from swarm_memory.schema.ids import digest
 from swarm_memory.tools.benchmark.bootstrap import Resampling
 from swarm_memory.tools.benchmark.datasets import by_group
 from swarm_memory.tools.benchmark.metrics import DEPTH, columns, measures, percentile
-from swarm_memory.tools.intervals import Interval
+from swarm_memory.tools.credit.intervals import Interval
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 
 REFERENCE = "bm25-okapi"

@@ -10,9 +10,9 @@ from swarm_memory.schema.errors import InputError, ModelError, StorageError
 from swarm_memory.schema.ids import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
-from swarm_memory.tools.holdout import is_held_out
 from swarm_memory.tools.ports.bank import Candidate, RetrievalRecord, SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.fit import Floor, Shortfall, near_miss

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from swarm_memory.schema.benchmark import Figure, Plot, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.learning.task_arms import TASK_ARMS, TaskResult
-from swarm_memory.tools.intervals import Interval, wilson
+from swarm_memory.tools.credit.intervals import Interval, wilson
 
 GATE = 0.85
 """Cost per success against the baseline's at which the document lets a rollout go on: 15 % less, success no worse."""

@@ -15,7 +15,7 @@ from swarm_memory.tools.benchmark.tool_suite.experiment import (
     Scenario,
 )
 from swarm_memory.tools.benchmark.tool_suite.profile import LEVELS, PROFILES, TOOLS, best_tool, expected
-from swarm_memory.tools.intervals import Interval, wilson
+from swarm_memory.tools.credit.intervals import Interval, wilson
 
 MEASURES = ("score", "useful", "success", "right_tool")
 _TITLES = {

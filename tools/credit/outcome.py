@@ -7,10 +7,10 @@ from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatu
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.schema.verdict import Label, Verdict
-from swarm_memory.tools.crediting import change_for
+from swarm_memory.tools.credit.crediting import change_for
+from swarm_memory.tools.credit.usage import Injection, detect_uses
 from swarm_memory.tools.ports.credit import TaskInjections
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.usage_detection import Injection, detect_uses
 
 _CACHED_SHARE = 0.1
 """Of the price of input, where the price of cached input is not set."""

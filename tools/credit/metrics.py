@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from swarm_memory.schema.metrics import Arm, Basis, Conclusion, Difference, Effect, WeekMetrics
 from swarm_memory.schema.rollout import MattsRun
-from swarm_memory.tools.intervals import Interval, mean_difference, rate_difference
+from swarm_memory.tools.credit.intervals import Interval, mean_difference, rate_difference
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.toolbox import Toolbox
 
