@@ -18,9 +18,9 @@ from swarm_memory.server.job_tools import RUN_MATTS
 from swarm_memory.server.jobs import LongHandler, Report
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
-from swarm_memory.tools.embedding_backlog import EMBED, embed_backlog
+from swarm_memory.tools.consolidate.due import CONSOLIDATE
+from swarm_memory.tools.consolidate.embedding_backlog import EMBED, embed_backlog
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_due import CONSOLIDATE
 
 IMPORT = "import"
 
@@ -118,7 +118,7 @@ def matts_row(result: MattsResult) -> dict[str, JsonValue]:
 
 async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
     """Consolidate the project's bank; the payload may say `dry_run` and `full`, or `undo` with the id of a run."""
-    from swarm_memory.tools.consolidate import consolidate, undo_consolidation
+    from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 
     undone = job.payload.get("undo")
     if isinstance(undone, str):

@@ -12,6 +12,7 @@ import anyio
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.ids import RUN, digest, new_id
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult, MattsRun, RunSummary, ScalingMode
+from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.guard.quota import check_quota
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatModel
@@ -21,7 +22,6 @@ from swarm_memory.tools.run_ending import complete_run, fail_run
 from swarm_memory.tools.scaling import OnProgress, Scaling
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_due import queue_when_due
 
 MAX_TASK_CHARS = 20_000
 

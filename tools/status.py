@@ -5,10 +5,10 @@ from datetime import UTC
 
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
+from swarm_memory.tools.consolidate.due import CONSOLIDATE, FINISHED, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.judge.verdicts import AUDITED, audited_pairs, confusion
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_due import CONSOLIDATE, FINISHED, WHOLE_BANK
 
 AUDITS = 500
 """The table of audits is made of so many of the newest."""

@@ -9,13 +9,13 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
 from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare, prepare_without_vectors
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_due import queue_when_due
 
 MAX_LINE_CHARS = 1_000_000
 MAX_FAULTS = 100

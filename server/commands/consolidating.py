@@ -38,7 +38,7 @@ def consolidate(invocation: Invocation, dry_run: bool, full: bool, run_id: str |
             raise click.UsageError("--undo takes neither --dry-run nor --full")
         _undo(invocation, run_id, as_json)
         return
-    from swarm_memory.tools.consolidate import consolidate as operation
+    from swarm_memory.tools.consolidate.consolidate import consolidate as operation
 
     with _bar(quiet=as_json) as advance:
         done = invocation.run(lambda toolbox: operation(toolbox, dry_run=dry_run, full=full, on_progress=advance))
@@ -49,7 +49,7 @@ def consolidate(invocation: Invocation, dry_run: bool, full: bool, run_id: str |
 
 
 def _undo(invocation: Invocation, run_id: str, as_json: bool) -> None:
-    from swarm_memory.tools.consolidate import undo_consolidation
+    from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 
     undone = invocation.run(lambda toolbox: undo_consolidation(toolbox, run_id))
     if as_json:

@@ -25,6 +25,7 @@ from swarm_memory.server.storage.rows import (
     to_moment,
     to_text,
 )
+from swarm_memory.tools.consolidate.due import FINISHED
 from swarm_memory.tools.ports.upkeep import (
     Aging,
     PendingUpkeep,
@@ -35,7 +36,6 @@ from swarm_memory.tools.ports.upkeep import (
     UpkeepUndone,
     UpkeepWritten,
 )
-from swarm_memory.tools.upkeep_due import FINISHED
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

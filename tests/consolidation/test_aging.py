@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kept_bank import ADVICE, NOW, Kept, opened
 
 from swarm_memory.schema.settings import ConsolidateSettings
-from swarm_memory.tools.aging import faded, is_worthless
-from swarm_memory.tools.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.aging import faded, is_worthless
+from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepItem
 
 DAY = timedelta(days=1)

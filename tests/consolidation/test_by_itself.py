@@ -10,10 +10,10 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.jobs import Worker
 from swarm_memory.server.long_jobs import CONSOLIDATE, long_handlers
+from swarm_memory.tools.consolidate.due import WHOLE_BANK, queue_when_due
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.transfer import import_memories
-from swarm_memory.tools.upkeep_due import WHOLE_BANK, queue_when_due
 
 EVERY = ("queued", "running", "completed", "failed", "cancelled")
 
@@ -89,7 +89,7 @@ async def test_learning_and_importing_queue_it(kept: Kept) -> None:
 
 
 async def test_a_new_memory_is_compared_also_when_the_newest_one_was_forgotten(kept: Kept) -> None:
-    from swarm_memory.tools.consolidate import consolidate
+    from swarm_memory.tools.consolidate.consolidate import consolidate
 
     first = await kept.add(*ADVICE[0])
     newest = await kept.add(*ADVICE[3])

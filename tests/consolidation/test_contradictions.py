@@ -12,8 +12,8 @@ from test_opposites import OTHER_MATTERS, THINGS, VERBS
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
-from swarm_memory.tools.consolidate import consolidate, undo_consolidation
-from swarm_memory.tools.contradiction import MAX_ASKED
+from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.contradictions import MAX_ASKED
 from swarm_memory.tools.model.prompt import load_prompt
 
 OLD = (

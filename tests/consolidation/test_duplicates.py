@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_bank import ADVICE, MIGRATIONS, NOW, Kept, opened, own_folder
 
-from swarm_memory.tools.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 
 SUBJECTS = (
     "migrations test database suite", "retry rate limit backoff jitter", "shell variables quotes spaces",

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from swarm_memory.tools.neighbours import MAX_PARTNERS, NEAREST, RECALL, Pair, near_pairs, plan
+from swarm_memory.tools.consolidate.neighbours import MAX_PARTNERS, NEAREST, RECALL, Pair, near_pairs, plan
 
 
 def _rows(count: int, dimensions: int, seed: int) -> NDArray[np.float32]:

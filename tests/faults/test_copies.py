@@ -36,7 +36,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.consolidate import consolidate
+from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.transfer import export_memories, import_memories

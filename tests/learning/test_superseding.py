@@ -8,9 +8,9 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.learning import LearnResult
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.superseding import is_superseded
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.superseding import is_superseded
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()

@@ -13,6 +13,8 @@ from swarm_memory.schema.learning import Distillation, LearnResult
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.consolidate.due import queue_when_due
+from swarm_memory.tools.consolidate.superseding import supersede_guardrails
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.distill.judged import drawn
@@ -23,9 +25,7 @@ from swarm_memory.tools.judge.verdicts import Judged, audit_event
 from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item
 from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
-from swarm_memory.tools.superseding import supersede_guardrails
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_due import queue_when_due
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.systems.times import closeness, mentioned_time
-from swarm_memory.tools.consolidate import consolidate
+from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import MAX_K, retrieve

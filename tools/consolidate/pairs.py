@@ -10,7 +10,7 @@ from threading import Event as Flag
 from typing import TypeVar
 
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
+from swarm_memory.tools.consolidate.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency

@@ -18,16 +18,16 @@ from swarm_memory.schema.consolidation import (
 )
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.ids import RUN, new_id
-from swarm_memory.tools.aging_pass import age_items
-from swarm_memory.tools.contradiction import Relations, find_relations
-from swarm_memory.tools.duplicates import Duplicate, find_duplicates
+from swarm_memory.tools.consolidate.aging_pass import age_items
+from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
+from swarm_memory.tools.consolidate.duplicates import Duplicate, find_duplicates
+from swarm_memory.tools.consolidate.pairs import IDS_AT_ONCE, Survey, in_parts, survey
+from swarm_memory.tools.consolidate.superseding import change_of, link_of, superseded_pairs
+from swarm_memory.tools.consolidate.texts import PAIRS_AT_ONCE, Texts
+from swarm_memory.tools.consolidate.upkeep_run import Progress, UpkeepRun
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepItem, UpkeepState
-from swarm_memory.tools.superseding import change_of, link_of, superseded_pairs
-from swarm_memory.tools.survey import IDS_AT_ONCE, Survey, in_parts, survey
-from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.upkeep_run import Progress, UpkeepRun
 
 WELL_USED, SEVERAL = 3, 2
 """A new memory that contradicts two or more memories, each used three times or more, is quarantined …"""

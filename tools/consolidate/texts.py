@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.survey import IDS_AT_ONCE, in_parts
+from swarm_memory.tools.consolidate.pairs import IDS_AT_ONCE, in_parts
 from swarm_memory.tools.toolbox import Toolbox
 
 PAIRS_AT_ONCE = 500

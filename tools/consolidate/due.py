@@ -2,7 +2,7 @@
 
 from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
-from swarm_memory.tools.embedding_backlog import queue_embedding
+from swarm_memory.tools.consolidate.embedding_backlog import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox
 
 CONSOLIDATE = "consolidate"

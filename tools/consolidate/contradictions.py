@@ -8,15 +8,15 @@ from typing import Literal
 from swarm_memory.schema.consolidation import MemoryLink, Related, Relation
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.consolidate.neighbours import Pair
+from swarm_memory.tools.consolidate.opposites import opposition
+from swarm_memory.tools.consolidate.pairs import Survey, in_parts
+from swarm_memory.tools.consolidate.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
-from swarm_memory.tools.neighbours import Pair
-from swarm_memory.tools.opposites import opposition
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.survey import Survey, in_parts
-from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.phrasing import one_line
 

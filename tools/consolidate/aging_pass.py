@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from swarm_memory.schema.consolidation import Pruned
-from swarm_memory.tools.aging import age_days, faded, is_worthless, next_pass
+from swarm_memory.tools.consolidate.aging import age_days, faded, is_worthless, next_pass
+from swarm_memory.tools.consolidate.upkeep_run import UpkeepRun
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepChange, UpkeepItem, UpkeepState
-from swarm_memory.tools.upkeep_run import UpkeepRun
 
 _PAGE = 1000
 

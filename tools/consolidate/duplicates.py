@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem, Outcome
-from swarm_memory.tools.neighbours import Pair
-from swarm_memory.tools.opposites import is_negated, is_turned, opposition
+from swarm_memory.tools.consolidate.neighbours import Pair
+from swarm_memory.tools.consolidate.opposites import is_negated, is_turned, opposition
+from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, in_parts
+from swarm_memory.tools.consolidate.superseding import is_way_out
+from swarm_memory.tools.consolidate.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.ports.upkeep import UpkeepItem
-from swarm_memory.tools.superseding import is_way_out
-from swarm_memory.tools.survey import Survey, duplicate_threshold, in_parts
 from swarm_memory.tools.text.tokens import tokenize
-from swarm_memory.tools.texts import PAIRS_AT_ONCE, Texts
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_SHARED_WORDS = 0.40
