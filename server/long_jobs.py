@@ -68,7 +68,7 @@ def check_runner(toolbox: Toolbox, asked: MattsRequest, root: Path) -> None:
 async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
     """Run MaTTS as the payload says; a second time with the same run id goes on with the run."""
     from swarm_memory.server.runners.working_copy import scratch_folder
-    from swarm_memory.tools.matts import run_matts
+    from swarm_memory.tools.matts.matts import run_matts
 
     try:
         asked = MattsRequest.model_validate(job.payload)

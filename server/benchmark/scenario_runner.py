@@ -13,8 +13,8 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.child_process import run
 from swarm_memory.tools.benchmark.learning.task_arms import Attempt
 from swarm_memory.tools.benchmark.tasks.scenarios import Scenario
+from swarm_memory.tools.matts.rollouts import steps_of
 from swarm_memory.tools.ports.rollouts import AgentRunner
-from swarm_memory.tools.rollouts import steps_of
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.phrasing import one_line
 

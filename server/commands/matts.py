@@ -120,7 +120,7 @@ async def _run(
     from swarm_memory.schema.ids import RUN, new_id
     from swarm_memory.server.runners.build import make_runner
     from swarm_memory.server.runners.working_copy import scratch_folder
-    from swarm_memory.tools.matts import run_matts
+    from swarm_memory.tools.matts.matts import run_matts
 
     known = await toolbox.store.get_run(toolbox.scope, run_id) if run_id else None
     if not task.strip() and known is None:

@@ -30,7 +30,7 @@ from swarm_memory.tools.benchmark.world.experiment import (
 from swarm_memory.tools.benchmark.world.figures import calls, gain, judged, level, success
 from swarm_memory.tools.benchmark.world.rules import FAMILIES
 from swarm_memory.tools.benchmark.world.terms import Action, shell
-from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.toolbox import Toolbox
 
 NOTE = (

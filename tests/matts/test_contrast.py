@@ -11,10 +11,10 @@ from worlds import GREEN, MIGRATE, RED, TASK, attempt, met, missed
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Label, Verdict
-from swarm_memory.tools.attempts import Attempt, Drawn, merged, numbered
-from swarm_memory.tools.contrast import contrast_by_extraction
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
+from swarm_memory.tools.matts.attempts import Attempt, Drawn, merged, numbered
+from swarm_memory.tools.matts.contrast import contrast_by_extraction
 
 
 def compared(*trajectories: Trajectory, best: int = 1) -> tuple[tuple[Drawn, ...], str | None]:

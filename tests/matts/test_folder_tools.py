@@ -17,7 +17,7 @@ from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.runners.folder_tools import FolderTools
 from swarm_memory.server.runners.working_copy import WorkingCopies
-from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.matts.matts import run_matts
 
 ALL: tuple[ToolName, ...] = ("Read", "List", "Write", "Bash")
 

@@ -10,7 +10,7 @@ from worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, o
 
 from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.runners.model import AgentTool, ModelRunner
-from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.matts.matts import run_matts
 
 STRATEGY = item(
     "strategy", "Run the migrations before the tests", "Read which table the error names",

@@ -16,7 +16,7 @@ from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.distill.lessons import PROVEN_REPAIR
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.ports.bank import MemoryFilter
 
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
@@ -148,7 +148,7 @@ async def test_one_failing_rollout_does_not_stop_the_others(tmp_path: Path) -> N
 async def test_a_runner_that_hangs_is_ended_and_the_others_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_memory.tools.rollouts.OVERDUE_S", 0.0)
+    monkeypatch.setattr("swarm_memory.tools.matts.rollouts.OVERDUE_S", 0.0)
     async with opened(tmp_path, matts(rollout_timeout_s=0.3)) as tools:
         result = await run_matts(tools, TASK, runner=by_number({1: None, 2: met(), 3: missed()}), k=3)
         assert [each.status for each in result.run.summary.rollouts] == ["timed_out", "finished", "finished"]

@@ -11,7 +11,7 @@ from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.runners.given import GivenRunner
-from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.toolbox import Toolbox
 
 NOTED = attempt(RED, MIGRATE, said="Migrated.\nNOTE: the table was missing; the error names it; migrate first")
@@ -115,7 +115,7 @@ async def test_a_completed_run_is_given_back_and_not_done_again(tmp_path: Path) 
 async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_memory.tools.scaling.CANCEL_LOOK_S", 0.02)
+    monkeypatch.setattr("swarm_memory.tools.matts.scaling.CANCEL_LOOK_S", 0.02)
     runner = by_number({1: met(), 2: None, 3: None})
     async with opened(tmp_path) as tools:
 

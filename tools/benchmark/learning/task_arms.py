@@ -13,11 +13,11 @@ from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.rollout import RolloutRequest
 from swarm_memory.tools.benchmark.tasks.scenarios import Scenario, ScenarioName, scenario
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.matts.matts import run_matts
+from swarm_memory.tools.matts.rollouts import prompt_of, seed_of
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.rollouts import prompt_of, seed_of
 from swarm_memory.tools.toolbox import Toolbox
 
 TaskArm = Literal["baseline", "reasoningbank", "reasoningbank+matts"]

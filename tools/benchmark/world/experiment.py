@@ -17,7 +17,7 @@ from swarm_memory.schema.verdict import Label
 from swarm_memory.tools.benchmark.world.agent import attempt
 from swarm_memory.tools.benchmark.world.rules import FAMILIES, World, make_world
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.matts import run_matts
+from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
-from swarm_memory.tools.attempts import Attempt, Drawn, numbered
 from swarm_memory.tools.consolidate.superseding import supersede_guardrails
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.learn.items import Origin, drawn_item, mean_confidence
 from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
+from swarm_memory.tools.matts.attempts import Attempt, Drawn, numbered
+from swarm_memory.tools.matts.rollouts import best_of
+from swarm_memory.tools.matts.self_contrast import Contrast, self_contrast
 from swarm_memory.tools.ports.rollouts import AgentRunner, RunEnd
-from swarm_memory.tools.rollouts import best_of
-from swarm_memory.tools.self_contrast import Contrast, self_contrast
 from swarm_memory.tools.toolbox import Toolbox
 
 _NOTHING = SortedOut(new=(), known=(), reinforcement=0.0)

@@ -13,8 +13,8 @@ import anyio
 from swarm_memory.schema.errors import StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MattsRun
+from swarm_memory.tools.matts.rollouts import Former, do_rollout
 from swarm_memory.tools.ports.rollouts import AgentRunner
-from swarm_memory.tools.rollouts import Former, do_rollout
 from swarm_memory.tools.toolbox import Toolbox
 
 CANCEL_LOOK_S = 0.5

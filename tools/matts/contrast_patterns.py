@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.attempts import Drawn
-from swarm_memory.tools.contrast_repairs import Looked, Mark
 from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, lesson
 from swarm_memory.tools.distill.open_errors import is_pursued
+from swarm_memory.tools.matts.attempts import Drawn
+from swarm_memory.tools.matts.contrast_repairs import Looked, Mark
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import bare, one_line, show_call, show_command, show_file, show_symptom

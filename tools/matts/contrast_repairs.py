@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from swarm_memory.tools.attempts import Attempt
 from swarm_memory.tools.distill.repairs import Repair, changes_something, find_repairs, mark_of, shape
+from swarm_memory.tools.matts.attempts import Attempt
 from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.intent import same_intent, varied_words

@@ -15,11 +15,11 @@ from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult, MattsRun, Run
 from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.guard.quota import check_quota
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.matts.run_ending import complete_run, fail_run
+from swarm_memory.tools.matts.scaling import OnProgress, Scaling
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.run_ending import complete_run, fail_run
-from swarm_memory.tools.scaling import OnProgress, Scaling
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
