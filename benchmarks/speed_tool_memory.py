@@ -24,7 +24,7 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.tool_memory import (
+from swarm_memory.tools.tool_memory.tool_memory import (
     evaluate_tool_calls,
     log_tool_calls,
     retrieve_tool_memory,

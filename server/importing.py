@@ -59,7 +59,7 @@ async def import_files(
     from swarm_memory.server.streaming import in_thread
     from swarm_memory.server.transcript import read_trajectories
     from swarm_memory.tools.learn.learn import learn
-    from swarm_memory.tools.tool_history import log_calls_of
+    from swarm_memory.tools.tool_memory.history import log_calls_of
 
     tally = Tally()
     for number, file in enumerate(files):

@@ -20,7 +20,7 @@ from swarm_memory.tools.benchmark.tool_suite.options import ToolSuiteOptions
 from swarm_memory.tools.benchmark.tool_suite.profile import DESCRIPTION
 from swarm_memory.tools.benchmark.tool_suite.queries import QuestionSet, chosen, own_questions, read_questions
 from swarm_memory.tools.benchmark.tool_suite.report import Calls
-from swarm_memory.tools.tool_evaluation import interval_of
+from swarm_memory.tools.tool_memory.evaluate import interval_of
 from swarm_memory.tools.toolbox import Toolbox
 
 RESULTS_FILE = "tool_memory_benchmark_results.json"

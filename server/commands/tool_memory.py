@@ -15,7 +15,7 @@ from swarm_memory.server.invocation import Invocation
 if TYPE_CHECKING:
     from swarm_memory.schema.tool_memory import LogResult, SummarizeResult, ToolGuidance, ToolMemory
     from swarm_memory.tools.ports.tool_memory import ToolMemoryCounts
-    from swarm_memory.tools.tool_transfer import ImportedTools
+    from swarm_memory.tools.tool_memory.transfer import ImportedTools
     from swarm_memory.tools.toolbox import Toolbox
 
 MAX_INPUT_BYTES = 50_000_000
@@ -45,8 +45,8 @@ def log_command(invocation: Invocation, file: Any, as_json: bool) -> None:
     A call is {tool_name, input, output, success} and may have time_cost (seconds), token_cost, create_time, task_id,
     session_id, call_id, task, tool_schema.
     """
-    from swarm_memory.tools.tool_logging import MAX_CALLS
-    from swarm_memory.tools.tool_memory import log_tool_calls
+    from swarm_memory.tools.tool_memory.log import MAX_CALLS
+    from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
 
     calls = _read_calls(file.read(MAX_INPUT_BYTES + 1))
 
@@ -95,7 +95,7 @@ def _line(number: int, line: str) -> object:
 @click.pass_obj
 def summarize_command(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> None:
     """Evaluate what was logged, and summarize TOOLs, or all, that have news."""
-    from swarm_memory.tools.tool_memory import summarize_tool_memory
+    from swarm_memory.tools.tool_memory.tool_memory import summarize_tool_memory
 
     result: SummarizeResult = invocation.run(lambda toolbox: summarize_tool_memory(toolbox, names or None))
     if as_json:
@@ -119,7 +119,7 @@ def summarize_command(invocation: Invocation, names: tuple[str, ...], as_json: b
 @click.pass_obj
 def show_command(invocation: Invocation, names: tuple[str, ...], task: str | None, as_json: bool) -> None:
     """Show guidance for TOOLs, or for a task which tool to take; with both, which of them."""
-    from swarm_memory.tools.tool_memory import retrieve_tool_memory
+    from swarm_memory.tools.tool_memory.tool_memory import retrieve_tool_memory
 
     found: ToolGuidance = invocation.run(lambda toolbox: retrieve_tool_memory(toolbox, names or None, task))
     print_json(found) if as_json else say(found.markdown)
@@ -181,7 +181,7 @@ def forget_command(invocation: Invocation, names: tuple[str, ...], everything: b
 @click.pass_obj
 def export_command(invocation: Invocation, names: tuple[str, ...], output: Path | None) -> None:
     """Write the tool memory of this project as JSON, one a line: totals, then the calls of the window."""
-    from swarm_memory.tools.tool_transfer import export_tools
+    from swarm_memory.tools.tool_memory.transfer import export_tools
 
     async def operate(toolbox: "Toolbox") -> int:
         count = 0
@@ -202,7 +202,7 @@ def export_command(invocation: Invocation, names: tuple[str, ...], output: Path 
 @click.pass_obj
 def import_command(invocation: Invocation, file: Any, as_json: bool) -> None:
     """Read an export of a tool memory into this project. Doing it again changes nothing."""
-    from swarm_memory.tools.tool_transfer import import_tools
+    from swarm_memory.tools.tool_memory.transfer import import_tools
 
     _show_imported(invocation.run(lambda toolbox: import_tools(toolbox, file)), as_json)
 
@@ -214,7 +214,7 @@ def import_command(invocation: Invocation, file: Any, as_json: bool) -> None:
 @click.pass_obj
 def copy_command(invocation: Invocation, project: str, names: tuple[str, ...], as_json: bool) -> None:
     """Copy the tool memory, or that of TOOLs, into another PROJECT (by its name) of the same database."""
-    from swarm_memory.tools.tool_transfer import copy_tools
+    from swarm_memory.tools.tool_memory.transfer import copy_tools
 
     _show_imported(invocation.run(lambda toolbox: copy_tools(toolbox, project, names or None)), as_json)
 

@@ -11,8 +11,8 @@ from logged import call, failed
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_experience import Overall, rank_tools
-from swarm_memory.tools.tool_memory import (
+from swarm_memory.tools.tool_memory.experience import Overall, rank_tools
+from swarm_memory.tools.tool_memory.tool_memory import (
     evaluate_tool_calls,
     log_tool_calls,
     retrieve_tool_memory,

@@ -18,7 +18,7 @@ from swarm_memory.tools.benchmark.tool_suite.mock_search import SearchAnswer, se
 from swarm_memory.tools.benchmark.tool_suite.profile import DESCRIPTION, TOOLS, Level, best_tool
 from swarm_memory.tools.benchmark.tool_suite.queries import Asked, QuestionSet
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory import (
+from swarm_memory.tools.tool_memory.tool_memory import (
     evaluate_tool_calls,
     log_tool_calls,
     retrieve_tool_memory,

@@ -2,7 +2,7 @@
 
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.tool_memory import log_tool_calls
+from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool

@@ -23,11 +23,11 @@ from swarm_memory.schema.tool_memory import (
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
-from swarm_memory.tools.tool_evaluation import evaluate_tool_calls, interval_of, spaced
-from swarm_memory.tools.tool_experience import Overall, rank_tools
-from swarm_memory.tools.tool_guidance import MAX_RANKED, of_task, of_tools
-from swarm_memory.tools.tool_logging import kept_call, kept_schema, read_calls
-from swarm_memory.tools.tool_summary import summarize_calls
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls, interval_of, spaced
+from swarm_memory.tools.tool_memory.experience import Overall, rank_tools
+from swarm_memory.tools.tool_memory.guidance import MAX_RANKED, of_task, of_tools
+from swarm_memory.tools.tool_memory.log import kept_call, kept_schema, read_calls
+from swarm_memory.tools.tool_memory.summarize import summarize_calls
 from swarm_memory.tools.toolbox import Toolbox
 
 __all__ = ["evaluate_tool_calls", "log_tool_calls", "retrieve_tool_memory", "summarize_tool_memory"]

@@ -12,8 +12,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.ids import digest
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolTotals
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
-from swarm_memory.tools.tool_evaluation import indexed_tokens
-from swarm_memory.tools.tool_logging import MAX_TASK_CHARS, kept_text
+from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
+from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, kept_text
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LINE_CHARS = 1_000_000

@@ -17,8 +17,14 @@ from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, PendingCalls
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
-from swarm_memory.tools.tool_evidence import Surroundings, evaluate_by_evidence, is_error, surroundings_of, tool_words
-from swarm_memory.tools.tool_inputs import input_tokens
+from swarm_memory.tools.tool_memory.call_evidence import (
+    Surroundings,
+    evaluate_by_evidence,
+    is_error,
+    surroundings_of,
+    tool_words,
+)
+from swarm_memory.tools.tool_memory.inputs import input_tokens
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.phrasing import one_line
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall
 from swarm_memory.tools.credit.intervals import rate_difference, wilson
-from swarm_memory.tools.tool_evidence import error_line, is_error, resolving_call
-from swarm_memory.tools.tool_inputs import arguments_of, difference, features_of, words_of
+from swarm_memory.tools.tool_memory.call_evidence import error_line, is_error, resolving_call
+from swarm_memory.tools.tool_memory.inputs import arguments_of, difference, features_of, words_of
 from swarm_memory.tools.trajectory.failures import classify
 
 MAX_EACH = 5

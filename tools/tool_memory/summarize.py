@@ -15,7 +15,7 @@ from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, shorten
-from swarm_memory.tools.tool_guidelines import MAX_EACH, extract_guidelines
+from swarm_memory.tools.tool_memory.guidelines import MAX_EACH, extract_guidelines
 from swarm_memory.tools.trajectory.phrasing import show_symptom
 
 PROMPT = "summarize_tool_memory"

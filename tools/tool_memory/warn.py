@@ -9,9 +9,9 @@ from datetime import timedelta
 from swarm_memory.schema.tool_memory import KeptCall
 from swarm_memory.tools.retrieve.preamble import harmless
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_evidence import error_line, resolving_call, went_well
-from swarm_memory.tools.tool_guidance import name_of
-from swarm_memory.tools.tool_inputs import difference, similarity
+from swarm_memory.tools.tool_memory.call_evidence import error_line, resolving_call, went_well
+from swarm_memory.tools.tool_memory.guidance import name_of
+from swarm_memory.tools.tool_memory.inputs import difference, similarity
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.phrasing import one_line
 

@@ -15,7 +15,14 @@ from pydantic import JsonValue
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall
 from swarm_memory.tools.ports.tool_memory import Neighbour, PendingCalls
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
-from swarm_memory.tools.tool_inputs import arguments_of, asked_of, input_tokens, is_looking, show_value, similarity
+from swarm_memory.tools.tool_memory.inputs import (
+    arguments_of,
+    asked_of,
+    input_tokens,
+    is_looking,
+    show_value,
+    similarity,
+)
 from swarm_memory.tools.trajectory.phrasing import show_symptom
 
 MIN_COVERAGE = 0.2
