@@ -21,7 +21,7 @@ from swarm_memory.server.sources.code import read_code
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.sources import index_source
+from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 VERBS = ("load", "store", "merge", "split", "parse", "render", "send", "check", "open", "close", "count", "sort")

@@ -26,7 +26,7 @@ from swarm_memory.server.sources.code import code_passages
 from swarm_memory.server.sources.languages import LANGUAGES
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 K = 10

@@ -25,10 +25,10 @@ from swarm_memory.tools.benchmark.systems.bank import Bank, BankSystem, Temporal
 from swarm_memory.tools.benchmark.systems.bm25 import OkapiSystem
 from swarm_memory.tools.benchmark.systems.context import ContextSystem
 from swarm_memory.tools.benchmark.systems.rerank import RerankSystem
-from swarm_memory.tools.model_rerank import ChatReranker
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.ports.models import Embedder, Reranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
+from swarm_memory.tools.sources.model_rerank import ChatReranker
 
 CACHE = "embeddings"
 _RERANK_TIMEOUT_S = 60.0

@@ -13,7 +13,7 @@ from swarm_memory.server.console import json_option, print_json, print_table, sa
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.sources import OnIndexed
+    from swarm_memory.tools.sources.sources import OnIndexed
     from swarm_memory.tools.toolbox import Toolbox
 
 SHOWN_CHARS = 400
@@ -91,7 +91,7 @@ def search(
     as_json: bool,
 ) -> None:
     """Find what fits QUERY, best first."""
-    from swarm_memory.tools.sources import search_sources
+    from swarm_memory.tools.sources.sources import search_sources
 
     found = invocation.run(
         lambda toolbox: search_sources(toolbox, query, kind=kind, k=k, offset=offset, project=project)

@@ -46,7 +46,7 @@ async def search_sources(
     What they say is untrusted. Nothing is found before index_sources was called.
     """
     from swarm_memory.server.source_answers import SearchAnswer
-    from swarm_memory.tools.sources import search_sources as search
+    from swarm_memory.tools.sources.sources import search_sources as search
 
     toolbox = await bank_of(ctx).toolbox()
     return answered(SearchAnswer.of(await search(toolbox, query, kind=kind, k=k, offset=offset)))

@@ -15,7 +15,7 @@ from swarm_memory.schema.source_settings import SourceSettings
 from swarm_memory.server.jobs import Report
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.sources import OnIndexed, index_source
+from swarm_memory.tools.sources.sources import OnIndexed, index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 INDEX_SOURCES = "index_sources"

@@ -14,7 +14,7 @@ import pytest
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.sources.indexing import IndexRequest, Leave, index
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.sources import search_sources
+from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 BIN = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"

@@ -25,7 +25,7 @@ from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.bank import SearchQuery
-from swarm_memory.tools.sources import search_sources
+from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -35,7 +35,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories import edit_memory
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.transfer import export_memories, import_memories

@@ -7,7 +7,7 @@ import pytest
 
 from swarm_memory.server.sources.code import read_code
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 

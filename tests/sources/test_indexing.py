@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 Made = Callable[[SourceKind], Any]

@@ -14,7 +14,7 @@ from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.chat.scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 from swarm_memory.server.rerank.endpoint import EndpointReranker
 from swarm_memory.tools.ports.models import RerankCandidate
-from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 Made = Callable[[SourceKind], Any]

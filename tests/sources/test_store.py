@@ -20,7 +20,7 @@ from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.sqlite import SqliteStore, open_store
 from swarm_memory.tools.ports.sources import SourceKey
-from swarm_memory.tools.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 Made = Callable[[SourceKind], Any]

@@ -7,8 +7,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.source import SourceHit, SourceKind
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model_rerank import ChatReranker
 from swarm_memory.tools.ports.models import RerankCandidate, Reranker
+from swarm_memory.tools.sources.model_rerank import ChatReranker
 from swarm_memory.tools.text.cleaning import shorten
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -34,8 +34,8 @@ from swarm_memory.tools.ports.sources import (
     StoredGroup,
     StoredPassage,
 )
-from swarm_memory.tools.reranking import rerank
-from swarm_memory.tools.source_ranking import ScoredPassage, score_passages
+from swarm_memory.tools.sources.rank import ScoredPassage, score_passages
+from swarm_memory.tools.sources.rerank import rerank
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
