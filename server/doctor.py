@@ -23,7 +23,7 @@ from swarm_memory.server.storage.backup import backup_folder, list_backups
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import make_embedder, open_toolbox, place_of
-from swarm_memory.tools.status import memory_status
+from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_PYTHON = (3, 11)

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError, QuotaReached
 
 if TYPE_CHECKING:
+    from swarm_memory.tools.memories.transfer import Imported
     from swarm_memory.tools.toolbox import Toolbox
-    from swarm_memory.tools.transfer import Imported
 
 OnFile: TypeAlias = Callable[[int, Path], Awaitable[None]]
 """Is told before each file how many are done."""
@@ -115,7 +115,7 @@ def _is_export(path: Path) -> bool:
 
 
 async def _read_export(toolbox: "Toolbox", file: Path, quarantine: bool) -> "Imported":
-    from swarm_memory.tools.transfer import import_memories
+    from swarm_memory.tools.memories.transfer import import_memories
 
     with file.open(encoding="utf-8", errors="replace") as lines:
         return await import_memories(toolbox, lines, source=file.name, quarantine=quarantine)

@@ -63,7 +63,7 @@ def list_command(
     as_json: bool,
 ) -> None:
     """List memories of this project and the global ones, newest first."""
-    from swarm_memory.tools.memories import list_memories
+    from swarm_memory.tools.memories.edit import list_memories
     from swarm_memory.tools.ports.bank import MemoryFilter
 
     which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
@@ -84,7 +84,7 @@ def list_command(
 @click.pass_obj
 def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> None:
     """Show memories with their steps and where they came from."""
-    from swarm_memory.tools.memories import get_memories
+    from swarm_memory.tools.memories.edit import get_memories
 
     found = invocation.run(lambda toolbox: get_memories(toolbox, ids))
     if as_json:
@@ -116,7 +116,7 @@ def edit_command(
     as_json: bool,
 ) -> None:
     """Change a memory; the former text stays in its history."""
-    from swarm_memory.tools.memories import edit_memory
+    from swarm_memory.tools.memories.edit import edit_memory
 
     steps = sys.stdin.read() if content == "-" else content
     changed = invocation.run(
@@ -152,7 +152,7 @@ def forget_command(
     Of a task only label and digest stay, so that its transcript does not teach it again. Where a memory that stays
     was drawn from the same task, its record stays and that memory is named. This cannot be undone.
     """
-    from swarm_memory.tools.memories import forget_memories, joined, what_stayed
+    from swarm_memory.tools.memories.edit import forget_memories, joined, what_stayed
 
     if not yes:
         _ask_to_forget(invocation, (ids, run_id))
@@ -173,7 +173,7 @@ def forget_command(
 
 def _ask_to_forget(invocation: Invocation, chosen: tuple[tuple[str, ...], str | None]) -> None:
     """Show what would be deleted, so that nobody agrees to more than was meant."""
-    from swarm_memory.tools.memories import get_memories
+    from swarm_memory.tools.memories.edit import get_memories
 
     found = [item for part in _in_parts(invocation, get_memories, chosen) for item in part]
     for item in found[:SHOWN]:
@@ -193,7 +193,7 @@ def _status_command(name: str, status: MemoryStatus, done: str, summary: str) ->
     def command(  # pyright: ignore[reportUnusedFunction]
         invocation: Invocation, ids: tuple[str, ...], run_id: str | None, reason: str | None, as_json: bool
     ) -> None:
-        from swarm_memory.tools.memories import set_memory_status
+        from swarm_memory.tools.memories.edit import set_memory_status
 
         def change(toolbox: "Toolbox", some: "Sequence[str]") -> "Awaitable[int]":
             return set_memory_status(toolbox, some, status, reason)
@@ -213,7 +213,7 @@ _status_command("archive", "archived", "archived", "Put memories away; they are 
 @click.pass_obj
 def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> None:
     """Show what happened to a memory."""
-    from swarm_memory.tools.memories import memory_history
+    from swarm_memory.tools.memories.edit import memory_history
 
     events = invocation.run(lambda toolbox: memory_history(toolbox, memory_id))
     if as_json:
@@ -241,7 +241,7 @@ def _in_parts(
         raise click.UsageError("name memories by their ids, or all of a run by --run")
 
     async def in_parts(toolbox: "Toolbox") -> list[T]:
-        from swarm_memory.tools.memories import MAX_IDS, of_run
+        from swarm_memory.tools.memories.edit import MAX_IDS, of_run
 
         every = ids if run_id is None else await of_run(toolbox, run_id)
         parts = [every[start : start + MAX_IDS] for start in range(0, len(every), MAX_IDS)]

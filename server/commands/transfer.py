@@ -37,7 +37,7 @@ def export(invocation: Invocation, output: Path | None, own_only: bool) -> None:
     Example:
       swarm-memory export > memories.jsonl
     """
-    from swarm_memory.tools.transfer import export_memories
+    from swarm_memory.tools.memories.transfer import export_memories
 
     async def operate(toolbox: "Toolbox") -> int:
         count = 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def status(invocation: Invocation, as_json: bool) -> None:
     """Say how the bank stands: counts, database, embedder, who judges, waiting jobs."""
-    from swarm_memory.tools.status import memory_status
+    from swarm_memory.tools.memories.status import memory_status
 
     found = invocation.run(lambda toolbox: memory_status(toolbox, version=version("swarm-memory")))
     if as_json:

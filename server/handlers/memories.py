@@ -45,7 +45,7 @@ async def retrieve_memories(
 
 async def memory_status(ctx: AppContext) -> CallToolResult:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
-    from swarm_memory.tools.status import memory_status as status
+    from swarm_memory.tools.memories.status import memory_status as status
 
     toolbox = await bank_of(ctx).toolbox()
     return answered(StatusAnswer.of(await status(toolbox, version=version("swarm-memory"))))

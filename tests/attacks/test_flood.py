@@ -21,9 +21,9 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.transfer import import_memories
 
 FULL = os.environ.get("FAULTS") == "full"
 STORES = 100_000 if FULL else 300

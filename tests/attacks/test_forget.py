@@ -23,7 +23,7 @@ from swarm_memory.server.managing import Edit, manage
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.storage.traces import Phrases
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories import edit_memory, forget_memories, what_stayed
+from swarm_memory.tools.memories.edit import edit_memory, forget_memories, what_stayed
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.rollouts import RunEnd

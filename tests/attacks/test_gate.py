@@ -15,10 +15,10 @@ from swarm_memory.tools.guard.gate import SCREENED
 from swarm_memory.tools.guard.model_screen import screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories import edit_memory, of_run, set_memory_status
+from swarm_memory.tools.memories.edit import edit_memory, of_run, set_memory_status
+from swarm_memory.tools.memories.status import memory_status
+from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.status import memory_status
-from swarm_memory.tools.transfer import export_memories, import_memories
 
 pytestmark = pytest.mark.attack
 

@@ -12,8 +12,8 @@ from swarm_memory.server.jobs import Worker
 from swarm_memory.server.long_jobs import CONSOLIDATE, long_handlers
 from swarm_memory.tools.consolidate.due import WHOLE_BANK, queue_when_due
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.status import memory_status
-from swarm_memory.tools.transfer import import_memories
+from swarm_memory.tools.memories.status import memory_status
+from swarm_memory.tools.memories.transfer import import_memories
 
 EVERY = ("queued", "running", "completed", "failed", "cancelled")
 

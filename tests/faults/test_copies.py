@@ -37,9 +37,9 @@ from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.transfer import export_memories, import_memories
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1500 if FULL else 60)]
 

@@ -20,8 +20,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.judge.verdicts import AUDITED, is_audited
 from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.model.prompt import load_prompt
-from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()

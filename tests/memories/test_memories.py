@@ -8,7 +8,7 @@ import pytest
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.memories import (
+from swarm_memory.tools.memories.edit import (
     edit_memory,
     forget_memories,
     get_memories,

@@ -20,14 +20,14 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.memories import get_memories, list_memories
+from swarm_memory.tools.memories.edit import get_memories, list_memories
+from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.transfer import export_memories, import_memories
 
 Add = Callable[..., Awaitable[str]]
 

@@ -13,10 +13,10 @@ from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMo
 from swarm_memory.schema.trajectory import Usage
 from swarm_memory.schema.verdict import Label
 from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, matts_lift, memory_effect, weekly_metrics
+from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.status import memory_status
 
 SEED = 11
 

@@ -32,13 +32,13 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories import edit_memory
+from swarm_memory.tools.memories.edit import edit_memory
+from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.transfer import export_memories, import_memories
 
 FULL = os.environ.get("FAULTS") == "full"
 pytestmark = [pytest.mark.attack, pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.allow_hosts(["127.0.0.1"])]

@@ -26,8 +26,8 @@ from swarm_memory.server.chat.store_meter import StoreMeter
 from swarm_memory.server.storage.location import Location
 from swarm_memory.server.wiring import open_toolbox
 from swarm_memory.tools.judge.verdicts import AUDITED
+from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(60)]

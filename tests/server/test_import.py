@@ -8,7 +8,7 @@ from typing import Any
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.storage.location import Location
 from swarm_memory.server.wiring import open_toolbox
-from swarm_memory.tools.transfer import export_memories
+from swarm_memory.tools.memories.transfer import export_memories
 
 
 def _folder(place: Location, fixed: dict[str, Any]) -> Path:

@@ -12,7 +12,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.memories import checked_texts, first_fault, is_memory_id
+from swarm_memory.tools.memories.edit import checked_texts, first_fault, is_memory_id
 from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare, prepare_without_vectors
 from swarm_memory.tools.toolbox import Toolbox
