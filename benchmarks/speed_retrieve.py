@@ -27,8 +27,8 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.connection import connect
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.connection import connect
+from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.index import find_space
 from swarm_memory.server.storage.legs import MAX_QUERY_TOKENS
 from swarm_memory.server.storage.rows import find_scopes

@@ -33,7 +33,7 @@ from swarm_memory.tools.tool_memory.tool_memory import (
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 SEED = 7
 SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo xu za".split()  # noqa: SIM905

@@ -10,7 +10,7 @@ import anyio
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.hook_files import host_folder
-from swarm_memory.server.storage.location import locate
+from swarm_memory.server.storage.engine.location import locate
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs import Worker

@@ -23,7 +23,7 @@ from swarm_memory.server.hook_files import (
     spool_event,
     whole_number_setting,
 )
-from swarm_memory.server.storage.location import Location, locate
+from swarm_memory.server.storage.engine.location import Location, locate
 
 LOCK_WAIT_S = 0.3
 TIME_LIMIT_S = 1.3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from swarm_memory.server.config import ResolvedSettings
-    from swarm_memory.server.storage.location import Location
+    from swarm_memory.server.storage.engine.location import Location
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Invocation:
     @property
     def root(self) -> Path:
         """The project's root, which needs no settings to be known."""
-        from swarm_memory.server.storage.location import locate
+        from swarm_memory.server.storage.engine.location import locate
 
         return locate(self.folder).root
 

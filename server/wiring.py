@@ -10,7 +10,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.jobs import Worker
-from swarm_memory.server.storage.location import Location, locate
+from swarm_memory.server.storage.engine.location import Location, locate
 from swarm_memory.tools.ports.journal import Journal
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
 from swarm_memory.tools.ports.store import Clock

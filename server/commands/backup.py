@@ -65,7 +65,7 @@ def restore(invocation: Invocation, path: Path | None, only_list: bool, yes: boo
       swarm-memory restore .swarm/backups/memory-20260501T120000.000000Z-asked.db
     """
     from swarm_memory.server.storage.backup import list_backups
-    from swarm_memory.server.storage.driver import choose
+    from swarm_memory.server.storage.engine.driver import choose
     from swarm_memory.server.storage.placing import restore as put_back
 
     place = invocation.place

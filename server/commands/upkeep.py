@@ -127,7 +127,7 @@ def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
 
 
 def _repair(invocation: Invocation, *, quiet: bool) -> None:
-    from swarm_memory.server.storage.driver import choose
+    from swarm_memory.server.storage.engine.driver import choose
     from swarm_memory.server.storage.repair import repair
 
     place, storage = invocation.place, invocation.settings().settings.storage

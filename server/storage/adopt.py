@@ -21,10 +21,10 @@ from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
 from swarm_memory.schema.ids import MEMORY, RUN, new_id
 from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
-from swarm_memory.server.storage.connection import open_read_only, storage_errors
-from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.flushing import flush
-from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.engine.connection import open_read_only, storage_errors
+from swarm_memory.server.storage.engine.driver import Driver, choose
+from swarm_memory.server.storage.engine.flushing import flush
+from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.placing import put_in_place
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.server.storage.trust import check_path

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.flushing import flush, make_folder
+from swarm_memory.server.storage.engine.flushing import flush, make_folder
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 FOLDER = "backups"
 KEEP = 5

@@ -14,7 +14,7 @@ from swarm_memory.server.storage.vectors import Space
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 LARGE = 20_000
 """A partition with so many vectors gets codes; it keeps them when it shrinks, until the index is rebuilt."""

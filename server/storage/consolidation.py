@@ -38,7 +38,7 @@ from swarm_memory.tools.ports.upkeep import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 

@@ -11,7 +11,7 @@ from swarm_memory.server.storage.coded import wrong_codes
 from swarm_memory.server.storage.index import all_spaces
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
     from swarm_memory.server.storage.vectors import Space
 
 _QUERIES = queries("repair")

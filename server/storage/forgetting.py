@@ -22,7 +22,7 @@ from swarm_memory.server.storage.traces import Task, Traces, texts_of
 from swarm_memory.tools.ports.bank import Forgotten
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 FORGOTTEN = "(forgotten)"
 """Stands in the place of what was taken out."""

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.storage.driver import Driver
-from swarm_memory.server.storage.filesystem import remote_kind
+from swarm_memory.server.storage.engine.driver import Driver
+from swarm_memory.server.storage.engine.filesystem import remote_kind
 from swarm_memory.server.storage.index import all_spaces
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 
 def health(connection: "Connection", database: Path, driver: Driver, read_only: bool, dropped: int) -> StorageHealth:

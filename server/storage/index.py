@@ -24,7 +24,7 @@ from swarm_memory.server.storage.term_counts import TermCounts
 from swarm_memory.server.storage.vectors import Quantization, Space, check_vector, encode
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
     from swarm_memory.tools.ports.models import Vector
 
 _MEMORIES = queries()

@@ -16,7 +16,7 @@ from swarm_memory.server.storage.rows import content_hash
 from swarm_memory.server.storage.tokens import in_scope, unpack
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
     from swarm_memory.server.storage.vectors import Space
 
 _QUERIES = queries("repair")

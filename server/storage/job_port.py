@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.server.storage import jobs
-from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.engine.access import Access
 
 
 class SqliteJobs(Access):

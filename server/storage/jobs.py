@@ -22,7 +22,7 @@ from swarm_memory.server.storage.rows import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _QUERIES = queries()
 

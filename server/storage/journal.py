@@ -14,7 +14,7 @@ from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 RETRIEVED = "reasoning_memory.retrieved"
 INJECTED, WITHHELD = "task.injected", "task.withheld"

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.connection import close, connect, storage_errors, write_transaction
-from swarm_memory.server.storage.driver import plain_module
-from swarm_memory.server.storage.location import Location
+from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
+from swarm_memory.server.storage.engine.driver import plain_module
+from swarm_memory.server.storage.engine.location import Location
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 GLOBAL_PROJECT = "*"
 LEARN = "learn"

@@ -12,7 +12,7 @@ from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.storage import journal, outcomes, trajectories
-from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord

@@ -16,7 +16,7 @@ from swarm_memory.server.storage.vectors import Space, check_vector, cosines, en
 from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 MAX_NEAREST = 4096
 """What sqlite-vec gives at most."""

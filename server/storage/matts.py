@@ -23,7 +23,7 @@ from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports.rollouts import RunEnd
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 BEGUN, ENDED = "matts.begun", "matts.ended"
 _QUERIES = queries()

@@ -28,7 +28,7 @@ from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _QUERIES = queries()
 

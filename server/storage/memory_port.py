@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.server.storage import journal, memories, quota
-from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
 from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 
 class SqliteMemories(Access):

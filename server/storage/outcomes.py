@@ -19,7 +19,7 @@ from swarm_memory.tools.credit.crediting import credited
 from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 OUTCOME = "task.outcome"
 CREDITED = "reasoning_memory.credited"

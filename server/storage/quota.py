@@ -13,7 +13,7 @@ from swarm_memory.server.storage.rows import find_scope, make_scope, to_text
 from swarm_memory.tools.ports.bank import DayLimit
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _QUERIES = queries("quota")
 

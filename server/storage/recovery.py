@@ -15,12 +15,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.backup import list_backups
-from swarm_memory.server.storage.connection import open_read_only
+from swarm_memory.server.storage.engine.connection import open_read_only
 from swarm_memory.server.storage.rows import content_hash, make_scope, to_json
 from swarm_memory.server.storage.trust import check_content
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _TEXTS = {"patterns": "pattern_data", "task_trajectories": "trajectory_json"}
 """The tables, and the column whose hash each row holds."""

@@ -15,7 +15,7 @@ from swarm_memory.server.storage.rows import find_scope, to_json, to_text
 from swarm_memory.server.storage.vectors import Quantization
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
     from swarm_memory.tools.ports.models import Vector
 
 _QUERIES = queries()

@@ -17,11 +17,17 @@ from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries
 from swarm_memory.server.storage.backup import REPAIR, advice, back_up, list_backups
-from swarm_memory.server.storage.connection import close, connect, open_read_only, storage_errors, write_transaction
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.engine.connection import (
+    close,
+    connect,
+    open_read_only,
+    storage_errors,
+    write_transaction,
+)
+from swarm_memory.server.storage.engine.driver import Driver
+from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.index import Index, all_spaces
 from swarm_memory.server.storage.inspection import Inspection, inspect
-from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.memories import change_status
 from swarm_memory.server.storage.placing import put_in_place, remove
 from swarm_memory.server.storage.recovery import Backups
@@ -32,7 +38,7 @@ from swarm_memory.server.storage.trust import check_content
 from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _QUERIES = queries("repair")
 _QUARANTINED = "its text is not what was written, and no backup has it"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID, schema_objects
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 MAX_STEPS = 200_000
 """So many single rows of a table are tried between the last that was read from the front and from the back."""

@@ -29,7 +29,7 @@ from swarm_memory.tools.ports.bank import Candidate, SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""

@@ -26,7 +26,7 @@ from swarm_memory.server.storage.vectors import cosines
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceQuery, SourceResult
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 NEIGHBOURS = 1
 """So many passages on each side of a candidate are candidates too, and its context."""

@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.server.storage.index import Index, all_spaces
 from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
 from swarm_memory.server.storage.source_search import join, keyword_leg, near_leg
@@ -29,7 +29,7 @@ from swarm_memory.tools.ports.sources import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
     from swarm_memory.tools.ports.models import Vector
 
 _QUERIES = queries("sources")

@@ -9,7 +9,7 @@ from swarm_memory.server.storage.rows import make_scope, to_json, to_text
 from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the tokens of input and output."""

@@ -18,7 +18,8 @@ from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.server.storage import journal, memories, outcomes, reembed, spending
 from swarm_memory.server.storage.backup import FORGET, back_up, drop_backups_with
 from swarm_memory.server.storage.benchmarks import BenchmarkTables
-from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.engine.driver import Driver, choose
+from swarm_memory.server.storage.engine.threads import BankThreads, Threads, open_threads
 from swarm_memory.server.storage.forgetting import forget, take_out_of_log
 from swarm_memory.server.storage.health import health
 from swarm_memory.server.storage.index import Index
@@ -29,7 +30,6 @@ from swarm_memory.server.storage.memory_port import SqliteMemories
 from swarm_memory.server.storage.recorder import Record, Recorder
 from swarm_memory.server.storage.rollout_port import SqliteRollouts
 from swarm_memory.server.storage.sources import SqliteSources
-from swarm_memory.server.storage.threads import BankThreads, Threads, open_threads
 from swarm_memory.server.storage.tool_memory import ToolMemoryTables
 from swarm_memory.server.storage.traces import Traces, find_traces
 from swarm_memory.server.storage.upkeep_port import SqliteUpkeep
@@ -39,7 +39,7 @@ from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending
 from swarm_memory.tools.ports.models import Embedder, Vector
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _PACKED_AT_ONCE = 2_000
 """Items whose tokens are packed in one transaction: other writers wait no longer than for that."""

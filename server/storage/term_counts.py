@@ -10,7 +10,7 @@ from swarm_memory.server.storage.rows import to_json
 from swarm_memory.server.storage.tokens import in_scope, match_any
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 COUNTED_WHOLE = 200_000
 COUNTED_AT_ENDS = 256

@@ -15,7 +15,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.rows import find_scopes, to_json
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 MIN_PHRASE = 16
 """A line of fewer characters says too little to be known again in another text."""

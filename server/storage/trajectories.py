@@ -18,7 +18,7 @@ from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 _QUERIES = queries()
 

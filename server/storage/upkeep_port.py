@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.server.storage import consolidation, reembed
-from swarm_memory.server.storage.access import Access
+from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import (
     PendingUpkeep,
@@ -21,7 +21,7 @@ from swarm_memory.tools.ports.upkeep import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 
 class SqliteUpkeep(Access):

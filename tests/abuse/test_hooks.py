@@ -15,7 +15,7 @@ from banks import abused, settings_of
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import EmbeddingSettings, StorageSettings
-from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [
     pytest.mark.slow,

@@ -17,7 +17,7 @@ from rig import FULL, HERE, Crowd, environment, fill, inspected, made_item, open
 
 from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.job import Job
-from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900 if FULL else 100)]
 

@@ -20,7 +20,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.reembedding import reembed
 from swarm_memory.server.storage.backup import list_backups
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.repair import repair
 from swarm_memory.tools.ports.bank import SearchQuery

@@ -15,9 +15,9 @@ from rig import EVERY, FULL, HERE, WORKER, environment, fill, inspected, made_it
 
 from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage import connection as connection_module
 from swarm_memory.server.storage import health as health_module
-from swarm_memory.server.storage.filesystem import remote_kind
+from swarm_memory.server.storage.engine import connection as connection_module
+from swarm_memory.server.storage.engine.filesystem import remote_kind
 from swarm_memory.server.storage.sqlite import SqliteStore
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)]

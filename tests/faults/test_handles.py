@@ -38,7 +38,7 @@ import asyncio
 from pathlib import Path
 from rig import EVERY, HERE, fill, opened
 from swarm_memory.server import cli
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.repair import repair
 

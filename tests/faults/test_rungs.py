@@ -13,7 +13,7 @@ import pytest
 from rig import FULL, HERE, fill, opened, possible_rungs, sentence
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.driver import RUNGS
+from swarm_memory.server.storage.engine.driver import RUNGS
 from swarm_memory.server.storage.vectors import decode, encode
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1800 if FULL else 60)]

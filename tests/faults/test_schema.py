@@ -19,8 +19,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import migrations
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.backup import list_backups
-from swarm_memory.server.storage.connection import connect
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.connection import connect
+from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock

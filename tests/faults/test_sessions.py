@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from rig import FULL, HERE, environment, fill, inspected, opened
 
-from swarm_memory.server.storage.connection import wal_bytes
-from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.engine.connection import wal_bytes
+from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [
     pytest.mark.fault,

@@ -30,7 +30,7 @@ from rig import (
 
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.connection import wal_bytes
+from swarm_memory.server.storage.engine.connection import wal_bytes
 from swarm_memory.tools.ports.bank import MemoryFilter
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1200 if FULL else 60)]

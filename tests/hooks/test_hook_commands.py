@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 

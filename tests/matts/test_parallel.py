@@ -12,7 +12,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.engine.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.distill.lessons import PROVEN_REPAIR
 from swarm_memory.tools.learn.learn import learn

@@ -10,7 +10,7 @@ from made_tasks import Shop, done, said
 from swarm_memory.schema.hook import HookEvent
 from swarm_memory.server.hook_files import own_number_setting
 from swarm_memory.server.hooks import session_start
-from swarm_memory.server.storage.location import Location
+from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.hook_events import handle_hook
 from swarm_memory.tools.learn.learn import learn

@@ -13,7 +13,7 @@ from mcp.types import TextContent, TextResourceContents
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.app import INSTRUCTIONS, build_server
-from swarm_memory.server.storage.location import Location
+from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -16,7 +16,7 @@ from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.server import jobs
 from swarm_memory.server.jobs import Handler, Worker
-from swarm_memory.server.storage.location import Location
+from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.server.wiring import make_worker
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -7,8 +7,8 @@ import pytest
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage import coded, index, term_counts
-from swarm_memory.server.storage.connection import connect
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.connection import connect
+from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.tools.ports.bank import SearchQuery
 
 MANY = 120

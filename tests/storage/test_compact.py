@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import code_table, migrations, vector_table
 from swarm_memory.server.storage import coded, index
 from swarm_memory.server.storage.codes import code, code_bits
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.rows import pattern_row, to_text
 from swarm_memory.server.storage.tokens import pack, scoped, unpack
@@ -18,7 +18,7 @@ from swarm_memory.server.storage.vectors import encode
 from swarm_memory.tools.ports.bank import SearchQuery, StoredMemory
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 FORMER = 5
 MANY = 90

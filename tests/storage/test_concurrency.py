@@ -16,9 +16,9 @@ import pytest
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.storage.connection import close, connect, write_transaction
-from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.lock import writer_lock
+from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
+from swarm_memory.server.storage.engine.driver import choose
+from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.journal import Event
 
@@ -216,7 +216,7 @@ def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Pat
 def test_a_log_that_grew_large_is_emptied_after_a_write(
     database: Path, rung: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swarm_memory.server.storage import connection as module
+    from swarm_memory.server.storage.engine import connection as module
 
     monkeypatch.setattr(module, "LARGE_WAL_BYTES", 50_000)
     connection = connect(database, driver=choose(rung))

@@ -17,11 +17,11 @@ from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly,
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries, schema_objects, shadow_tables
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage import connection as connection_module
-from swarm_memory.server.storage.connection import close, connect
-from swarm_memory.server.storage.driver import Driver, choose, plain_module
-from swarm_memory.server.storage.location import locate
-from swarm_memory.server.storage.migrate import migrate
+from swarm_memory.server.storage.engine import connection as connection_module
+from swarm_memory.server.storage.engine.connection import close, connect
+from swarm_memory.server.storage.engine.driver import Driver, choose, plain_module
+from swarm_memory.server.storage.engine.location import locate
+from swarm_memory.server.storage.engine.migrate import migrate
 from swarm_memory.server.storage.sqlite import open_store
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
@@ -233,7 +233,7 @@ def test_every_query_has_one_line_that_says_what_it_does() -> None:
 
 def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     from swarm_memory.schema.sqlite.statements import Migration
-    from swarm_memory.server.storage import migrate as module
+    from swarm_memory.server.storage.engine import migrate as module
 
     broken = Migration(1, "0001_broken", ("CREATE TABLE half (a)", "CREATE TABLE half (a)"))
     monkeypatch.setattr(module, "migrations", lambda: (broken,))
@@ -249,8 +249,8 @@ OPEN = """
 import sys
 from pathlib import Path
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.connection import close, connect
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine.connection import close, connect
+from swarm_memory.server.storage.engine.driver import choose
 database = Path(sys.argv[1])
 connection = connect(database, driver=choose(sys.argv[2]))
 print(connection.execute("SELECT count(*) FROM patterns").fetchone()[0])

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 import aiosqlite
 
 from swarm_memory.schema.errors import StorageError, StoreReplaced
-from swarm_memory.server.storage.connection import storage_errors, truncate_wal
-from swarm_memory.server.storage.lock import writer_lock
-from swarm_memory.server.storage.opened_file import OpenedFile
+from swarm_memory.server.storage.engine.connection import storage_errors, truncate_wal
+from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.opened_file import OpenedFile
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 T = TypeVar("T")
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from swarm_memory.schema.errors import StoreReadOnly, StoreReplaced
 from swarm_memory.server.storage import memories
-from swarm_memory.server.storage.access import Access
-from swarm_memory.server.storage.connection import close, connect, truncate_wal, write_transaction
-from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.engine.access import Access
+from swarm_memory.server.storage.engine.connection import close, connect, truncate_wal, write_transaction
+from swarm_memory.server.storage.engine.driver import Driver
+from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.worker import ConnectionThread
 from swarm_memory.server.storage.index import Index
-from swarm_memory.server.storage.lock import writer_lock
 from swarm_memory.server.storage.vectors import Quantization
-from swarm_memory.server.storage.worker import ConnectionThread
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 T = TypeVar("T")
 

@@ -21,17 +21,17 @@ from swarm_memory.schema.errors import (
     StoreUntrusted,
 )
 from swarm_memory.server.storage.backup import MIGRATION, advice, back_up
-from swarm_memory.server.storage.driver import Driver, plain_module
-from swarm_memory.server.storage.filesystem import remote_kind
-from swarm_memory.server.storage.flushing import flush, make_folder
-from swarm_memory.server.storage.lock import mark_made, was_made, writer_lock
-from swarm_memory.server.storage.migrate import migrate
-from swarm_memory.server.storage.opened_file import OpenedFile
+from swarm_memory.server.storage.engine.driver import Driver, plain_module
+from swarm_memory.server.storage.engine.filesystem import remote_kind
+from swarm_memory.server.storage.engine.flushing import flush, make_folder
+from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_lock
+from swarm_memory.server.storage.engine.migrate import migrate
+from swarm_memory.server.storage.engine.opened_file import OpenedFile
 from swarm_memory.server.storage.tokens import scoped
 from swarm_memory.server.storage.trust import BankState, check_content, check_path
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 LARGE_WAL_BYTES = 64 * 1024 * 1024
 _SIGNS_OF_DAMAGE = (

@@ -7,7 +7,7 @@ from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.vectors import Quantization
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 T = TypeVar("T")
 

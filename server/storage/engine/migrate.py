@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.sqlite.statements import Migration, migrations
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.driver import Connection
 
 
 def migrate(connection: "Connection") -> int:
