@@ -29,12 +29,12 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.index import find_space
-from swarm_memory.server.storage.legs import MAX_QUERY_TOKENS
 from swarm_memory.server.storage.rows import find_scopes
+from swarm_memory.server.storage.search.index import find_space
+from swarm_memory.server.storage.search.legs import MAX_QUERY_TOKENS
+from swarm_memory.server.storage.search.tokens import match_any
+from swarm_memory.server.storage.search.vectors import encode
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.server.storage.tokens import match_any
-from swarm_memory.server.storage.vectors import encode
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve

@@ -14,7 +14,6 @@ from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.memories import log_event
 from swarm_memory.server.storage.rows import (
     find_scope,
@@ -25,6 +24,7 @@ from swarm_memory.server.storage.rows import (
     to_moment,
     to_text,
 )
+from swarm_memory.server.storage.search.index import Index
 from swarm_memory.tools.consolidate.due import FINISHED
 from swarm_memory.tools.ports.upkeep import (
     Aging,

@@ -16,8 +16,8 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.hook_files import LOG
 from swarm_memory.server.storage import memories
-from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.rows import content_hash, to_json
+from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.traces import Task, Traces, texts_of
 from swarm_memory.tools.ports.bank import Forgotten
 

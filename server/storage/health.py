@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.filesystem import remote_kind
-from swarm_memory.server.storage.index import all_spaces
+from swarm_memory.server.storage.search.index import all_spaces
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
-from swarm_memory.server.storage.derived import code_faults, source_faults
-from swarm_memory.server.storage.index import all_spaces
 from swarm_memory.server.storage.memories import damaged
 from swarm_memory.server.storage.rows import content_hash
-from swarm_memory.server.storage.tokens import in_scope, unpack
+from swarm_memory.server.storage.search.derived import code_faults, source_faults
+from swarm_memory.server.storage.search.index import all_spaces
+from swarm_memory.server.storage.search.tokens import in_scope, unpack
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
-    from swarm_memory.server.storage.vectors import Space
+    from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")
 _MAX_TOLD = 20

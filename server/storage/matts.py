@@ -14,12 +14,12 @@ from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus, RunSummary
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.memories import MemoryWriter, log_event
 from swarm_memory.server.storage.quota import added_on, count_added
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.server.storage.trajectories import Reinforcement, reinforce, trajectory_row
-from swarm_memory.server.storage.vectors import Quantization
 from swarm_memory.tools.ports.rollouts import RunEnd
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.rows import (
     content_hash,
     find_scope,
@@ -23,8 +22,9 @@ from swarm_memory.server.storage.rows import (
     to_json,
     to_text,
 )
-from swarm_memory.server.storage.tokens import pack, packed
-from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.tokens import pack, packed
+from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.server.storage import journal, memories, quota
 from swarm_memory.server.storage.engine.access import Access
-from swarm_memory.server.storage.search import join, keyword_leg, near_leg, nearest
+from swarm_memory.server.storage.search.memories import join, keyword_leg, near_leg, nearest
 from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.index import Index, all_spaces
 from swarm_memory.server.storage.rows import find_scope, to_json, to_text
-from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.server.storage.search.index import Index, all_spaces
+from swarm_memory.server.storage.search.vectors import Quantization
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

@@ -26,14 +26,14 @@ from swarm_memory.server.storage.engine.connection import (
 )
 from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.index import Index, all_spaces
 from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.memories import change_status
 from swarm_memory.server.storage.placing import put_in_place, remove
 from swarm_memory.server.storage.recovery import Backups
 from swarm_memory.server.storage.rows import content_hash, find_scope
 from swarm_memory.server.storage.salvage import drop_orphans, salvage, with_new_header
-from swarm_memory.server.storage.tokens import pack, unpack
+from swarm_memory.server.storage.search.index import Index, all_spaces
+from swarm_memory.server.storage.search.tokens import pack, unpack
 from swarm_memory.server.storage.trust import check_content
 from swarm_memory.tools.text.tokens import tokenize
 

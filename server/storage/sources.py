@@ -14,11 +14,11 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.access import Access
-from swarm_memory.server.storage.index import Index, all_spaces
 from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
-from swarm_memory.server.storage.source_search import join, keyword_leg, near_leg
-from swarm_memory.server.storage.tokens import joined
-from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.server.storage.search.index import Index, all_spaces
+from swarm_memory.server.storage.search.sources import join, keyword_leg, near_leg
+from swarm_memory.server.storage.search.tokens import joined
+from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     SourceKey,

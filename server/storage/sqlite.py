@@ -22,13 +22,13 @@ from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.engine.threads import BankThreads, Threads, open_threads
 from swarm_memory.server.storage.forgetting import forget, take_out_of_log
 from swarm_memory.server.storage.health import health
-from swarm_memory.server.storage.index import Index
 from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.job_port import SqliteJobs
 from swarm_memory.server.storage.learning_port import SqliteLearning
 from swarm_memory.server.storage.memory_port import SqliteMemories
 from swarm_memory.server.storage.recorder import Record, Recorder
 from swarm_memory.server.storage.rollout_port import SqliteRollouts
+from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.sources import SqliteSources
 from swarm_memory.server.storage.tool_memory import ToolMemoryTables
 from swarm_memory.server.storage.traces import Traces, find_traces

@@ -14,7 +14,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
 from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
-from swarm_memory.server.storage.tokens import in_scope, match_any, usable
+from swarm_memory.server.storage.search.tokens import in_scope, match_any, usable
 from swarm_memory.tools.ports.tool_memory import (
     CORRECTED,
     EvaluatedCall,

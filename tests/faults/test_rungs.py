@@ -14,7 +14,7 @@ from rig import FULL, HERE, fill, opened, possible_rungs, sentence
 
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.driver import RUNGS
-from swarm_memory.server.storage.vectors import decode, encode
+from swarm_memory.server.storage.search.vectors import decode, encode
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1800 if FULL else 60)]
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import StoreUntrusted
-from swarm_memory.server.storage import coded, index, term_counts
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
+from swarm_memory.server.storage.search import coded, index, term_counts
 from swarm_memory.tools.ports.bank import SearchQuery
 
 MANY = 120

@@ -8,13 +8,13 @@ import pytest
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import code_table, migrations, vector_table
-from swarm_memory.server.storage import coded, index
-from swarm_memory.server.storage.codes import code, code_bits
 from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.rows import pattern_row, to_text
-from swarm_memory.server.storage.tokens import pack, scoped, unpack
-from swarm_memory.server.storage.vectors import encode
+from swarm_memory.server.storage.search import coded, index
+from swarm_memory.server.storage.search.codes import code, code_bits
+from swarm_memory.server.storage.search.tokens import pack, scoped, unpack
+from swarm_memory.server.storage.search.vectors import encode
 from swarm_memory.tools.ports.bank import SearchQuery, StoredMemory
 
 if TYPE_CHECKING:

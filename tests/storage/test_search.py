@@ -11,10 +11,10 @@ import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.server.storage.legs import MAX_POSTINGS
-from swarm_memory.server.storage.search import join, keyword_leg, near_leg
+from swarm_memory.server.storage.search.legs import MAX_POSTINGS
+from swarm_memory.server.storage.search.memories import join, keyword_leg, near_leg
+from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.sqlite import SqliteStore
-from swarm_memory.server.storage.vectors import decode, encode
 from swarm_memory.tools.ports.bank import SearchQuery, SearchResult, StoredMemory
 
 Make = Callable[..., MemoryItem]

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from swarm_memory.server.storage.index import Index
-from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.vectors import Quantization
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

@@ -27,7 +27,7 @@ from swarm_memory.server.storage.engine.flushing import flush, make_folder
 from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_lock
 from swarm_memory.server.storage.engine.migrate import migrate
 from swarm_memory.server.storage.engine.opened_file import OpenedFile
-from swarm_memory.server.storage.tokens import scoped
+from swarm_memory.server.storage.search.tokens import scoped
 from swarm_memory.server.storage.trust import BankState, check_content, check_path
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from swarm_memory.server.storage.engine.connection import close, connect, trunca
 from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.worker import ConnectionThread
-from swarm_memory.server.storage.index import Index
-from swarm_memory.server.storage.vectors import Quantization
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm_memory.server.storage.coded import is_coded, nearest_by_codes
-from swarm_memory.server.storage.index import Index, find_space
-from swarm_memory.server.storage.tokens import match_any
-from swarm_memory.server.storage.vectors import Space, check_vector, cosines, encode
+from swarm_memory.server.storage.search.coded import is_coded, nearest_by_codes
+from swarm_memory.server.storage.search.index import Index, find_space
+from swarm_memory.server.storage.search.tokens import match_any
+from swarm_memory.server.storage.search.vectors import Space, check_vector, cosines, encode
 from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.coded import wrong_codes
-from swarm_memory.server.storage.index import all_spaces
+from swarm_memory.server.storage.search.coded import wrong_codes
+from swarm_memory.server.storage.search.index import all_spaces
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
-    from swarm_memory.server.storage.vectors import Space
+    from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")
 _SOURCES = queries("sources")

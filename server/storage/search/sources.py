@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import SourceKind
-from swarm_memory.server.storage.index import Index
-from swarm_memory.server.storage.legs import (
+from swarm_memory.server.storage.rows import find_scopes, to_json
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.legs import (
     EVERYTHING,
     QueryVector,
     count_terms,
@@ -20,9 +21,8 @@ from swarm_memory.server.storage.legs import (
     reading,
     unreachable_notice,
 )
-from swarm_memory.server.storage.rows import find_scopes, to_json
-from swarm_memory.server.storage.tokens import usable
-from swarm_memory.server.storage.vectors import cosines
+from swarm_memory.server.storage.search.tokens import usable
+from swarm_memory.server.storage.search.vectors import cosines
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceQuery, SourceResult
 
 if TYPE_CHECKING:

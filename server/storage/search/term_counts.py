@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.server.storage.rows import to_json
-from swarm_memory.server.storage.tokens import in_scope, match_any
+from swarm_memory.server.storage.search.tokens import in_scope, match_any
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

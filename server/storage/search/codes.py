@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from swarm_memory.tools.blas import one_blas_thread
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.vectors import Quantization
+    from swarm_memory.server.storage.search.vectors import Quantization
 
 MIN_BITS = 512
 """Codes are at least so long, whatever the dimensions: short vectors are rotated more than once."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
-from swarm_memory.server.storage.coded import (
+from swarm_memory.server.storage.search.coded import (
     LARGE,
     code_slots,
     drop_codes,
@@ -20,8 +20,8 @@ from swarm_memory.server.storage.coded import (
     is_coded,
     leave_code,
 )
-from swarm_memory.server.storage.term_counts import TermCounts
-from swarm_memory.server.storage.vectors import Quantization, Space, check_vector, encode
+from swarm_memory.server.storage.search.term_counts import TermCounts
+from swarm_memory.server.storage.search.vectors import Quantization, Space, check_vector, encode
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

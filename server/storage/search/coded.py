@@ -8,8 +8,8 @@ finds few of many faster than many of many: of each bucket it gives its nearest 
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.sqlite.statements import code_table, queries
-from swarm_memory.server.storage.codes import code, code_bits, codes
-from swarm_memory.server.storage.vectors import Space
+from swarm_memory.server.storage.search.codes import code, code_bits, codes
+from swarm_memory.server.storage.search.vectors import Space
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.index import Index
-from swarm_memory.server.storage.legs import (
+from swarm_memory.server.storage.rows import find_scopes, to_json, to_moment
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.legs import (
     Narrowed,
     QueryVector,
     count_terms,
@@ -22,9 +23,8 @@ from swarm_memory.server.storage.legs import (
     reading,
     unreachable_notice,
 )
-from swarm_memory.server.storage.rows import find_scopes, to_json, to_moment
-from swarm_memory.server.storage.tokens import unpack, usable
-from swarm_memory.server.storage.vectors import cosines, decode
+from swarm_memory.server.storage.search.tokens import unpack, usable
+from swarm_memory.server.storage.search.vectors import cosines, decode
 from swarm_memory.tools.ports.bank import Candidate, SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Vector
 
