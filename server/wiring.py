@@ -17,7 +17,7 @@ from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.adopt import Adoption
+    from swarm_memory.server.storage.care.adopt import Adoption
 
 
 class SystemClock:
@@ -81,14 +81,14 @@ def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clo
 
 async def check_adoptable(place: Location, settings: Settings) -> None:
     """Look whether a claude-flow database lies where the bank is to be. Raises as `adopt`."""
-    from swarm_memory.server.storage.adopt import check
+    from swarm_memory.server.storage.care.adopt import check
 
     await check(place.database, sqlite=settings.storage.sqlite)
 
 
 async def adopt_database(place: Location, settings: Settings) -> "Adoption":
     """Put a new bank in the place of a claude-flow database, with its strategies. Raises as `adopt`."""
-    from swarm_memory.server.storage.adopt import adopt
+    from swarm_memory.server.storage.care.adopt import adopt
     from swarm_memory.tools.text.tokens import tokenize
 
     return await adopt(

@@ -12,7 +12,7 @@ from swarm_memory.server.console import json_option, print_json, print_table, sa
 from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.backup import Backup
+    from swarm_memory.server.storage.care.backup import Backup
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -64,9 +64,9 @@ def restore(invocation: Invocation, path: Path | None, only_list: bool, yes: boo
       swarm-memory restore --list
       swarm-memory restore .swarm/backups/memory-20260501T120000.000000Z-asked.db
     """
-    from swarm_memory.server.storage.backup import list_backups
+    from swarm_memory.server.storage.care.backup import list_backups
+    from swarm_memory.server.storage.care.restore import restore as put_back
     from swarm_memory.server.storage.engine.driver import choose
-    from swarm_memory.server.storage.placing import restore as put_back
 
     place = invocation.place
     found = list_backups(place.database)

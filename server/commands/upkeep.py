@@ -127,8 +127,8 @@ def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
 
 
 def _repair(invocation: Invocation, *, quiet: bool) -> None:
+    from swarm_memory.server.storage.care.repair import repair
     from swarm_memory.server.storage.engine.driver import choose
-    from swarm_memory.server.storage.repair import repair
 
     place, storage = invocation.place, invocation.settings().settings.storage
     if not place.database.exists():

@@ -16,13 +16,13 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.server.storage import journal, memories, outcomes, reembed, spending
-from swarm_memory.server.storage.backup import FORGET, back_up, drop_backups_with
 from swarm_memory.server.storage.benchmarks import BenchmarkTables
+from swarm_memory.server.storage.care.backup import FORGET, back_up, drop_backups_with
+from swarm_memory.server.storage.care.health import health
+from swarm_memory.server.storage.care.inspection import Inspection, inspect
 from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.engine.threads import BankThreads, Threads, open_threads
 from swarm_memory.server.storage.forgetting import forget, take_out_of_log
-from swarm_memory.server.storage.health import health
-from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.job_port import SqliteJobs
 from swarm_memory.server.storage.learning_port import SqliteLearning
 from swarm_memory.server.storage.memory_port import SqliteMemories

@@ -13,9 +13,9 @@ from power_survey import TOLD
 from rig import HERE, made_item, opened, sentence, with_vectors
 
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.engine import connection
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.sqlite import SqliteStore
 
 

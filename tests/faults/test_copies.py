@@ -31,9 +31,9 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.backup import KEEP, list_backups
+from swarm_memory.server.storage.care.backup import KEEP, list_backups
+from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.placing import restore
 from swarm_memory.server.storage.sqlite import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate

@@ -15,7 +15,7 @@ from rig import EVERY, FULL, HERE, WORKER, environment, fill, inspected, made_it
 
 from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage import health as health_module
+from swarm_memory.server.storage.care import health as health_module
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.filesystem import remote_kind
 from swarm_memory.server.storage.sqlite import SqliteStore

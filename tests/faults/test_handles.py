@@ -39,8 +39,8 @@ from pathlib import Path
 from rig import EVERY, HERE, fill, opened
 from swarm_memory.server import cli
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.placing import restore
-from swarm_memory.server.storage.repair import repair
+from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.repair import repair
 
 if choose().rung != "pysqlite3":
     print("skip")

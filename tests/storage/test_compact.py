@@ -8,8 +8,8 @@ import pytest
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import code_table, migrations, vector_table
+from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.repair import repair
 from swarm_memory.server.storage.rows import pattern_row, to_text
 from swarm_memory.server.storage.search import coded, index
 from swarm_memory.server.storage.search.codes import code, code_bits

@@ -20,7 +20,8 @@ from swarm_memory.schema.errors import (
     StoreReadOnly,
     StoreUntrusted,
 )
-from swarm_memory.server.storage.backup import MIGRATION, advice, back_up
+from swarm_memory.server.storage.care.backup import MIGRATION, advice, back_up
+from swarm_memory.server.storage.care.ownership import BankState, check_content, check_path
 from swarm_memory.server.storage.engine.driver import Driver, plain_module
 from swarm_memory.server.storage.engine.filesystem import remote_kind
 from swarm_memory.server.storage.engine.flushing import flush, make_folder
@@ -28,7 +29,6 @@ from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_
 from swarm_memory.server.storage.engine.migrate import migrate
 from swarm_memory.server.storage.engine.opened_file import OpenedFile
 from swarm_memory.server.storage.search.tokens import scoped
-from swarm_memory.server.storage.trust import BankState, check_content, check_path
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.backup import list_backups
+from swarm_memory.server.storage.care.backup import list_backups
+from swarm_memory.server.storage.care.ownership import check_content
 from swarm_memory.server.storage.engine.connection import open_read_only
 from swarm_memory.server.storage.rows import content_hash, make_scope, to_json
-from swarm_memory.server.storage.trust import check_content
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

@@ -16,7 +16,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries
-from swarm_memory.server.storage.backup import REPAIR, advice, back_up, list_backups
+from swarm_memory.server.storage.care.backup import REPAIR, advice, back_up, list_backups
+from swarm_memory.server.storage.care.inspection import Inspection, inspect
+from swarm_memory.server.storage.care.ownership import check_content
+from swarm_memory.server.storage.care.recovery import Backups
+from swarm_memory.server.storage.care.restore import put_in_place, remove
+from swarm_memory.server.storage.care.salvage import drop_orphans, salvage, with_new_header
 from swarm_memory.server.storage.engine.connection import (
     close,
     connect,
@@ -26,15 +31,10 @@ from swarm_memory.server.storage.engine.connection import (
 )
 from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.memories import change_status
-from swarm_memory.server.storage.placing import put_in_place, remove
-from swarm_memory.server.storage.recovery import Backups
 from swarm_memory.server.storage.rows import content_hash, find_scope
-from swarm_memory.server.storage.salvage import drop_orphans, salvage, with_new_header
 from swarm_memory.server.storage.search.index import Index, all_spaces
 from swarm_memory.server.storage.search.tokens import pack, unpack
-from swarm_memory.server.storage.trust import check_content
 from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:

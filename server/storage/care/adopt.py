@@ -21,13 +21,13 @@ from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
 from swarm_memory.schema.ids import MEMORY, RUN, new_id
 from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
+from swarm_memory.server.storage.care.ownership import check_path
+from swarm_memory.server.storage.care.restore import put_in_place
 from swarm_memory.server.storage.engine.connection import open_read_only, storage_errors
 from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.engine.flushing import flush
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.placing import put_in_place
 from swarm_memory.server.storage.sqlite import open_store
-from swarm_memory.server.storage.trust import check_path
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.bank import StoredMemory
