@@ -31,7 +31,7 @@ from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.search import legs, term_counts
 from swarm_memory.server.storage.search import memories as search
-from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve

@@ -18,7 +18,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import IndexedSource
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.sources.code import read_code
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source

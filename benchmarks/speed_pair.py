@@ -34,7 +34,7 @@ async def work(bank: Path, count: int, clients: int) -> None:
 
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.embedding.static import StaticEmbedder
-    from swarm_memory.server.storage.sqlite import open_store
+    from swarm_memory.server.storage.store import open_store
     from swarm_memory.server.wiring import SystemClock
     from swarm_memory.tools.retrieve.retrieve import retrieve
     from swarm_memory.tools.toolbox import Toolbox

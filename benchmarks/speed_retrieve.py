@@ -34,7 +34,7 @@ from swarm_memory.server.storage.search.index import find_space
 from swarm_memory.server.storage.search.legs import MAX_QUERY_TOKENS
 from swarm_memory.server.storage.search.tokens import match_any
 from swarm_memory.server.storage.search.vectors import encode
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve

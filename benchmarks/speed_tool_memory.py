@@ -22,7 +22,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.sqlite import SqliteStore, open_store
+from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.tool_memory.tool_memory import (
     evaluate_tool_calls,

@@ -21,7 +21,7 @@ from swarm_memory.server.install import plan_install
 from swarm_memory.server.invocation import Invocation
 from swarm_memory.server.storage.care.backup import backup_folder, list_backups
 from swarm_memory.server.storage.care.inspection import Inspection
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import make_embedder, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox

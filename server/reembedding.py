@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.consolidate.embedding_backlog import BATCH, embed_batch
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.sources import SourceStore

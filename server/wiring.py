@@ -35,7 +35,7 @@ def place_of(folder: Path | None, settings: Settings) -> Location:
 
 async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
     """Open the bank of a project. Raises `ConfigError`, `StorageError`."""
-    from swarm_memory.server.storage.sqlite import open_store
+    from swarm_memory.server.storage.store import open_store
 
     embedder = make_embedder(settings.embedding)
     store = await open_store(

@@ -18,7 +18,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.benchmark.http_load import load_over_http
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.benchmark.bench import Bench, Suite
 from swarm_memory.tools.benchmark.performance.made import DOMAINS, HashedEmbedder, MadeMemories, steps_to
 from swarm_memory.tools.benchmark.performance.options import PerformanceOptions

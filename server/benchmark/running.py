@@ -126,7 +126,7 @@ def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> 
 
     @asynccontextmanager
     async def opened() -> AsyncGenerator[Store]:
-        from swarm_memory.server.storage.sqlite import open_store
+        from swarm_memory.server.storage.store import open_store
 
         path = Path(tempfile.mkdtemp(dir=folder)) / "memory.db"
         store = await open_store(path, sqlite=settings.storage.sqlite, embedder=embedder)

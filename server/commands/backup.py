@@ -31,7 +31,7 @@ def backup(invocation: Invocation, path: Path | None, as_json: bool) -> None:
       swarm-memory backup
       swarm-memory backup /mnt/disk/shop-memory.db
     """
-    from swarm_memory.server.storage.sqlite import SqliteStore
+    from swarm_memory.server.storage.store import SqliteStore
 
     place = invocation.place
     if not place.database.exists():

@@ -16,7 +16,7 @@ from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.status import ChatStatus, MemoryStatus
-    from swarm_memory.server.storage.sqlite import SqliteStore
+    from swarm_memory.server.storage.store import SqliteStore
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -224,7 +224,7 @@ def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
 
 
 def _sqlite(toolbox: "Toolbox") -> "SqliteStore":
-    from swarm_memory.server.storage.sqlite import SqliteStore
+    from swarm_memory.server.storage.store import SqliteStore
 
     if not isinstance(toolbox.store, SqliteStore):
         raise InputError("this is done for banks in SQLite only")

@@ -21,7 +21,7 @@ from tool_arguments import TEXTS, drawn, string_fields, valid
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.retrieve.embed import prepare, prepare_without_vectors
 from swarm_memory.tools.retrieve.retrieve import retrieve

@@ -16,7 +16,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Judge
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard import gate as gating
 from swarm_memory.tools.guard import trust
 from swarm_memory.tools.ports.bank import MemoryFilter

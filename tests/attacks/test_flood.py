@@ -19,7 +19,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import LearnSettings, Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve

@@ -16,7 +16,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 
 BANK = ".swarm/memory.db"
 TOLD = "acknowledged"

@@ -16,7 +16,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.engine import connection
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 
 
 def say(*words: object) -> None:

@@ -18,7 +18,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care import health as health_module
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.filesystem import remote_kind
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)]
 

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.care.backup import list_backups
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.bank import SearchQuery
 from swarm_memory.tools.sources.sources import search_sources

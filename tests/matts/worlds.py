@@ -16,7 +16,7 @@ from swarm_memory.schema.settings import LearnSettings, MattsSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.runners.command import CommandRunner
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()

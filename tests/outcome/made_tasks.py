@@ -17,7 +17,7 @@ from swarm_memory.schema.settings import CreditSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.schema.verdict import Label, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.journal import Event

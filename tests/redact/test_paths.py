@@ -29,7 +29,7 @@ from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.chat.scripted_server import ScriptedServer, completion
 from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import edit_memory

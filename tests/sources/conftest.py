@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from swarm_memory.schema.base import Scope
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.journal import Event
 
 async def main(database, rung, name):
@@ -171,7 +171,7 @@ def test_an_unclosed_bank_does_not_keep_the_process(tmp_path: Path, rung: str) -
     script = (
         "import asyncio, sys; from pathlib import Path\n"
         "from swarm_memory.server.embedding.static import StaticEmbedder\n"
-        "from swarm_memory.server.storage.sqlite import open_store\n"
+        "from swarm_memory.server.storage.store import open_store\n"
         "asyncio.run(open_store(Path(sys.argv[1]), sqlite=sys.argv[2], embedder=StaticEmbedder()))\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}

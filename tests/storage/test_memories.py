@@ -220,7 +220,7 @@ def test_any_text_is_kept_as_it_is_and_breaks_no_query(
 ) -> None:
     import asyncio
 
-    from swarm_memory.server.storage.sqlite import open_store
+    from swarm_memory.server.storage.store import open_store
 
     async def round_trip() -> None:
         written = item("A title", content="abc " + text, description=text, tags=(text,), domain=text)

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.driver import Driver, choose, plain_module
 from swarm_memory.server.storage.engine.location import locate
 from swarm_memory.server.storage.engine.migrate import migrate
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
 Make = Callable[..., MemoryItem]

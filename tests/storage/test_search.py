@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.search.legs import MAX_POSTINGS
 from swarm_memory.server.storage.search.memories import join, keyword_leg, near_leg
 from swarm_memory.server.storage.search.vectors import decode, encode
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.ports.bank import SearchQuery, SearchResult, StoredMemory
 
 Make = Callable[..., MemoryItem]

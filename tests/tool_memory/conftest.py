@@ -16,7 +16,7 @@ from logged import Still
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings, ToolMemorySettings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import ToolMemory
 from swarm_memory.server.storage import tool_memory
-from swarm_memory.server.storage.sqlite import SqliteStore
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.tool_memory import evaluate_tool_calls, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox

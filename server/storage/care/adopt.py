@@ -27,7 +27,7 @@ from swarm_memory.server.storage.engine.connection import open_read_only, storag
 from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.engine.flushing import flush
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.sqlite import open_store
+from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.bank import StoredMemory
