@@ -32,8 +32,8 @@ from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.server.transcript import read_trajectories
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.bank import StoredMemory

@@ -18,7 +18,7 @@ DEMO = Path(__file__).parent.parent / "server" / "demo" / "session.jsonl"
 
 def read_all(data: bytes) -> None:
     """Read bytes as a transcript, to its end."""
-    from swarm_memory.server.transcript import read_trajectories
+    from swarm_memory.server.hosts.transcript import read_trajectories
 
     text = io.StringIO(data.decode("utf-8", "replace"))
     try:
@@ -38,7 +38,7 @@ def main() -> int:
         print("atheris is not installed: nothing was fuzzed")
         return 0
     with atheris.instrument_imports(include=["swarm_memory"]):
-        import swarm_memory.server.transcript  # noqa: F401 - instrumented for `read_all`
+        import swarm_memory.server.hosts.transcript  # noqa: F401 - instrumented for `read_all`
     with tempfile.TemporaryDirectory() as corpus:
         for number, line in enumerate(DEMO.read_bytes().splitlines()):
             (Path(corpus) / str(number)).write_bytes(line)

@@ -56,8 +56,8 @@ async def import_files(
     toolbox: "Toolbox", files: Sequence[Path], *, quarantine: bool = False, on_file: OnFile | None = None
 ) -> Tally:
     """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own."""
+    from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.streaming import in_thread
-    from swarm_memory.server.transcript import read_trajectories
     from swarm_memory.tools.learn.learn import learn
     from swarm_memory.tools.tool_memory.history import log_calls_of
 

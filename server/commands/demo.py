@@ -60,7 +60,7 @@ def demo(as_json: bool) -> None:
 
 
 async def _play(folder: Path) -> Timed:
-    from swarm_memory.server.transcript import read_trajectories
+    from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.wiring import open_toolbox, place_of
     from swarm_memory.tools.learn.learn import learn
     from swarm_memory.tools.retrieve.retrieve import retrieve

@@ -207,7 +207,7 @@ def _read(file: str, task_id: str | None, limits: "LearnSettings") -> "AsyncGene
 
 
 def _open(file: str, task_id: str | None, limits: "LearnSettings") -> "Iterator[Trajectory]":
-    from swarm_memory.server.transcript import read_task, read_trajectories
+    from swarm_memory.server.hosts.transcript import read_task, read_trajectories
 
     source = sys.stdin.buffer if file == "-" else file
     if task_id is not None:

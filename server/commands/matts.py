@@ -97,7 +97,7 @@ async def _spec(
     tools: tuple[ToolName, ...],
     files: tuple[Path, ...],
 ) -> "RunnerSpec":
-    from swarm_memory.server.arguments import Given, read_one
+    from swarm_memory.server.hosts.input import Given, read_one
     from swarm_memory.server.runners.build import RunnerSpec
 
     read = [await read_one(Given(transcript_path=str(file)), toolbox.settings.learn) for file in files]

@@ -10,8 +10,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.answers import DistillAnswer, JobAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
-from swarm_memory.server.arguments import Given, folder_of, read_all, read_one
 from swarm_memory.server.handlers.base import ADDS, AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
+from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
 
 if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox

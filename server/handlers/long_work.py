@@ -7,8 +7,8 @@ from pydantic import Field, JsonValue
 
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.answers import JobAction, JobAnswer
-from swarm_memory.server.arguments import GivenAttempt
 from swarm_memory.server.handlers.base import AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
+from swarm_memory.server.hosts.input import GivenAttempt
 
 
 async def consolidate_memories(

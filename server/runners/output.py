@@ -10,9 +10,9 @@ from swarm_memory.schema.rollout import RolloutRequest
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.child_process import Finished
-from swarm_memory.server.transcript import read_trajectories
-from swarm_memory.server.transcripts.json_shapes import JsonObject, as_object, as_text
-from swarm_memory.server.transcripts.messages import read_list
+from swarm_memory.server.hosts.json_shapes import JsonObject, as_object, as_text
+from swarm_memory.server.hosts.messages import read_list
+from swarm_memory.server.hosts.transcript import read_trajectories
 
 _SHELL = "Bash"
 _MAX_TEXT = 2_000_000

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.sources.html import page
-from swarm_memory.server.transcript import read_trajectories
 from swarm_memory.tools.credit.usage import terms_of
 from swarm_memory.tools.guard.redact import generalize, redact
 from swarm_memory.tools.guard.screen import screen
@@ -149,7 +149,7 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
 _PEAK = """
 import sys
 from pathlib import Path
-from swarm_memory.server.transcript import read_trajectories
+from swarm_memory.server.hosts.transcript import read_trajectories
 
 def peak_kb():
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 
-from swarm_memory.server.install import SERVER_NAME, plan_install, plan_uninstall, server_entry
-from swarm_memory.server.json_file import apply
+from swarm_memory.server.hosts.claude_settings import SERVER_NAME, plan_install, plan_uninstall, server_entry
+from swarm_memory.server.hosts.json_file import apply
 
 
 def node_major() -> int:

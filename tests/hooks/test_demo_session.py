@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.transcript import read_trajectories
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence
 

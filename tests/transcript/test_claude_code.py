@@ -9,7 +9,7 @@ from claude_lines import SESSION, call, line, prompt, result, says, text, write
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.transcript import read_task, read_trajectories, subagent_files
+from swarm_memory.server.hosts.transcript import read_task, read_trajectories, subagent_files
 from swarm_memory.tools.retrieve.preamble import NOTES_CLOSE, NOTES_OPEN
 
 ITEM, OTHER = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rm_01JABCDEFGHJKMNPQRSTVWXYZ1"

@@ -12,8 +12,8 @@ from claude_lines import call, prompt, result, says, write
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.transcript import read_labelled, read_task, read_trajectories
-from swarm_memory.server.transcripts.records import MAX_LINE_CHARS
+from swarm_memory.server.hosts.records import MAX_LINE_CHARS
+from swarm_memory.server.hosts.transcript import read_labelled, read_task, read_trajectories
 
 MESSAGES: list[dict[str, Any]] = [
     {"role": "system", "content": "You help."},

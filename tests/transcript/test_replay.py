@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.transcript import read_trajectories
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.server.transcripts.json_shapes import (
+from swarm_memory.server.hosts.json_shapes import (
     JsonObject,
     as_bool,
     as_count,
@@ -16,8 +16,8 @@ from swarm_memory.server.transcripts.json_shapes import (
     as_text,
     as_time,
 )
-from swarm_memory.server.transcripts.records import Records
-from swarm_memory.server.transcripts.steps import Draft, exit_code_of
+from swarm_memory.server.hosts.records import Records
+from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.retrieve.preamble import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,

@@ -8,7 +8,7 @@ from typing import get_args
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.transcripts.json_shapes import (
+from swarm_memory.server.hosts.json_shapes import (
     JsonObject,
     as_bool,
     as_count,
@@ -17,8 +17,8 @@ from swarm_memory.server.transcripts.json_shapes import (
     as_text,
     as_time,
 )
-from swarm_memory.server.transcripts.react import read_react
-from swarm_memory.server.transcripts.steps import Draft, exit_code_of
+from swarm_memory.server.hosts.react import read_react
+from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
 
 _TOOL_CALLS_MARK = "[tool_calls]"

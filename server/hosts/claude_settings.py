@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.json_file import FileChange, Json, planned_change
+from swarm_memory.server.hosts.json_file import FileChange, Json, planned_change
 
 SERVER_NAME = "swarm-memory"
 HOOK_TOOL = "handle_hook"

@@ -2,7 +2,7 @@
 
 import re
 
-from swarm_memory.server.transcripts.steps import Draft
+from swarm_memory.server.hosts.steps import Draft
 
 _LABEL = re.compile(
     r"^[ \t]{0,8}(thought|action input|action|observation|final answer|answer)(?: (\d{1,4}))?[ \t]*:[ \t]*",

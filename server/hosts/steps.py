@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.transcripts.json_shapes import bounded_json, json_size
-from swarm_memory.server.transcripts.replay import without_replay
+from swarm_memory.server.hosts.json_shapes import bounded_json, json_size
+from swarm_memory.server.hosts.replay import without_replay
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.tasks import strip_notes
 

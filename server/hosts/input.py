@@ -58,7 +58,7 @@ class Given(NamedTuple):
 
 def _check_steps(steps: Sequence[Mapping[str, JsonValue]]) -> None:
     """Refuse what no step can be read from: a verdict on it would be one on nothing. Raises `InputError`."""
-    from swarm_memory.server.transcripts.messages import is_step
+    from swarm_memory.server.hosts.messages import is_step
 
     for number, step in enumerate(steps, 1):
         if not is_step(step):
@@ -126,13 +126,13 @@ async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Tra
 
 
 def _open(source: Source, limits: "LearnSettings") -> "Iterator[Trajectory]":
-    from swarm_memory.server.transcript import read_trajectories
+    from swarm_memory.server.hosts.transcript import read_trajectories
 
     return read_trajectories(source, limits=limits)
 
 
 def _read_one(source: Source, task_id: str | None, limits: "LearnSettings") -> "Trajectory":
-    from swarm_memory.server.transcript import read_task, read_trajectories
+    from swarm_memory.server.hosts.transcript import read_task, read_trajectories
 
     if task_id is not None and isinstance(source, Path):
         return read_task(source, task_id, limits=limits)

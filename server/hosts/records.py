@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, NoReturn, TypeAlias, cast
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.transcripts.json_shapes import JsonObject, as_list
+from swarm_memory.server.hosts.json_shapes import JsonObject, as_list
 
 Source: TypeAlias = str | Path | IO[str] | IO[bytes]
 """A path, or an open stream of text or bytes."""
