@@ -13,7 +13,7 @@ from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.hook_files import CHILD_VARIABLE
+from swarm_memory.server.state_files import CHILD_VARIABLE
 
 ENV_PREFIX = "SWARM_MEMORY_"
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}

@@ -9,8 +9,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hook_files import checked_transcript
 from swarm_memory.server.hosts.transcript import read_task, read_trajectories
+from swarm_memory.server.state_files import checked_transcript
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.toolbox import Toolbox

@@ -174,8 +174,8 @@ class Counted:
 
 def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
     """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
-    from swarm_memory.server.hook_files import checked_transcript
     from swarm_memory.server.importing import files_of
+    from swarm_memory.server.state_files import checked_transcript
 
     found = files_of(map(Path, paths))
     if not found:

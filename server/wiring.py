@@ -157,11 +157,11 @@ def _fastembed(settings: EmbeddingSettings) -> Embedder:
 
 def make_worker(toolbox: Toolbox, place: Location) -> Worker:
     """Return a worker for the jobs of the bank, which also takes in what the hooks left beside it."""
-    from swarm_memory.server.hook_files import SPOOL
+    from swarm_memory.server.hooks.events import LEARN
+    from swarm_memory.server.hooks.spool import drain_spool
     from swarm_memory.server.learn_job import learn_from_job
     from swarm_memory.server.long_jobs import long_handlers
-    from swarm_memory.server.spool import drain_spool
-    from swarm_memory.tools.hook_events import LEARN
+    from swarm_memory.server.state_files import SPOOL
 
     handlers = {LEARN: partial(learn_from_job, root=place.root)}
     return Worker(

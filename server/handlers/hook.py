@@ -7,7 +7,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import Field, JsonValue
 
 from swarm_memory.server.handlers.base import AGAIN, AppContext, bank_of, client_of, tool
-from swarm_memory.server.hook_answers import answer_hook
+from swarm_memory.server.hooks.answers import answer_hook
 
 
 async def handle_hook(

@@ -13,9 +13,9 @@ from banks import abused
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hook_files import log_line, spool_event
+from swarm_memory.server.hooks.spool import drain_spool
 from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.spool import drain_spool
+from swarm_memory.server.state_files import log_line, spool_event
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.attack]

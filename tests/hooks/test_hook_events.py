@@ -15,10 +15,10 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import HookSettings, Settings, StorageSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
-from swarm_memory.server.spool import drain_spool
+from swarm_memory.server.hooks.events import handle_hook
+from swarm_memory.server.hooks.spool import drain_spool
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.hook_events import handle_hook
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.toolbox import Toolbox
 

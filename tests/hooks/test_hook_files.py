@@ -7,14 +7,14 @@ import pytest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import HookSettings
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hook_files import (
+from swarm_memory.server.hooks.main import DEFAULT_BRIEFING_ITEMS
+from swarm_memory.server.state_files import (
     MAX_LOG_BYTES,
     checked_transcript,
     host_folder,
     log_line,
     whole_number_setting,
 )
-from swarm_memory.server.hooks import DEFAULT_BRIEFING_ITEMS
 
 
 @pytest.fixture

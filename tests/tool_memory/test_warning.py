@@ -9,7 +9,7 @@ from logged import Still, call, failed
 
 from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.hook_events import handle_hook
+from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox

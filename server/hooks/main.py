@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from swarm_memory.schema.errors import InputError, StoreBusy
-from swarm_memory.server.hook_files import (
+from swarm_memory.server.state_files import (
     CHILD_VARIABLE,
     checked_transcript,
     log_line,

@@ -7,7 +7,7 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.hook_files import CHILD_VARIABLE
+from swarm_memory.server.state_files import CHILD_VARIABLE
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ async def answer_hook(bank: Bank, event: dict[str, JsonValue]) -> dict[str, Json
         return {}  # an agent that we started ourselves must not be learned from
 
     from swarm_memory.schema.hook import HookEvent
-    from swarm_memory.tools.hook_events import handle_hook
+    from swarm_memory.server.hooks.events import handle_hook
 
     try:
         return await handle_hook(await bank.toolbox(), HookEvent.model_validate(event))

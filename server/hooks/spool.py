@@ -7,8 +7,8 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.hook import HookEvent
-from swarm_memory.server.hook_files import checked_transcript
-from swarm_memory.tools.hook_events import handle_hook
+from swarm_memory.server.hooks.events import handle_hook
+from swarm_memory.server.state_files import checked_transcript
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_EVENT_BYTES = 100_000
