@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.ids import JOB, RUN, new_id
 from swarm_memory.schema.job import Job, JobStatus, Progress
-from swarm_memory.server.answers import JobAction, JobAnswer, JobsAnswer
+from swarm_memory.server.mcp.answers import JobAction, JobAnswer, JobsAnswer
 from swarm_memory.tools.toolbox import Toolbox
 
 RUN_MATTS = "run_matts"

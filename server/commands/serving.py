@@ -55,13 +55,13 @@ def serve(
     if over_http:
         _serve_http(invocation, host, port, names, token_file)
         return
-    from swarm_memory.server.stdio import run_stdio
+    from swarm_memory.server.mcp.stdio import run_stdio
 
     run_stdio(lambda on_closed: _build(invocation, on_closed))
 
 
 def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
-    from swarm_memory.server.app import build_server
+    from swarm_memory.server.mcp.app import build_server
 
     def worker(toolbox: "Toolbox") -> "Worker":
         from swarm_memory.server.wiring import make_worker

@@ -19,7 +19,7 @@ from mcp.types import CallToolResult, Tool
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
-from swarm_memory.server.app import build_server
+from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 
 CALL_LIMIT_S = 10.0

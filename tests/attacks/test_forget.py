@@ -18,7 +18,7 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.server.managing import Edit, manage
+from swarm_memory.server.mcp.managing import Edit, manage
 from swarm_memory.server.state_files import log_line
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.traces import Phrases

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.app import build_server
 from swarm_memory.server.benchmark.job import checked_payload
+from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 
 COMMAND = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]

@@ -15,7 +15,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.handlers import hook, learning, memories, tool_memory
+from swarm_memory.server.mcp.handlers import hook, learning, memories, tool_memory
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate

@@ -9,8 +9,8 @@ import click
 import pytest
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.app import build_server
 from swarm_memory.server.cli import COMMANDS, cli
+from swarm_memory.server.mcp.app import build_server
 from swarm_memory.tools.toolbox import Toolbox
 
 REPOSITORY = Path(__file__).resolve().parents[2]

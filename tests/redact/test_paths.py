@@ -23,12 +23,12 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.server.app import build_server
 from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.chat.scripted_server import ScriptedServer, completion
 from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn

@@ -12,7 +12,7 @@ from mcp.client import Client
 from mcp.types import TextContent, TextResourceContents
 
 from swarm_memory.schema.errors import StoreUntrusted
-from swarm_memory.server.app import INSTRUCTIONS, build_server
+from swarm_memory.server.mcp.app import INSTRUCTIONS, build_server
 from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -340,7 +340,7 @@ async def test_memories_of_another_project_are_not_seen(connected: Connected, fi
 def test_the_server_is_built_without_what_its_first_answers_do_not_need() -> None:
     code = (
         "import sys\n"
-        "from swarm_memory.server.app import build_server\n"
+        "from swarm_memory.server.mcp.app import build_server\n"
         "build_server(None)\n"
         "heavy = {'openai', 'numpy', 'yaml', 'pysqlite3', 'sqlite_vec', 'swarm_memory.tools.learn.learn'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"

@@ -19,10 +19,10 @@ from swarm_memory.schema.chat import ChatRequest, ChatUsage
 from swarm_memory.schema.chat_settings import ChatSettings
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import JudgeSettings, Settings
-from swarm_memory.server.app import build_server
 from swarm_memory.server.chat.metering import ChatCall
 from swarm_memory.server.chat.scripted_server import ScriptedServer, Turn, completion, error
 from swarm_memory.server.chat.store_meter import StoreMeter
+from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.server.wiring import open_toolbox
 from swarm_memory.tools.judge.verdicts import AUDITED

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_memory.server.output_cap import Paging, capped, capped_text
+from swarm_memory.server.mcp.output_cap import Paging, capped, capped_text
 from swarm_memory.tools.text.tokens import count_tokens
 
 PAGED = Paging(offset=10, counts=("k",))

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from swarm_memory.server.answers import RetrieveAnswer, StatusAnswer
-from swarm_memory.server.handlers.base import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
+from swarm_memory.server.mcp.answers import RetrieveAnswer, StatusAnswer
+from swarm_memory.server.mcp.handlers.base import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
 
 
 async def retrieve_memories(
@@ -80,7 +80,7 @@ async def manage_memories(
     it is no longer retrieved; restore takes that back. forget: delete for good, with every trace; only on the user's
     word.
     """
-    from swarm_memory.server.managing import Edit, manage
+    from swarm_memory.server.mcp.managing import Edit, manage
     from swarm_memory.tools.ports.bank import MemoryFilter
 
     toolbox = (await bank_of(ctx).toolbox()).in_project(project)

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
 
-from swarm_memory.server.answers import JobAnswer
-from swarm_memory.server.handlers.base import AGAIN, READS, AppContext, answered, bank_of, telling, tool
-from swarm_memory.server.tool_memory_answers import GuidanceAnswer, LogAnswer
+from swarm_memory.server.mcp.answers import JobAnswer
+from swarm_memory.server.mcp.handlers.base import AGAIN, READS, AppContext, answered, bank_of, telling, tool
+from swarm_memory.server.mcp.tool_memory_answers import GuidanceAnswer, LogAnswer
 
 Names = Annotated[list[str] | None, Field(description="Tools; default all")]
 

@@ -11,9 +11,9 @@ from mcp.server import MCPServer
 from mcp.types import Tool
 
 from swarm_memory.server.bank import Bank, MakeWorker, OpenToolbox, running
-from swarm_memory.server.handlers import benchmark, hook, learning, long_work, memories, sources, tool_memory
-from swarm_memory.server.prompts import add_prompts
-from swarm_memory.server.resources import add_resources
+from swarm_memory.server.mcp.handlers import benchmark, hook, learning, long_work, memories, sources, tool_memory
+from swarm_memory.server.mcp.prompts import add_prompts
+from swarm_memory.server.mcp.resources import add_resources
 
 NAME = "swarm-memory"
 

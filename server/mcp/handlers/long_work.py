@@ -6,9 +6,9 @@ from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.rollout import ToolName
-from swarm_memory.server.answers import JobAction, JobAnswer
-from swarm_memory.server.handlers.base import AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
 from swarm_memory.server.hosts.input import GivenAttempt
+from swarm_memory.server.mcp.answers import JobAction, JobAnswer
+from swarm_memory.server.mcp.handlers.base import AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
 
 
 async def consolidate_memories(

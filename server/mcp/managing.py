@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus
-from swarm_memory.server.answers import EventView, ManageAnswer, MemoryView
+from swarm_memory.server.mcp.answers import EventView, ManageAnswer, MemoryView
 from swarm_memory.tools.memories import edit as memories
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.strict_tool import StrictTool
+from swarm_memory.server.mcp.strict_tool import StrictTool
 
 if TYPE_CHECKING:
-    from swarm_memory.server.output_cap import Paging
+    from swarm_memory.server.mcp.output_cap import Paging
 
 AppContext: TypeAlias = Context[Bank]
 
@@ -44,7 +44,7 @@ class CappedTool(StrictTool):
         return within(result, max_tokens, self._paging(arguments))
 
     def _paging(self, arguments: dict[str, Any]) -> "Paging":
-        from swarm_memory.server.output_cap import Paging
+        from swarm_memory.server.mcp.output_cap import Paging
 
         known = self.parameters.get("properties", {})
         counts = tuple(name for name in ("k", "limit") if name in known)
@@ -76,7 +76,7 @@ def answered(answer: BaseModel) -> CallToolResult:
 
 def within(result: CallToolResult, max_tokens: int, paging: "Paging") -> CallToolResult:
     """Return an answer that has at most so many tokens, structure and text alike."""
-    from swarm_memory.server.output_cap import capped, capped_text, is_within
+    from swarm_memory.server.mcp.output_cap import capped, capped_text, is_within
 
     texts = [part.text for part in result.content if isinstance(part, TextContent)]
     if all(is_within(text, max_tokens) for text in texts):

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from swarm_memory.server.answers import JobAnswer
-from swarm_memory.server.handlers.base import AGAIN, AppContext, answered, bank_of, telling, tool
+from swarm_memory.server.mcp.answers import JobAnswer
+from swarm_memory.server.mcp.handlers.base import AGAIN, AppContext, answered, bank_of, telling, tool
 
 NONE: dict[str, Any] = {}
 

@@ -6,8 +6,8 @@ from typing import Annotated
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field, JsonValue
 
-from swarm_memory.server.handlers.base import AGAIN, AppContext, bank_of, client_of, tool
 from swarm_memory.server.hooks.answers import answer_hook
+from swarm_memory.server.mcp.handlers.base import AGAIN, AppContext, bank_of, client_of, tool
 
 
 async def handle_hook(

@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 
-from swarm_memory.server.stdio_input import take_stdin
+from swarm_memory.server.mcp.stdio_input import take_stdin
 
 CLOSE_TIMEOUT_S = 2.0
 """How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""

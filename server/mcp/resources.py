@@ -7,8 +7,8 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.server.answers import MemoryView
 from swarm_memory.server.bank import Bank
+from swarm_memory.server.mcp.answers import MemoryView
 
 if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
