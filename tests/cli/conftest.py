@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
-from swarm_memory.server.cli import main
+from swarm_memory.server.cli.main import main
 
 
 class Ran(NamedTuple):

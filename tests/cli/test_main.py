@@ -16,8 +16,8 @@ from swarm_memory.schema.errors import (
     StoreBusy,
     SwarmMemoryError,
 )
-from swarm_memory.server import cli as command_line
-from swarm_memory.server.commands import retrieving
+from swarm_memory.server.cli import main as command_line
+from swarm_memory.server.cli.main.commands import retrieving
 
 Shell = Callable[..., Any]
 
@@ -132,7 +132,7 @@ def test_options_choose_the_database_and_the_project(swarm: Shell, project: Path
 
 
 def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
-    from swarm_memory.server.console import printable
+    from swarm_memory.server.cli.console import printable
 
     assert printable("a\x1b[2Jb\x07\u202ec\nd\te") == "a\ufffd[2Jb\ufffd\ufffdc\nd\te"
 
@@ -141,7 +141,7 @@ def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
 def test_a_table_in_a_narrow_terminal_breaks_no_figure(
     columns: int, gap: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from swarm_memory.server.console import print_table
+    from swarm_memory.server.cli.console import print_table
 
     monkeypatch.setenv("COLUMNS", str(columns))
     figures = [f"{number}.{number}" for number in range(10, 20)]
@@ -153,7 +153,7 @@ def test_a_table_in_a_narrow_terminal_breaks_no_figure(
 def test_a_long_text_in_a_table_is_broken_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from swarm_memory.server.console import print_table
+    from swarm_memory.server.cli.console import print_table
 
     monkeypatch.setenv("COLUMNS", "40")
     print_table(("option", "what"), [("limit", "Questions at most, drawn evenly from all the groups")])
@@ -175,7 +175,7 @@ def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) ->
 def test_the_help_imports_no_heavy_module(project: Path) -> None:
     code = (
         "import sys; sys.argv = ['swarm-memory', '--help']\n"
-        "from swarm_memory.server.cli import main\n"
+        "from swarm_memory.server.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'mcp', 'openai', 'numpy', 'rich', 'sqlite3', 'pydantic', 'yaml'} & set(sys.modules)\n"
@@ -185,7 +185,7 @@ def test_the_help_imports_no_heavy_module(project: Path) -> None:
 
 
 def test_every_command_stands_in_one_section_of_the_help() -> None:
-    from swarm_memory.server.cli import COMMANDS, SECTIONS
+    from swarm_memory.server.cli.main import COMMANDS, SECTIONS
 
     assert sorted(name for names in SECTIONS.values() for name in names) == sorted(COMMANDS)
 
@@ -195,7 +195,7 @@ def test_a_command_that_is_nearly_right_is_named(swarm: Shell) -> None:
 
 
 def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from swarm_memory.server.console import print_table
+    from swarm_memory.server.cli.console import print_table
 
     monkeypatch.delenv("COLUMNS", raising=False)
     print_table(("what", "path"), [("x " * 30, "/a/long/path/" * 6), ("y", "z")])

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from kept_bank import ADVICE, Kept
 
-from swarm_memory.server.commands.consolidating import consolidate
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.commands.consolidating import consolidate
+from swarm_memory.server.cli.invocation import Invocation
 
 
 class Project:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.server.cli import main
+from swarm_memory.server.cli.main import main
 
 QUERY = "Make the tests of the shop pass: no such table orders"
 Call = Callable[..., tuple[int, str]]

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.cli import COMMANDS, cli
+from swarm_memory.server.cli.main import COMMANDS, cli
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -66,7 +66,7 @@ def test_the_sdist_holds_the_code_and_no_development_files(built: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {
-        "server/cli.py",
+        "server/cli/main.py",
         "tools/learn/learn.py",
         "schema/memory.py",
         "README.md",
@@ -81,7 +81,7 @@ def test_the_wheel_holds_one_package_with_its_data_and_its_command(built: Path) 
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (entry,) = [name for name in names if name.endswith("entry_points.txt")]
-        assert "swarm-memory = swarm_memory.server.cli:main" in archive.read(entry).decode()
+        assert "swarm-memory = swarm_memory.server.cli.main:main" in archive.read(entry).decode()
     tops = {name.partition("/")[0] for name in names}
     assert all(top == "swarm_memory" or top.endswith(".dist-info") for top in tops)
     for needed in ("server/py.typed", "server/embedding/data/", "server/demo/session.jsonl", "schema/sqlite/"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.server.cli import main
+from swarm_memory.server.cli.main import main
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.cli import cli
+from swarm_memory.server.cli.main import cli
 from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.tool_memory_jobs import evaluate_logged

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from swarm_memory.schema.counting import counted
-from swarm_memory.server.console import json_option, print_json, print_table, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer

@@ -9,8 +9,8 @@ import click
 
 from swarm_memory.schema.counting import counted, plural
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.console import json_option, print_json, print_table, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.tool_memory import LogResult, SummarizeResult, ToolGuidance, ToolMemory

@@ -9,8 +9,8 @@ import click
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.verdict import Label, Verdict
-from swarm_memory.server.console import json_option, print_json, print_table, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.metrics import Effect, WeekMetrics

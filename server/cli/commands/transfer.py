@@ -10,7 +10,8 @@ import click
 
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.console import json_option, print_json, say
+from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.importing import (
     OnFile,
     Tally,
@@ -20,7 +21,6 @@ from swarm_memory.server.importing import (
     import_files,
     transcript_folders,
 )
-from swarm_memory.server.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelError, StorageError, SwarmMemoryError
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.invocation import Invocation
 
 EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
     (InputError, 2),
@@ -90,7 +90,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"swarm_memory.server.commands.{COMMANDS[cmd_name][0]}")
+        module = import_module(f"swarm_memory.server.cli.commands.{COMMANDS[cmd_name][0]}")
         return module.COMMANDS[cmd_name]
 
     def resolve_command(

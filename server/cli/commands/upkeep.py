@@ -11,8 +11,8 @@ import click
 
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.console import json_option, print_json, print_table, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.status import ChatStatus, MemoryStatus
@@ -110,7 +110,7 @@ def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
     """
     if mend:
         _repair(invocation, quiet=as_json)
-    from swarm_memory.server.doctor import examine
+    from swarm_memory.server.cli.doctor import examine
 
     findings = examine(invocation)
     if as_json:

@@ -3,8 +3,8 @@
 import click
 
 from swarm_memory.schema.memory import Retrieval
-from swarm_memory.server.console import json_option, print_json, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
 
 
 @click.command()

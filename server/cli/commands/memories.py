@@ -9,8 +9,8 @@ import click
 
 from swarm_memory.schema.counting import counted, plural
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
-from swarm_memory.server.console import json_option, print_json, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.bank import Forgotten

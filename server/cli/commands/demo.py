@@ -13,7 +13,7 @@ from swarm_memory.schema.counting import counted
 from swarm_memory.schema.learning import LearnResult
 from swarm_memory.schema.memory import Retrieval
 from swarm_memory.schema.settings import Settings, StorageSettings
-from swarm_memory.server.console import json_option, print_json, say
+from swarm_memory.server.cli.console import json_option, print_json, say
 
 if TYPE_CHECKING:
     from swarm_memory.schema.trajectory import Trajectory

@@ -8,8 +8,8 @@ import click
 
 from swarm_memory.schema.consolidation import Consolidation
 from swarm_memory.schema.counting import counted
-from swarm_memory.server.console import json_option, print_json, print_table, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
 
 SHOWN = 20
 """Lines of each kind for people; `--json` has all."""

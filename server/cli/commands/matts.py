@@ -12,8 +12,8 @@ import click
 from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRun, RunStatus, ToolName
-from swarm_memory.server.console import json_option, print_json, print_table, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Progress

@@ -15,10 +15,10 @@ import anyio
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.schema.status import MemoryStatus, StorageHealth
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.embedding.static import SHIPPED_TABLE
 from swarm_memory.server.embedding.table import Table
 from swarm_memory.server.hosts.claude_settings import plan_install
-from swarm_memory.server.invocation import Invocation
 from swarm_memory.server.storage.care.backup import backup_folder, list_backups
 from swarm_memory.server.storage.care.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.console import json_option, print_json, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import LearnSettings

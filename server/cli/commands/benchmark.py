@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.console import json_option, print_json, print_table, say
-from swarm_memory.server.invocation import Invocation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
