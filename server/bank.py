@@ -13,7 +13,7 @@ from swarm_memory.server.state_files import host_folder
 from swarm_memory.server.storage.engine.location import locate
 
 if TYPE_CHECKING:
-    from swarm_memory.server.jobs import Worker
+    from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.tools.toolbox import Toolbox
 
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
-from swarm_memory.server.jobs import Worker
+from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.server.storage.engine.location import Location, locate
 from swarm_memory.tools.ports.journal import Journal
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
@@ -159,8 +159,8 @@ def make_worker(toolbox: Toolbox, place: Location) -> Worker:
     """Return a worker for the jobs of the bank, which also takes in what the hooks left beside it."""
     from swarm_memory.server.hooks.events import LEARN
     from swarm_memory.server.hooks.spool import drain_spool
-    from swarm_memory.server.learn_job import learn_from_job
-    from swarm_memory.server.long_jobs import long_handlers
+    from swarm_memory.server.jobs.learn import learn_from_job
+    from swarm_memory.server.jobs.long_jobs import long_handlers
     from swarm_memory.server.state_files import SPOOL
 
     handlers = {LEARN: partial(learn_from_job, root=place.root)}

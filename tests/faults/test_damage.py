@@ -18,7 +18,7 @@ from rig import EVERY, FULL, HERE, WORDS, fill, inspected, made_item, opened, wi
 from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreReplaced
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.reembedding import reembed
+from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.backup import list_backups
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.care.restore import restore

@@ -17,9 +17,9 @@ from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.job_tools import cancel, follow, manage_jobs, run_as_job
-from swarm_memory.server.jobs import Report, Worker
-from swarm_memory.server.long_jobs import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
+from swarm_memory.server.jobs.job_tools import cancel, follow, manage_jobs, run_as_job
+from swarm_memory.server.jobs.long_jobs import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
+from swarm_memory.server.jobs.worker import Report, Worker
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -27,8 +27,8 @@ Result = Mapping[str, JsonValue]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.jobs.REPORT_S", 0.02)
-    monkeypatch.setattr("swarm_memory.server.job_tools.LOOK_S", 0.01)
+    monkeypatch.setattr("swarm_memory.server.jobs.worker.REPORT_S", 0.02)
+    monkeypatch.setattr("swarm_memory.server.jobs.job_tools.LOOK_S", 0.01)
 
 
 def counts(upto: int, until: anyio.Event | None = None) -> Callable[[Toolbox, Job, Report], Awaitable[Result]]:

@@ -15,7 +15,7 @@ from swarm_memory.schema.errors import ConfigError, StoreUntrusted
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.reembedding import reembed
+from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.engine.driver import RUNGS, choose
 from swarm_memory.server.storage.store import SqliteStore, open_store

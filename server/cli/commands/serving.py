@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
     from swarm_memory.server.bank import Bank
-    from swarm_memory.server.jobs import Worker
+    from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -156,7 +156,7 @@ def work(invocation: Invocation, until_idle: bool, early: bool, as_json: bool) -
     Example:
       swarm-memory jobs work --until-idle
     """
-    from swarm_memory.server.jobs import RECHECK_S
+    from swarm_memory.server.jobs.worker import RECHECK_S
     from swarm_memory.server.wiring import make_worker
 
     async def operate(toolbox: "Toolbox") -> int:

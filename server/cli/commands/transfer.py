@@ -12,7 +12,7 @@ from swarm_memory.schema.counting import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.importing import (
+from swarm_memory.server.jobs.importing import (
     OnFile,
     Tally,
     as_row,

@@ -146,7 +146,7 @@ def _repair(invocation: Invocation, *, quiet: bool) -> None:
 
 async def _embed_missing(toolbox: "Toolbox") -> None:
     """Embed what lost its vector, or had one that cannot be right."""
-    from swarm_memory.server.reembedding import reembed as operation
+    from swarm_memory.server.jobs.reembed import reembed as operation
 
     await operation(_sqlite(toolbox), toolbox.embedder, drop_others=False, on_progress=lambda _: None)
 
@@ -164,8 +164,8 @@ def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
     Example:
       SWARM_MEMORY_EMBEDDING__PROVIDER=fastembed swarm-memory reembed
     """
-    from swarm_memory.server.reembedding import Reembedded
-    from swarm_memory.server.reembedding import reembed as operation
+    from swarm_memory.server.jobs.reembed import Reembedded
+    from swarm_memory.server.jobs.reembed import reembed as operation
 
     async def operate(toolbox: "Toolbox") -> Reembedded:
         with _bar("embedding", quiet=as_json) as advance:

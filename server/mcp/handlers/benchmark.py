@@ -18,7 +18,7 @@ async def run_benchmark(
 ) -> CallToolResult:
     """When the user asks: measure this memory. Answers tables, or a job_id."""
     from swarm_memory.server.benchmark.job import BENCHMARK, checked_payload
-    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
 
     bank = bank_of(ctx)
     payload = checked_payload(suite, options)

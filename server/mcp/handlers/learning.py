@@ -129,8 +129,8 @@ async def learn_from_trajectory(
 
 async def _imported(ctx: AppContext, toolbox: "Toolbox", folder: str, task_id: str | None) -> JobAnswer:
     """Take in a folder as a job. An export in it may be anybody's: its memories wait in quarantine."""
-    from swarm_memory.server.job_tools import not_failed, run_as_job
-    from swarm_memory.server.long_jobs import IMPORT, checked_files
+    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
+    from swarm_memory.server.jobs.long_jobs import IMPORT, checked_files
 
     if task_id is not None:
         raise InputError("task_id is of one transcript: name its file, or leave task_id out")

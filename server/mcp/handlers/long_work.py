@@ -21,8 +21,8 @@ async def consolidate_memories(
 
     Answers what was done with its run_id; after 45 s a job_id.
     """
-    from swarm_memory.server.job_tools import not_failed, run_as_job
-    from swarm_memory.server.long_jobs import CONSOLIDATE
+    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
+    from swarm_memory.server.jobs.long_jobs import CONSOLIDATE
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
@@ -55,9 +55,9 @@ async def run_matts(
 
     For attempts of your own, or when the user wants several. Answers the best and the items; after 45 s a job_id.
     """
-    from swarm_memory.server.job_tools import not_failed, run_as_job
-    from swarm_memory.server.long_jobs import RUN_MATTS, check_runner
-    from swarm_memory.server.matts_request import matts_request
+    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
+    from swarm_memory.server.jobs.long_jobs import RUN_MATTS, check_runner
+    from swarm_memory.server.jobs.matts import matts_request
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
@@ -88,7 +88,7 @@ async def job(
     job_id: Annotated[str | None, Field(description="Or run_id; for all but list")] = None,
 ) -> CallToolResult:
     """Ask how a tool's work stands; cancel it; resume what failed or was cancelled: what is done stays. List all."""
-    from swarm_memory.server.job_tools import manage_jobs
+    from swarm_memory.server.jobs.job_tools import manage_jobs
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()

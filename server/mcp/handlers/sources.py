@@ -21,7 +21,7 @@ async def index_sources(
 
     Answers what changed; after 45 s a job_id instead.
     """
-    from swarm_memory.server.job_tools import not_failed, run_as_job
+    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
     from swarm_memory.server.mcp.answers import JobAnswer
     from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, check
 

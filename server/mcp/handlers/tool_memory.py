@@ -30,8 +30,8 @@ async def log_tool_call(
 
 async def summarize_tool_memory(ctx: AppContext, tool_names: Names = None) -> CallToolResult:
     """Evaluate what was logged and summarize tools with news; after 45 s a job_id instead."""
-    from swarm_memory.server.job_tools import not_failed, run_as_job
-    from swarm_memory.server.tool_memory_jobs import SUMMARIZE
+    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
+    from swarm_memory.server.jobs.tool_memory import SUMMARIZE
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()

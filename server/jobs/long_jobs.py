@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.rollout import MattsResult, ScalingMode
-from swarm_memory.server import tool_memory_jobs
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
-from swarm_memory.server.job_tools import RUN_MATTS
-from swarm_memory.server.jobs import LongHandler, Report
+from swarm_memory.server.jobs import tool_memory as tool_memory_jobs
+from swarm_memory.server.jobs.job_tools import RUN_MATTS
+from swarm_memory.server.jobs.worker import LongHandler, Report
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
 from swarm_memory.tools.consolidate.due import CONSOLIDATE
@@ -174,7 +174,7 @@ class Counted:
 
 def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
     """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
-    from swarm_memory.server.importing import files_of
+    from swarm_memory.server.jobs.importing import files_of
     from swarm_memory.server.state_files import checked_transcript
 
     found = files_of(map(Path, paths))
@@ -185,7 +185,7 @@ def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
 
 async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
     """Take in the payload's `paths`: transcripts, exports and folders of them, in the host's folder or the project."""
-    from swarm_memory.server.importing import as_row, import_files
+    from swarm_memory.server.jobs.importing import as_row, import_files
 
     named = job.payload.get("paths")
     if not isinstance(named, list) or not named:

@@ -10,7 +10,7 @@ from swarm_memory.schema.rollout import MAX_ROLLOUTS, ScalingMode, ToolName
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.long_jobs import MattsRequest
+from swarm_memory.server.jobs.long_jobs import MattsRequest
 from swarm_memory.server.runners.build import RunnerKind, RunnerSpec
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.toolbox import Toolbox

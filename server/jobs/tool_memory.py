@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.tool_memory import SummarizeResult
-from swarm_memory.server.jobs import Report
+from swarm_memory.server.jobs.worker import Report
 from swarm_memory.tools.tool_memory.tool_memory import (
     EVALUATE,
     evaluate_tool_calls,
