@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import swarm_memory.server.demo as demo
+import swarm_memory.server.cli.demo as demo
 
 HOOKS = ("-I", "-m", "swarm_memory.server.hooks")
 TARGET = 4.0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
 
-DEMO = Path(__file__).parent.parent / "server" / "demo" / "session.jsonl"
+DEMO = Path(__file__).parent.parent / "server" / "cli" / "demo" / "session.jsonl"
 
 
 def read_all(data: bytes) -> None:

@@ -15,8 +15,8 @@ from swarm_memory.tools.benchmark.learning.task_arms import Attempt
 from swarm_memory.tools.benchmark.tasks.scenarios import Scenario
 from swarm_memory.tools.matts.rollouts import steps_of
 from swarm_memory.tools.ports.rollouts import AgentRunner
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.trajectory.phrasing import one_line
 
 CHECK_LIMIT_S = 120.0
 _MAX_OUTPUT_BYTES = 1_000_000

@@ -69,7 +69,7 @@ def _python() -> Iterator[Finding]:
     here = f"{platform.python_version()} at {sys.executable}"
     state = "ok" if sys.version_info >= MIN_PYTHON else "fail"
     yield Finding("Python", state, here, "" if state == "ok" else "install Python 3.11 or newer")
-    yield Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parent.parent}")
+    yield Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[2]}")
 
 
 def _settings(invocation: Invocation) -> Iterator[Finding]:

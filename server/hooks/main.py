@@ -150,7 +150,3 @@ def _complain(place: Location | None, arguments: list[str], error: Exception) ->
             log_line(str(place.folder), text)
     except OSError:
         sys.stderr.write(f"swarm-memory: {text}\n")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

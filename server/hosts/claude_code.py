@@ -18,7 +18,7 @@ from swarm_memory.server.hosts.json_shapes import (
 )
 from swarm_memory.server.hosts.records import Records
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
-from swarm_memory.tools.retrieve.preamble import NOTES_OPEN
+from swarm_memory.tools.text.frame import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
     is_own_tool,

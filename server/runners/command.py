@@ -20,7 +20,7 @@ from swarm_memory.server.runners.output import CheckResult, read_output
 from swarm_memory.server.runners.permission import child_environment, permitted
 from swarm_memory.server.runners.working_copy import WorkingCopies
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.trajectory.phrasing import one_line
+from swarm_memory.tools.text.cleaning import one_line
 
 PROMPT_WORD = "{prompt}"
 """Stands in a command for the prompt; without it the prompt goes to the standard input."""

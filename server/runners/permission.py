@@ -8,7 +8,7 @@ from swarm_memory.schema.rollout import RolloutRequest
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.child_process import OUTER_SESSION
 from swarm_memory.server.config import CHILD_VARIABLE, ENV_PREFIX
-from swarm_memory.tools.trajectory.phrasing import one_line
+from swarm_memory.tools.text.cleaning import one_line
 
 
 def allowed_commands(settings: MattsSettings) -> tuple[tuple[str, ...], ...]:

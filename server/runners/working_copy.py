@@ -8,7 +8,7 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.rollout import RolloutRequest
-from swarm_memory.tools.trajectory.phrasing import one_line
+from swarm_memory.tools.text.cleaning import one_line
 
 MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000
 """A larger working folder is refused: it would be copied for each rollout."""

@@ -19,8 +19,8 @@ from swarm_memory.tools.credit.usage import terms_of
 from swarm_memory.tools.guard.redact import generalize, redact
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.parse import parse_object
-from swarm_memory.tools.retrieve.preamble import harmless
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.frame import harmless
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import task_text

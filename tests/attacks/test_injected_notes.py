@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from attacked_bank import item, opened, put
 
-from swarm_memory.tools.retrieve.preamble import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN
 
 pytestmark = pytest.mark.attack
 

@@ -17,7 +17,7 @@ from swarm_memory.schema.errors import (
     SwarmMemoryError,
 )
 from swarm_memory.server.cli import main as command_line
-from swarm_memory.server.cli.main.commands import retrieving
+from swarm_memory.server.cli.commands import retrieving
 
 Shell = Callable[..., Any]
 

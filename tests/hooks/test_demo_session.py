@@ -9,7 +9,7 @@ from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
-SESSION = Path(__file__).parents[2] / "server" / "demo" / "session.jsonl"
+SESSION = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
 
 
 def test_it_is_small_and_holds_lines_of_the_person_and_the_agent_only() -> None:

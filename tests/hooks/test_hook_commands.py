@@ -17,7 +17,7 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 
 FORBIDDEN = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
-DEMO = Path(__file__).parents[2] / "server" / "demo" / "session.jsonl"
+DEMO = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def test_the_wheel_holds_one_package_with_its_data_and_its_command(built: Path) 
         assert "swarm-memory = swarm_memory.server.cli.main:main" in archive.read(entry).decode()
     tops = {name.partition("/")[0] for name in names}
     assert all(top == "swarm_memory" or top.endswith(".dist-info") for top in tops)
-    for needed in ("server/py.typed", "server/embedding/data/", "server/demo/session.jsonl", "schema/sqlite/"):
+    for needed in ("server/py.typed", "server/embedding/data/", "server/cli/demo/session.jsonl", "schema/sqlite/"):
         assert any(name.startswith(f"swarm_memory/{needed}") for name in names), needed
     assert not any("__pycache__" in name or name.endswith(".pyc") for name in names)
     assert wheel.stat().st_size < 12_000_000

@@ -1,5 +1,6 @@
 """The frame around notes: what it lets through, what it says, how long it gets, what it costs to import."""
 
+import ast
 import subprocess
 import sys
 
@@ -7,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.retrieve.preamble import (
-    MAX_CHARS,
-    NOTES_CLOSE,
-    NOTES_OPEN,
-    briefing,
-    harmless,
-    parse_ids,
-    preamble,
-)
+from swarm_memory.tools.retrieve.preamble import MAX_CHARS, briefing, preamble
+from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN, harmless, parse_ids
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory import tasks
 
@@ -215,4 +209,11 @@ def test_importing_it_loads_neither_pydantic_nor_anything_of_ours() -> None:
         "print(sorted(set(sys.modules) - before - {'__future__'}))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['swarm_memory', 'swarm_memory.tools', 'swarm_memory.tools.retrieve.preamble']"
+    assert set(ast.literal_eval(done.stdout)) == {
+        "swarm_memory",
+        "swarm_memory.tools",
+        "swarm_memory.tools.retrieve",
+        "swarm_memory.tools.retrieve.preamble",
+        "swarm_memory.tools.text",
+        "swarm_memory.tools.text.frame",
+    }

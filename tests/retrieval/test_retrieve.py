@@ -18,8 +18,8 @@ from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare
-from swarm_memory.tools.retrieve.preamble import parse_ids
 from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
+from swarm_memory.tools.text.frame import parse_ids
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from swarm_memory.tools.retrieve.preamble import NOTES_CLOSE, NOTES_OPEN
+from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
     feedback,

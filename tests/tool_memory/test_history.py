@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import swarm_memory.server.demo as demo
+import swarm_memory.server.cli.demo as demo
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.transcript import read_trajectories

@@ -17,8 +17,8 @@ from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.phrasing import one_line
 
 PROMPT = "contradiction"
 

@@ -6,8 +6,9 @@ from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.distill.lessons import Lesson, Material, lesson
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.phrasing import general, one_line, show_call, show_file
+from swarm_memory.tools.trajectory.phrasing import general, show_call, show_file
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt, task_text
 
 _NEXT = 3

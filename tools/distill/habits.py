@@ -8,9 +8,10 @@ from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.distill.lessons import Lesson, Material, lesson
 from swarm_memory.tools.distill.repairs import find_repairs, mark_of
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.intent import varied_words
-from swarm_memory.tools.trajectory.phrasing import general, one_line, show_call, show_file, show_symptom
+from swarm_memory.tools.trajectory.phrasing import general, show_call, show_file, show_symptom
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt, task_text
 
 _MAX_RULE = 160

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.schema.verdict import Verdict
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.phrasing import one_line, show_task
+from swarm_memory.tools.trajectory.phrasing import show_task
 
 MAX_TITLE, MAX_LINE, MAX_LINES = 80, 240, 8
 

@@ -17,9 +17,8 @@ from swarm_memory.tools.model.ask import ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
-from swarm_memory.tools.trajectory.phrasing import one_line
 
 PROMPTS = {"Success": "distill_success", "Failure": "distill_failure"}
 

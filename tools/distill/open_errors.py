@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from swarm_memory.tools.distill.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, lesson
 from swarm_memory.tools.distill.repairs import changes_something, find_repairs, mark_of
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.intent import varied_words
-from swarm_memory.tools.trajectory.phrasing import bare, one_line, show_call, show_file, show_symptom
+from swarm_memory.tools.trajectory.phrasing import bare, show_call, show_file, show_symptom
 
 _BY_THE_WAY = frozenset({"error", "missing-file", "bad-arguments"})
 """Met once, such an error may be that of a thing that was only looked at."""

@@ -5,18 +5,11 @@ from collections.abc import Iterator, Sequence
 from swarm_memory.tools.distill.argument_changes import Change, telling_changes
 from swarm_memory.tools.distill.lessons import HOST_TOOLS, MAX_TITLE, PROVEN_REPAIR, Lesson, Material, lesson
 from swarm_memory.tools.distill.repairs import Repair, find_repairs, left_out, shape
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import Failure
 from swarm_memory.tools.trajectory.intent import varied_words
-from swarm_memory.tools.trajectory.phrasing import (
-    bare,
-    folder_of,
-    one_line,
-    show_call,
-    show_command,
-    show_file,
-    show_symptom,
-)
+from swarm_memory.tools.trajectory.phrasing import bare, folder_of, show_call, show_command, show_file, show_symptom
 from swarm_memory.tools.trajectory.shell import Command
 
 _CODE_KINDS = frozenset({"assertion", "types", "syntax", "error"})

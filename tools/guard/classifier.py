@@ -17,7 +17,7 @@ from typing import NamedTuple
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.concepts import concept_names, concepts_of
 
-WEIGHTS = Path(__file__).parent / "screening_data" / "weights.bin"
+WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
 
 WORD_BUCKETS, CHARACTER_BUCKETS = 1 << 14, 1 << 14
 _CHARACTERS = 4

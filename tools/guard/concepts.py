@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-LEXICON = Path(__file__).parent / "screening_data" / "concepts.txt"
+LEXICON = Path(__file__).parent / "data" / "concepts.txt"
 
 _TOKEN = re.compile(r"--?[a-z][\w-]*|[\w.=/'-]*\w|[<>|\[\]]")
 _UNSPACED = re.compile(r"[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")

@@ -13,9 +13,10 @@ from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, lesson
 from swarm_memory.tools.distill.open_errors import is_pursued
 from swarm_memory.tools.matts.attempts import Drawn
 from swarm_memory.tools.matts.contrast_repairs import Looked, Mark
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
-from swarm_memory.tools.trajectory.phrasing import bare, one_line, show_call, show_command, show_file, show_symptom
+from swarm_memory.tools.trajectory.phrasing import bare, show_call, show_command, show_file, show_symptom
 
 MAX_DEEDS = 40
 """Distinct deeds of one attempt that are compared; the comparison of orders is quadratic in them."""

@@ -21,10 +21,9 @@ from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.judge.verdicts import Judged, audit_event, hard_label
 from swarm_memory.tools.model.prompt import load_prompt, render
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
-from swarm_memory.tools.trajectory.phrasing import one_line
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.journal import Event

@@ -45,6 +45,15 @@ def shorten(text: str, max_chars: int) -> str:
     return text[:head] + mark + text[len(text) - room // 2 :]
 
 
+def one_line(text: str, limit: int) -> str:
+    """Return `text` on one line of at most `limit` characters, cut at a word."""
+    flat = " ".join(text.split())
+    if len(flat) <= limit:
+        return flat
+    cut = flat[: limit - 1]
+    return (cut[: cut.rfind(" ")] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:.-") + "…"
+
+
 def _cleaned(text: str) -> str:
     if _LONE_SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -15,7 +15,7 @@ from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, PendingCalls
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.tool_memory.call_evidence import (
     Surroundings,
@@ -26,7 +26,6 @@ from swarm_memory.tools.tool_memory.call_evidence import (
 )
 from swarm_memory.tools.tool_memory.inputs import input_tokens
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.phrasing import one_line
 
 PROMPT = "evaluate_tool_call"
 BATCH = 50

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from pydantic import JsonValue
 
 from swarm_memory.tools.guard.redact import generalize
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import STOP_WORDS, query_tokens
-from swarm_memory.tools.trajectory.phrasing import one_line, show_command, show_symptom
+from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 
 MAX_VALUE = 60
 """Characters of a value that are shown."""

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.redact import generalize, redact
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.calls import Call
 
 MAX_SYMPTOM, MAX_COMMAND, MAX_TASK = 120, 110, 150
@@ -42,15 +42,6 @@ _NAMED_ID = re.compile(r"(?i)\b((?:id|number|code|ref(?:erence)?|ticket|order)(?
 _LEADING_CD = re.compile(r"^\s*(?:(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*)+")
 _TRAILING_PIPE = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|less|cat|tee)\b[^|&;]*|2>\s*/dev/null)\s*$")
 _STANDARD_FOLDERS = frozenset({"src", "tests", "test", "lib", "docs", "app", "bin", "scripts"})
-
-
-def one_line(text: str, limit: int) -> str:
-    """Return `text` on one line of at most `limit` characters, cut at a word."""
-    flat = " ".join(text.split())
-    if len(flat) <= limit:
-        return flat
-    cut = flat[: limit - 1]
-    return (cut[: cut.rfind(" ")] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:.-") + "…"
 
 
 def general(text: str, particulars: Sequence[str] = ()) -> str:

@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from swarm_memory.tools.retrieve.preamble import NOTES_CLOSE, NOTES_OPEN, parse_ids
+from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN, parse_ids
 from swarm_memory.tools.trajectory.task_phrases import (
     ANAPHORA,
     APPROVAL,
