@@ -1,4 +1,4 @@
-"""Recall, false positives and speed of redaction on the lines of `tests/redact`, made anew from a seed.
+"""Recall, false positives and speed of redaction on the lines of `tests/guard`, made anew from a seed.
 
 `--lines FILE` counts the lines of a file of your own in which something is found.
 """

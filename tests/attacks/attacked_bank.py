@@ -21,8 +21,8 @@ from swarm_memory.tools.guard import gate as gating
 from swarm_memory.tools.guard import trust
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.retrieve.embed import prepare
-from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()

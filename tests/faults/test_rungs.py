@@ -19,7 +19,19 @@ from swarm_memory.server.storage.search.vectors import decode, encode
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1800 if FULL else 60)]
 
 ROOT = Path(__file__).parents[2]
-SUITE = ("storage", "retrieval", "memories", "learning", "hooks", "tool_memory", "sources", "server")
+SUITE = (
+    "storage",
+    "retrieve",
+    "memories",
+    "judge",
+    "distill",
+    "learn",
+    "hooks",
+    "tool_memory",
+    "sources",
+    "mcp",
+    "jobs",
+)
 """The tests whose answers rest on the store."""
 
 
