@@ -30,8 +30,7 @@ from typing import NamedTuple
 
 from memory_pairs import FRESH, GROUPS, Group, Text
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder, FastEmbedOptions

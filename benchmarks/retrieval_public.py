@@ -22,8 +22,7 @@ from typing import Any
 
 from rank_bm25 import BM25Okapi
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder

@@ -27,8 +27,7 @@ import numpy
 from numpy.typing import NDArray
 from speed_retrieve import SEED, made_texts
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder

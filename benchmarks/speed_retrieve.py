@@ -21,8 +21,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries

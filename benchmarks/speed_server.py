@@ -118,7 +118,7 @@ def start_to_tools_ms(arguments: tuple[str, ...], cwd: str, environ: Mapping[str
 
 async def fill(root: Path, texts: list[str]) -> None:
     """Write a memory for each text into a new bank."""
-    from swarm_memory.schema.ids import MEMORY, new_id
+    from swarm_memory.schema.base import MEMORY, new_id
     from swarm_memory.schema.memory import MemoryItem, Provenance
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.wiring import open_toolbox, place_of

@@ -1,9 +1,12 @@
-"""What every model of the schema shares: strictness, immutability, the scope."""
+"""What all values of the schema share: strictness, immutability, scope and ids; and how a number of things is told."""
 
+import hashlib
+import json
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from ulid import ULID
 
 Unit = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 """A finite number from 0 to 1."""
@@ -34,3 +37,30 @@ def utc_now() -> datetime:
 
 
 Timestamp = AwareDatetime
+
+
+MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN = "rm", "tr", "rt", "vd", "job", "run"
+
+
+def new_id(kind: str) -> str:
+    """Return `<kind>_<ULID>`: unique, and sortable by the time it was made."""
+    return f"{kind}_{ULID()}"
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 hex of `value` as canonical JSON (sorted keys, no white space)."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number, with separators of thousands, and its noun: `counted(1, "new memory")` is "1 new memory"."""
+    return f"{number:,} {plural(number, noun)}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return the noun as it stands after the number."""
+    if number == 1:
+        return noun
+    ends = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{noun[:-1]}ies" if ends else f"{noun}s"

@@ -1,11 +1,11 @@
-"""The distilled unit: a memory item, where it came from, and what a search for it gives."""
+"""The memory item: as it is proposed and kept, and what learning, searching and consolidating the bank give."""
 
 from typing import Literal
 
 from pydantic import Field, field_validator
 
 from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
-from swarm_memory.schema.verdict import Judge
+from swarm_memory.schema.trajectory import Judge, Verdict
 
 Outcome = Literal["Success", "Failure"]
 MemoryStatus = Literal["active", "quarantined", "archived"]
@@ -132,3 +132,131 @@ class Retrieval(Model):
     notices: tuple[str, ...] = ()
     """What was less than usual: items not reachable in this embedder's space, no sqlite-vec …"""
     latency_ms: float
+
+
+class Distillation(Model):
+    """What a distiller drew from one trajectory."""
+
+    drafts: tuple[MemoryDraft, ...]
+    distiller: Distiller
+    reason: str | None = None
+    """Why nothing, or less, was drawn."""
+    prompt_hash: str | None = None
+    model: str | None = None
+
+
+LearnStatus = Literal["learned", "nothing_new", "already_learned"]
+
+
+class LearnResult(Model):
+    """The answer of `learn_from_trajectory`."""
+
+    status: LearnStatus
+    task_id: str
+    trajectory_id: str
+    run_id: str | None = None
+    verdict: Verdict
+    distiller: Distiller | None = None
+    stored: tuple[MemoryItem, ...] = ()
+    reinforced: tuple[str, ...] = ()
+    """Ids of memories already in the bank that say the same; they were not stored again."""
+    superseded: tuple[str, ...] = ()
+    """Ids of memories that were archived: of an earlier, shorter version of the same task, or guardrails to whose
+    errors this gave a way out."""
+    credited: tuple[str, ...] = ()
+    """Ids of memories that the task was given and whose confidence its outcome changed."""
+    reason: str | None = None
+    consolidation_due: bool = False
+
+
+Relation = Literal["entails", "contradicts", "refines", "duplicate_of"]
+Method = Literal["rules", "model"]
+
+
+class MemoryLink(Model):
+    """A relation from one memory to another: `src` refines `dst`, `src` is a duplicate of `dst` …"""
+
+    src_id: str
+    dst_id: str
+    relation: Relation
+    weight: Unit
+    """Of `duplicate_of` the cosine of the two; of the others the probability that it holds."""
+
+
+class Merged(Model):
+    """A memory that was archived because another one says the same."""
+
+    id: str
+    kept: str
+    similarity: Unit
+
+
+class Superseded(Model):
+    """A guardrail that was archived because a way out of its error was found later."""
+
+    id: str
+    by: str
+    """The memory that tells the way out."""
+
+
+class Related(Model):
+    """A relation that was found between two memories, and how."""
+
+    link: MemoryLink
+    method: Method
+    prompt_hash: str | None = None
+    model: str | None = None
+
+
+class Quarantined(Model):
+    """A newer memory that was put aside because it contradicts several well-used ones."""
+
+    id: str
+    contradicts: tuple[str, ...]
+    confidence: Unit
+    """What is left of its confidence."""
+
+
+class Pruned(Model):
+    """A memory that was archived because nobody ever used it and it is no longer believed."""
+
+    id: str
+    confidence: Unit
+    age_days: float
+
+
+class Consolidation(Model):
+    """What one run did, or with `dry_run` what it would do. Nothing is ever deleted by it."""
+
+    run_id: str
+    """What `undo` takes; also of a dry run, where there is nothing to take back."""
+    dry_run: bool
+    full: bool
+    """Whether all memories were compared with each other, or only the new ones with the bank."""
+    compared: int
+    """Memories whose neighbours were looked at."""
+    merged: tuple[Merged, ...] = ()
+    superseded: tuple[Superseded, ...] = ()
+    related: tuple[Related, ...] = ()
+    """Contradictions, refinements and entailments."""
+    quarantined: tuple[Quarantined, ...] = ()
+    pruned: tuple[Pruned, ...] = ()
+    aged: int = 0
+    """Memories whose confidence faded, the pruned ones not counted."""
+    skipped: tuple[str, ...] = ()
+    """Memories that somebody else changed meanwhile; they were left alone."""
+    asked: int = Field(default=0, ge=0)
+    """Pairs that the chat model was asked about."""
+    notices: tuple[str, ...] = ()
+    """What was less than usual: memories without a vector, a model that could not be reached …"""
+
+
+class Undone(Model):
+    """What undoing a run restored."""
+
+    run_id: str
+    restored: int
+    """Memories that are again as they were before the run."""
+    links_removed: int
+    skipped: tuple[str, ...] = ()
+    """Memories that were changed after the run, or forgotten; they were left as they are."""

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
 from swarm_memory.schema.memory import Distiller, MemoryItem
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 
 ScalingMode = Literal["parallel", "sequential"]
 ToolName = Literal["Read", "List", "Write", "Bash"]

@@ -1,14 +1,179 @@
-"""Every setting with its default and its meaning; where a value comes from is the server's business."""
+"""Every setting with its default, its range and its meaning."""
 
-from typing import Literal
+from typing import Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from swarm_memory.schema.base import Model, Unit
-from swarm_memory.schema.chat_settings import ChatSettings
-from swarm_memory.schema.http_settings import HttpSettings
-from swarm_memory.schema.source_settings import OutputSettings, SourceSettings
-from swarm_memory.schema.tool_memory_settings import ToolMemorySettings
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+Structured = Literal["auto", "json_schema", "json_object", "text"]
+"""How an answer as JSON is asked for; `auto` begins with the strictest and remembers what the endpoint takes."""
+
+
+class ChatProviderSettings(Model):
+    """One chat model."""
+
+    # A key written here by mistake must not come back in the error text.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    provider: Literal["openai", "claude_cli"]
+    """`openai`: any endpoint that speaks chat completions. `claude_cli`: the user's own Claude Code, without a key."""
+    model: str = Field(default="", max_length=200)
+    """Needed for `openai`; empty for `claude_cli`: the model that Claude Code uses by itself."""
+    base_url: str = OPENAI_URL
+    """Of `openai`, such as `http://127.0.0.1:11434/v1`."""
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
+    """Name of the environment variable that holds the key, never the key; `OPENAI_API_KEY` for OpenAI's own URL."""
+    command: str = "claude"
+    """Of `claude_cli`: the program, by name or path."""
+    structured: Structured = "auto"
+    price_in: float | None = Field(default=None, ge=0)
+    """USD for a million input tokens; without both prices no cost is recorded for `openai`."""
+    price_out: float | None = Field(default=None, ge=0)
+    """USD for a million output tokens."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("must begin with http:// or https:// and name a host")
+        if parts.username or parts.password or parts.query:
+            raise ValueError("must hold no user, password or query; name the key's variable in api_key_env")
+        return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _named_model(self) -> Self:
+        if self.provider == "openai" and not self.model:
+            raise ValueError("provider `openai` needs `model`")
+        return self
+
+    @property
+    def key_variable(self) -> str | None:
+        """Name of the variable that the key is read from; None: the endpoint wants none."""
+        if self.api_key_env is None and self.base_url == OPENAI_URL:
+            return "OPENAI_API_KEY"
+        return self.api_key_env
+
+    @property
+    def name(self) -> str:
+        """`provider:model`, as answers and figures give it."""
+        return f"{self.provider}:{self.model or 'default'}"
+
+
+class ChatSettings(Model):
+    """The chat models, in the order in which they are asked. None is a normal state: evidence judges alone."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    providers: tuple[ChatProviderSettings, ...] = ()
+    retries: int = Field(default=2, ge=0, le=10)
+    """Further tries of one model after an answer such as 429 or 503, or a lost connection."""
+    timeout_s: float = Field(default=45.0, gt=0, le=600)
+    """Longest time for one model while another one of the list is left; the last has all that remains of the call."""
+    max_concurrency: int = Field(default=4, ge=1, le=64)
+    """Calls at the same time, in one process."""
+    daily_token_budget: int | None = Field(default=None, ge=0)
+    """Tokens (input and output) for one day in UTC, of all processes on one database; 0 sends nothing, None sets no
+    limit."""
+    max_failures: int = Field(default=3, ge=1)
+    """So many failures one after the other, and a model is passed over for `cool_down_s`."""
+    cool_down_s: float = Field(default=60.0, gt=0)
+
+    def judging(self, chosen: str | None) -> tuple[ChatProviderSettings, ...]:
+        """Return the models in the order in which they are asked to judge: those that `judge.model` names first."""
+        return tuple(sorted(self.providers, key=lambda provider: chosen not in {provider.model, provider.name}))
+
+
+class SourceSettings(Model):
+    """How tools, documents, code and API descriptions are indexed and searched."""
+
+    k: int = Field(default=5, ge=1, le=50)
+    title_weight: float = Field(default=2.0, ge=0, le=10)
+    """How often a word of the title counts in the keyword leg, where one of the content counts once."""
+    description_weight: float = Field(default=1.2, ge=0, le=10)
+    context_weight: Unit = 0.4
+    """What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
+    vector_weight: Unit | None = None
+    """Share of the vector leg; the embedder's calibrated value when not set."""
+    reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
+    """Who puts the best of the index into their final order. auto: the endpoint if one is set, else for tools and APIs
+    a chat model if one is set, else for tools the experience that was made with them."""
+    rerank_top: int = Field(default=20, ge=2, le=100)
+    """So many of the index's best are given to the reranker."""
+    rerank_url: str | None = None
+    """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
+    rerank_model: str | None = None
+    rerank_api_key: SecretStr | None = None
+    rerank_timeout_s: float = Field(default=20.0, gt=0, le=120)
+    allowed_folders: str = ""
+    """Folders outside the project that may be indexed over MCP, one a line (or divided by `;;`)."""
+    allow_mcp_servers: str = ""
+    """Folders of projects whose `.mcp.json` names servers that may be started or reached to list their tools, one a
+    line (or divided by `;;`). Starting what a cloned repository names is running its code: none without this."""
+    server_timeout_s: float = Field(default=30.0, gt=0, le=600)
+    """So long an MCP server may take to start and list its tools."""
+
+
+class OutputSettings(Model):
+    """What a tool may answer."""
+
+    max_tokens: int = Field(default=12_000, ge=200, le=1_000_000)
+    """A longer answer is cut at a boundary, and says how much was left out and how to get it."""
+
+
+class ToolMemorySettings(Model):
+    """What is known of tools from the calls that were made."""
+
+    max_history_tool_call_cnt: int = Field(default=100, ge=1, le=10_000)
+    """Calls of each tool that are kept, the oldest out first; the totals over all time stay exact."""
+    recent_call_count: int = Field(default=30, ge=1, le=1000)
+    """The newest calls of a tool that a summary is made of."""
+    evaluation_sleep_interval: float | None = Field(default=None, ge=0, le=60)
+    """Seconds between the starts of two evaluations by a chat model; 1.0 for a remote one, 0 for a local one."""
+    summary_sleep_interval: float | None = Field(default=None, ge=0, le=60)
+    """The same between two summaries."""
+    evaluator: Literal["auto", "evidence"] = "auto"
+    """`auto`: the chat model where one is set; `evidence`: never a model, so that calls cost no tokens."""
+    settle_s: float = Field(default=60.0, ge=0, le=3600)
+    """So long a call waits for its evaluation in the background: what follows it in its session tells much of it."""
+    retry_after_s: float = Field(default=300.0, ge=0, le=86_400)
+    """An evaluation that failed is tried again after so long, twice as long each time, at most a day."""
+    summarize_after: int = Field(default=10, ge=1, le=1000)
+    """New evaluated calls of a tool after which it is summarized in the background; on request one is enough."""
+    max_call_chars: int = Field(default=2000, ge=100, le=20_000)
+    """Of the input and of the output of a call that is kept; the middle of a longer one is left out."""
+    guidance_tokens: int = Field(default=1500, ge=100, le=12_000)
+    """Tokens of the guidance that is retrieved at once."""
+
+
+MIB = 1024 * 1024
+
+
+class HttpSettings(Model):
+    """What one client, and all clients together, may take of a server that is reached over HTTP."""
+
+    max_body_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
+    """A larger request is refused with 413 before it is parsed."""
+    requests_per_s: float = Field(default=100.0, gt=0)
+    """Of one client address, over time; above it 429 with Retry-After."""
+    burst: int = Field(default=200, ge=1)
+    """Requests that one client address may send at once."""
+    max_concurrent: int = Field(default=64, ge=1)
+    """Requests being answered at once; above it 503. Streams that only listen do not count."""
+    max_connections: int = Field(default=256, ge=2)
+    """Open connections; above it 503."""
+    max_sessions: int = Field(default=128, ge=1)
+    """Open MCP sessions; above it 503."""
+    session_idle_s: float = Field(default=1800.0, gt=0)
+    """A session that is not heard of for so long is closed."""
+    header_timeout_s: float = Field(default=10.0, gt=0, le=600)
+    """A connection on which no complete request header has come for so long is closed."""
+    body_timeout_s: float = Field(default=20.0, gt=0, le=600)
+    """A request whose body takes longer is refused with 408."""
 
 
 class RetrieveSettings(Model):

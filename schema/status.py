@@ -2,9 +2,8 @@
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import Model, Scope
-from swarm_memory.schema.counting import counted
-from swarm_memory.schema.metrics import Effect
+from swarm_memory.schema.base import Model, Scope, counted
+from swarm_memory.schema.outcome import Effect
 
 
 class StorageHealth(Model):

@@ -1,11 +1,10 @@
-"""What an agent did on one task, parsed: steps, tool calls, observations and usage."""
+"""What an agent did on one task, parsed, and the verdict on it."""
 
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
-from swarm_memory.schema.base import Model, Timestamp
-from swarm_memory.schema.ids import digest
+from swarm_memory.schema.base import Model, Timestamp, Unit, digest
 
 StepKind = Literal["message", "thought", "tool_call", "observation"]
 Role = Literal["user", "assistant", "tool", "system"]
@@ -68,3 +67,21 @@ class Trajectory(Model):
         """SHA-256 over what happened (task and steps without times): the key of idempotent learning."""
         steps: list[Any] = [step.model_dump(mode="json", exclude={"at"}) for step in self.steps]
         return digest([self.task, steps])
+
+
+Label = Literal["Success", "Failure", "Undecided"]
+Judge = Literal["model", "agent", "evidence"]
+
+
+class Verdict(Model):
+    """Whether the task was met, how sure that is, and what it rests on."""
+
+    label: Label
+    confidence: Unit
+    """Of a decided label: the estimated probability that it is right. Of Undecided: 0."""
+    reasons: tuple[str, ...] = Field(default=(), max_length=20)
+    evidence: tuple[str, ...] = ()
+    """Ids of the steps that the verdict rests on."""
+    judge: Judge
+    model: str | None = None
+    """The chat model that answered, where one did."""

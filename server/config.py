@@ -10,9 +10,8 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
-from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.settings import ChatProviderSettings, Settings
 from swarm_memory.server.state_files import CHILD_VARIABLE
 
 ENV_PREFIX = "SWARM_MEMORY_"

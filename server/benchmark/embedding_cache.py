@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from swarm_memory.schema.ids import digest
+from swarm_memory.schema.base import digest
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:

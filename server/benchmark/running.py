@@ -13,9 +13,9 @@ import anyio
 import anyio.to_thread
 from pydantic import JsonValue, ValidationError
 
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
-from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.benchmark.suites import find_suite
 from swarm_memory.tools.benchmark.bench import Bench, Report, SuiteOptions

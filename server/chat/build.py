@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
-from swarm_memory.schema.chat_settings import ChatProviderSettings, ChatSettings
 from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings
 from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.server.chat.limits import LimitedChatModel

@@ -14,8 +14,8 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
-from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
+from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange, schema_instruction
 from swarm_memory.server.chat.metering import ChatMeter, Tally
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from swarm_memory.schema.chat_settings import OPENAI_URL, ChatProviderSettings
 from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.settings import OPENAI_URL, ChatProviderSettings
 from swarm_memory.server.chat.backoff import Backoff, retry_after_s
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange
 from swarm_memory.server.chat.metering import ChatMeter, Tally

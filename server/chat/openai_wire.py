@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.chat import ChatRequest
-from swarm_memory.schema.chat_settings import Structured
+from swarm_memory.schema.settings import Structured
 from swarm_memory.server.chat.exchange import Repair, Reply, schema_instruction
 from swarm_memory.tools.model.parse import Unparsed, parse_json
 

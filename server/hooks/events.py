@@ -13,10 +13,9 @@ from typing import TypeAlias
 import anyio
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.schema.hook import HookEvent
-from swarm_memory.schema.host_session import HostSession
-from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.hook import HookEvent, HostSession
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.tools.credit.holdout import is_held_out

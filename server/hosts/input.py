@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import digest
-from swarm_memory.schema.verdict import Label
+from swarm_memory.schema.trajectory import Label
 from swarm_memory.server.streaming import in_thread
 
 if TYPE_CHECKING:

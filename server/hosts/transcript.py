@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.ids import digest
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.claude_code import is_claude_code, read_session

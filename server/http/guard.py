@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from swarm_memory.schema.http_settings import HttpSettings
+from swarm_memory.schema.settings import HttpSettings
 from swarm_memory.server.http.limits import RateLimit
 from swarm_memory.server.http.origins import host_allowed, origin_allowed
 from swarm_memory.server.http.token import same_token

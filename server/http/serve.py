@@ -17,7 +17,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette import sse
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.http_settings import HttpSettings
+from swarm_memory.schema.settings import HttpSettings
 from swarm_memory.server.http.connection import MAX_HEADER_BYTES, timed_protocol
 from swarm_memory.server.http.guard import Guard
 

@@ -6,8 +6,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.ids import digest
 
 TOKEN_BYTES = 32
 MIN_CHARS = 32

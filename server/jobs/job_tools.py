@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import anyio
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import JOB, RUN, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.ids import JOB, RUN, new_id
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.server.mcp.answers import JobAction, JobAnswer, JobsAnswer
 from swarm_memory.tools.toolbox import Toolbox

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import anyio.to_thread
 
+from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, ScalingMode, ToolName
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.jobs.long_jobs import MattsRequest
 from swarm_memory.server.runners.build import RunnerKind, RunnerSpec

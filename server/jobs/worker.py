@@ -15,8 +15,8 @@ from typing import TypeAlias, cast
 import anyio
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
-from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import BaseModel, JsonValue
 
 from swarm_memory.schema.job import JobStatus
-from swarm_memory.schema.verdict import Label
+from swarm_memory.schema.trajectory import Label
 
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Job
-    from swarm_memory.schema.learning import Distillation, LearnResult
-    from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Retrieval, ScoredMemory
+    from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem, Retrieval, ScoredMemory
     from swarm_memory.schema.outcome import OutcomeRecord
     from swarm_memory.schema.status import MemoryStatus
-    from swarm_memory.schema.verdict import Verdict
+    from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.ports.journal import Event
 
 

@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import ToolName
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
 

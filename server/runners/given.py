@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 
 
 class GivenRunner:

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import digest
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group, faulty
 from swarm_memory.server.sources.json_tools import MAX_TOOLS, passages_of

@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.consolidation import MemoryLink
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.memory import MemoryStatus
+from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.memories import log_event
 from swarm_memory.server.storage.rows import (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
 from swarm_memory.server.storage.memories import log_event

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.outcome import OutcomeRecord
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage import journal, outcomes, trajectories
 from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.tools.ports.credit import TaskOutcome

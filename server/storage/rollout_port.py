@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage import rollouts as matts
 from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.tools.ports.rollouts import RunEnd

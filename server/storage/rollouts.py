@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus, RunSummary
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.memories import MemoryWriter, log_event
 from swarm_memory.server.storage.quota import added_on, count_added
 from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.memories import MemoryWriter, change_status, find_patterns, log_event
 from swarm_memory.server.storage.quota import count_added
 from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, optional_text, to_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.consolidation import MemoryLink
+from swarm_memory.schema.memory import MemoryLink
 from swarm_memory.server.storage import consolidation, reembed
 from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.tools.ports.models import Vector

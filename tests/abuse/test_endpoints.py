@@ -17,8 +17,7 @@ import pytest
 from banks import Abused, abused, settings_of
 from embedding_server import DIMENSIONS, EmbeddingServer, serving_embeddings
 
-from swarm_memory.schema.chat_settings import ChatProviderSettings, ChatSettings
-from swarm_memory.schema.settings import EmbeddingSettings
+from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
 from swarm_memory.server.chat.scripted_server import (
     HANG,
     NOTHING,

@@ -18,8 +18,7 @@ from mcp import MCPError
 from test_tools import BENCHMARK, some, teach
 from tool_arguments import TEXTS, drawn, string_fields, valid
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import open_toolbox, place_of

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryItem, MemoryStatus, Provenance
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.schema.verdict import Judge
+from swarm_memory.schema.trajectory import Judge, Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard import gate as gating

@@ -14,8 +14,7 @@ import pytest
 from attacked_bank import EMBEDDER, HERE, NOW, Told, item, items_of, opened, put
 
 from swarm_memory.schema.errors import ConfigError, QuotaReached
-from swarm_memory.schema.learning import LearnResult
-from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import LearnSettings, Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import resolve_settings

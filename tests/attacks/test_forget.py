@@ -11,9 +11,8 @@ import pytest
 from attacked_bank import HERE, NOW, Told, item, items_of, opened, put
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.host_session import HostSession
-from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.base import JOB, Scope, new_id
+from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary

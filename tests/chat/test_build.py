@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from swarm_memory.schema.chat import ChatRequest
-from swarm_memory.schema.chat_settings import ChatSettings
 from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.backoff import Backoff, retry_after_s
 from swarm_memory.server.chat.build import build_chat_model
 from swarm_memory.server.chat.metering import InMemoryMeter

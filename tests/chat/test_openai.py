@@ -7,8 +7,8 @@ import pytest
 from pydantic import JsonValue
 
 from swarm_memory.schema.chat import ChatRequest
-from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.chat.scripted_server import (

@@ -12,10 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.consolidation import Consolidation, MemoryLink
-from swarm_memory.schema.ids import MEMORY, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.driver import plain_module

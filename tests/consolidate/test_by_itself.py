@@ -6,8 +6,7 @@ from typing import Any
 
 from kept_bank import ADVICE, Kept
 
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.jobs.long_jobs import CONSOLIDATE, long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.due import WHOLE_BANK, queue_when_due

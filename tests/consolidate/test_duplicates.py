@@ -95,8 +95,7 @@ async def test_the_setting_goes_before_the_embedders_own_threshold(kept: Kept) -
 
 async def test_learning_knows_a_memory_by_the_rule_by_which_consolidation_merges(kept: Kept) -> None:
     from swarm_memory.schema.memory import MemoryDraft
-    from swarm_memory.schema.trajectory import Step, Trajectory
-    from swarm_memory.schema.verdict import Verdict
+    from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
     from swarm_memory.tools.learn.learn import learn
 
     known = await kept.add(*ADVICE[0])

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_bank import ADVICE, MIGRATIONS, NOW, SHOP, Kept, figures, opened, own_folder
 
+from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.server.storage.engine.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.bank import MemoryFilter

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from scripted_runs import Script, opened
 
-from swarm_memory.schema.learning import LearnResult
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import LearnResult, MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.consolidate.superseding import is_superseded

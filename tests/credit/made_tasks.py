@@ -9,13 +9,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, RETRIEVAL, new_id
+from swarm_memory.schema.base import MEMORY, RETRIEVAL, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import CreditSettings, Settings
-from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.credit.outcome import record_outcome

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.settings import CreditSettings
-from swarm_memory.schema.verdict import Label
+from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.credit.crediting import change_for, credited
 
 DEFAULT = CreditSettings()

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from made_tasks import NOW, Shop, done, ran, said
 
-from swarm_memory.schema.metrics import Effect
-from swarm_memory.schema.outcome import Arm, TaskFigures
+from swarm_memory.schema.outcome import Arm, Effect, TaskFigures
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMode
-from swarm_memory.schema.trajectory import Usage
-from swarm_memory.schema.verdict import Label
+from swarm_memory.schema.trajectory import Label, Usage
 from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, matts_lift, memory_effect, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.credit import TaskOutcome

@@ -15,8 +15,7 @@ from made_tasks import NOW, STEPS, Shop, done, opened, ran, said, verdict
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import CreditSettings
-from swarm_memory.schema.trajectory import Usage
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.trajectory import Label, Usage, Verdict
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.credit.outcome import cost_of, figures_of, record_outcome
 from swarm_memory.tools.learn.learn import learn

@@ -3,8 +3,7 @@
 import pytest
 from scripted_runs import Script
 
-from swarm_memory.schema.learning import Distillation
-from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.memory import Distillation, MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.distill import check_drafts, distill_by_extraction

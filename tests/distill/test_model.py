@@ -6,12 +6,10 @@ import pytest
 from pydantic import JsonValue
 from records import HOSTILE, LURE, broken, call, message, outside_the_fence, record, repaired, result
 
-from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.learning import Distillation
-from swarm_memory.schema.settings import DistillSettings, Settings
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.memory import Distillation
+from swarm_memory.schema.settings import ChatProviderSettings, DistillSettings, Settings
+from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel

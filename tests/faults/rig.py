@@ -14,9 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.inspection import Inspection

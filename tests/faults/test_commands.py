@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rig import FULL, HERE, Crowd, environment, fill, inspected, made_item, opened, present, spread
 
-from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.server.storage.engine.lock import writer_lock
 

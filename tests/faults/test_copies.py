@@ -25,8 +25,8 @@ from rig import (
     with_vectors,
 )
 
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings

@@ -14,12 +14,10 @@ import pytest
 from mcp.client import Client
 from secret_lines import VENDORS
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.chat_settings import ChatProviderSettings
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.settings import ChatProviderSettings, Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError, QuotaReached, StorageError
-from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.worker import Handler, Worker

@@ -10,8 +10,7 @@ from scripted_runs import Script
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import JudgeSettings, Settings
-from swarm_memory.schema.trajectory import Step, Trajectory, TrajectorySource
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Step, Trajectory, TrajectorySource, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence, weigh_agent_verdict
 

@@ -7,9 +7,8 @@ from pydantic import JsonValue
 from records import HOSTILE, LURE, Gullible, broken, message, outside_the_fence, record, repaired, result, unclear
 
 from swarm_memory.schema.chat import ChatRequest
-from swarm_memory.schema.chat_settings import ChatProviderSettings
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
-from swarm_memory.schema.settings import JudgeSettings, Settings
+from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel

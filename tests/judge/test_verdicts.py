@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from records import broken, repaired
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.verdict import Judge, Label, Verdict
+from swarm_memory.schema.trajectory import Judge, Label, Verdict
 from swarm_memory.tools.judge.evidence import Signal, signals_of
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.judge.verdicts import (

@@ -13,7 +13,7 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import LearnSettings, Settings
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE

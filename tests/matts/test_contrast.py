@@ -9,8 +9,7 @@ from pydantic import TypeAdapter
 from worlds import GREEN, MIGRATE, RED, TASK, attempt, met, missed
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.matts.attempts import Attempt, Drawn, merged, numbered

@@ -12,8 +12,8 @@ import pytest
 from pydantic import JsonValue
 from worlds import TASK, Agent, attempt, matts, met, missed, opened
 
+from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
-from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory

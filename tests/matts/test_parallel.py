@@ -10,8 +10,7 @@ from worlds import EMBEDDER, GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_nu
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.engine.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.distill.lessons import PROVEN_REPAIR

@@ -16,9 +16,8 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 
 from swarm_memory.schema.chat import ChatRequest, ChatUsage
-from swarm_memory.schema.chat_settings import ChatSettings
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.settings import JudgeSettings, Settings
+from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
 from swarm_memory.server.chat.metering import ChatCall
 from swarm_memory.server.chat.scripted_server import ScriptedServer, Turn, completion, error
 from swarm_memory.server.chat.store_meter import StoreMeter

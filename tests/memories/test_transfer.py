@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder

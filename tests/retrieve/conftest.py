@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder

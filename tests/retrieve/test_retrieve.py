@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
-from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder

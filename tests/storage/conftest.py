@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 import pytest
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.engine.driver import RUNGS, choose
 from swarm_memory.server.storage.store import SqliteStore, open_store

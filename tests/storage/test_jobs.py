@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import new_id
+from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.job import Job
 
 T0 = datetime(2026, 5, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.tools.ports.journal import Event
 

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.schema.ids import new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.trajectories import LearnRecord
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset, DatasetInfo
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import digest
 
 Split = Literal["all", "tune", "held"]
 HELD_EVERY = 10

@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import (
     BenchmarkQuestion,
     Cases,
@@ -15,7 +16,6 @@ from swarm_memory.schema.benchmark import (
     SuiteResults,
     Table,
 )
-from swarm_memory.schema.ids import digest
 from swarm_memory.tools.benchmark.bootstrap import Resampling
 from swarm_memory.tools.benchmark.datasets import by_group
 from swarm_memory.tools.benchmark.metrics import DEPTH, columns, measures, percentile

@@ -6,7 +6,7 @@ How much an item fades, and which one is worthless, stands in `aging`.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from swarm_memory.schema.consolidation import Pruned
+from swarm_memory.schema.memory import Pruned
 from swarm_memory.tools.consolidate.aging import age_days, faded, is_worthless, next_pass
 from swarm_memory.tools.consolidate.upkeep_run import UpkeepRun
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepChange, UpkeepItem, UpkeepState

@@ -8,16 +8,8 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.consolidation import (
-    Consolidation,
-    MemoryLink,
-    Merged,
-    Quarantined,
-    Superseded,
-    Undone,
-)
-from swarm_memory.schema.counting import counted
-from swarm_memory.schema.ids import RUN, new_id
+from swarm_memory.schema.base import RUN, counted, new_id
+from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Quarantined, Superseded, Undone
 from swarm_memory.tools.consolidate.aging_pass import age_items
 from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
 from swarm_memory.tools.consolidate.duplicates import Duplicate, find_duplicates

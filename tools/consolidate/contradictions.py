@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from swarm_memory.schema.consolidation import MemoryLink, Related, Relation
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related, Relation
 from swarm_memory.tools.consolidate.neighbours import Pair
 from swarm_memory.tools.consolidate.opposites import opposition
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts

@@ -1,6 +1,6 @@
 """Queues what the bank needs: consolidation when enough is new, vectors for what has none. Nobody waits for it."""
 
-from swarm_memory.schema.ids import JOB, new_id
+from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.tools.consolidate.embedding_backlog import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox

@@ -6,8 +6,8 @@ What has the vectors of another embedder is left alone: to move a bank costs wha
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.toolbox import Toolbox

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from swarm_memory.schema.consolidation import MemoryLink
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.tools.distill.lessons import GUARDRAIL, PROVEN_REPAIR
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem

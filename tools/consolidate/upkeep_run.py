@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from swarm_memory.schema.consolidation import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
+from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -2,7 +2,7 @@
 
 from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.settings import CreditSettings
-from swarm_memory.schema.verdict import Label
+from swarm_memory.schema.trajectory import Label
 
 FAILURE_FACTOR = -0.5
 """A failure weighs half as much as a success: it has more causes than the memory."""

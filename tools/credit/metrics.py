@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from statistics import fmean, median
 from typing import TypeVar
 
-from swarm_memory.schema.metrics import Arm, Basis, Conclusion, Difference, Effect, WeekMetrics
+from swarm_memory.schema.outcome import ArmFigures, Basis, Conclusion, Difference, Effect, WeekMetrics
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.tools.credit.intervals import Interval, mean_difference, rate_difference
 from swarm_memory.tools.ports.credit import TaskOutcome
@@ -92,9 +92,9 @@ def _arms(outcomes: Sequence[TaskOutcome]) -> tuple[list[TaskOutcome], list[Task
     return with_memory, [each for each in outcomes if each.arm == "nothing_fitted"], "observed"
 
 
-def _arm(outcomes: Sequence[TaskOutcome]) -> Arm:
+def _arm(outcomes: Sequence[TaskOutcome]) -> ArmFigures:
     decided, successes = _decided(outcomes)
-    return Arm(
+    return ArmFigures(
         tasks=len(outcomes),
         decided=decided,
         successes=successes,

@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use
 from swarm_memory.schema.settings import CreditSettings
-from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.trajectory import Label, Trajectory, Usage, Verdict
 from swarm_memory.tools.credit.crediting import change_for
 from swarm_memory.tools.credit.usage import Injection, detect_uses
 from swarm_memory.tools.ports.credit import TaskInjections

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from swarm_memory.schema.learning import Distillation
-from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryDraft
+from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, Distillation, MemoryDraft
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.corrections import pointers, reworked
 from swarm_memory.tools.distill.habits import corrections, fruitless_lookups, loops, procedures
 from swarm_memory.tools.distill.lessons import Lesson, Material

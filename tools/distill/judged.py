@@ -5,10 +5,9 @@ It is cleaned first, and kept where an agent judged.
 
 import anyio.to_thread
 
-from swarm_memory.schema.ids import TRAJECTORY, new_id
-from swarm_memory.schema.learning import Distillation
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.base import TRAJECTORY, new_id
+from swarm_memory.schema.memory import Distillation
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.model import distill_with_fallback
 from swarm_memory.tools.guard.archive import archivable

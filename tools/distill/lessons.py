@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.phrasing import show_task

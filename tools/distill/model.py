@@ -4,10 +4,9 @@ import asyncio
 from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.learning import Distillation
+from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.drafts import DistilledItems, check_items
 from swarm_memory.tools.guard.archive import archivable

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.judge.evidence import Signal, signals_of
 from swarm_memory.tools.judge.model import judge_with_fallback
 from swarm_memory.tools.judge.verdicts import Judged

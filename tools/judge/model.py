@@ -5,11 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.archive import archivable
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.judge.evidence import Signal

@@ -9,7 +9,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.tools.judge.evidence import Signal
 from swarm_memory.tools.ports.journal import Event
 

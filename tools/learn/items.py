@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.ids import MEMORY, new_id
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.hearsay import is_hearsay
 
 ASSUMED_CONFIDENCE = 0.6

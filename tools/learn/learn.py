@@ -7,12 +7,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.counting import counted
-from swarm_memory.schema.ids import RUN, TRAJECTORY, new_id
-from swarm_memory.schema.learning import Distillation, LearnResult
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
+from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.consolidate.superseding import supersede_guardrails
 from swarm_memory.tools.credit.outcome import record_outcome

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.memory import MemoryDraft, Outcome
-from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import anyio
 
+from swarm_memory.schema.base import RUN, digest, new_id
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.ids import RUN, digest, new_id
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult, MattsRun, RunSummary, ScalingMode
 from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.guard.quota import check_quota

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import UTC
 
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
 from swarm_memory.tools.consolidate.due import CONSOLIDATE, FINISHED, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect

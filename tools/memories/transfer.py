@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError, ModelError
-from swarm_memory.schema.ids import RUN, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.guard.gate import gated

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
-from swarm_memory.schema.verdict import Label
+from swarm_memory.schema.trajectory import Label
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.chat import ChatUsage
-from swarm_memory.schema.host_session import HostSession
+from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 
 

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.bank import StoredMemory
 
 

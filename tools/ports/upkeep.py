@@ -8,8 +8,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.consolidation import MemoryLink
-from swarm_memory.schema.memory import MemoryStatus
+from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.tools.ports.models import Vector
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.base import GLOBAL_PROJECT
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import GLOBAL_PROJECT, counted
 from swarm_memory.schema.memory import NearMiss
 from swarm_memory.tools.ports.bank import Candidate, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.rank import coverage, fit, token_weights, unit

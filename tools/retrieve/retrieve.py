@@ -5,9 +5,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, new_id
 from swarm_memory.schema.errors import InputError, ModelError, StorageError
-from swarm_memory.schema.ids import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.credit.holdout import is_held_out

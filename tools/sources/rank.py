@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import SourceKind
-from swarm_memory.schema.source_settings import SourceSettings
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
 

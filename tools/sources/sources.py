@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
 from swarm_memory.schema.source import (
     SOURCE_KINDS,

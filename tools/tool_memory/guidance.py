@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.tool_memory import Experience, Guidelines, Measure, ToolMemory, ToolSummary
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.frame import harmless

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError, ModelError, SwarmMemoryError
-from swarm_memory.schema.ids import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.tool_memory import (
     EvaluateResult,

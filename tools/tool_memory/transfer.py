@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from swarm_memory.schema.base import Model, Scope
+from swarm_memory.schema.base import Model, Scope, digest
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import digest
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolTotals
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import click
 
-from swarm_memory.schema.consolidation import Consolidation
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
+from swarm_memory.schema.memory import Consolidation
 from swarm_memory.server.cli.console import json_option, print_json, print_table, say
 from swarm_memory.server.cli.invocation import Invocation
 

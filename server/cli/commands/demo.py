@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from swarm_memory.schema.counting import counted
-from swarm_memory.schema.learning import LearnResult
-from swarm_memory.schema.memory import Retrieval
+from swarm_memory.schema.base import counted
+from swarm_memory.schema.memory import LearnResult, Retrieval
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.cli.console import json_option, print_json, say
 

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRun, RunStatus, ToolName
 from swarm_memory.server.cli.console import json_option, print_json, print_table, say
@@ -117,7 +117,7 @@ async def _run(
     *,
     quiet: bool,
 ) -> "MattsResult":
-    from swarm_memory.schema.ids import RUN, new_id
+    from swarm_memory.schema.base import RUN, new_id
     from swarm_memory.server.runners.build import make_runner
     from swarm_memory.server.runners.working_copy import scratch_folder
     from swarm_memory.tools.matts.matts import run_matts

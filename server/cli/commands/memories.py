@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from swarm_memory.schema.counting import counted, plural
+from swarm_memory.schema.base import counted, plural
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.verdict import Label, Verdict
+from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.server.cli.console import json_option, print_json, print_table, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.metrics import Effect, WeekMetrics
-    from swarm_memory.schema.outcome import OutcomeRecord, OutcomeStatus
+    from swarm_memory.schema.outcome import Effect, OutcomeRecord, OutcomeStatus, WeekMetrics
     from swarm_memory.schema.settings import Settings
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.tools.toolbox import Toolbox
@@ -128,7 +127,7 @@ def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
 
 def _csv(weeks: "Sequence[WeekMetrics]") -> str:
     """Return the weeks with a heading; what is not known is empty."""
-    from swarm_memory.schema.metrics import WeekMetrics
+    from swarm_memory.schema.outcome import WeekMetrics
 
     text = io.StringIO()
     writer = csv.DictWriter(text, list(WeekMetrics.model_fields), lineterminator="\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceInfo, SourceKind, SourceSearch
 from swarm_memory.server.cli.console import json_option, print_json, print_table, say
 from swarm_memory.server.cli.invocation import Invocation

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from swarm_memory.schema.counting import counted, plural
+from swarm_memory.schema.base import counted, plural
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.cli.console import json_option, print_json, print_table, say
 from swarm_memory.server.cli.invocation import Invocation

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.verdict import Verdict
+from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
 from swarm_memory.server.mcp.answers import DistillAnswer, JobAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
 from swarm_memory.server.mcp.handlers.base import ADDS, AGAIN, AppContext, TaskId, answered, bank_of, telling, tool

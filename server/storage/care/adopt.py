@@ -16,9 +16,8 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
-from swarm_memory.schema.ids import MEMORY, RUN, new_id
 from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.storage.care.ownership import check_path

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import Scope, counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries
 from swarm_memory.server.storage.care.backup import REPAIR, advice, back_up, list_backups

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 
 if TYPE_CHECKING:

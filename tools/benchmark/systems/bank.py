@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
-from swarm_memory.schema.ids import MEMORY, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.systems.times import closeness, mentioned_time

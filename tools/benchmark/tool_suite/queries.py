@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import DatasetInfo
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.ids import digest
 from swarm_memory.tools.benchmark.datasets import checked
 from swarm_memory.tools.benchmark.tool_suite.profile import LEVELS, Level
 

@@ -12,8 +12,7 @@ from typing import Literal
 
 from swarm_memory.schema.memory import Retrieval
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
-from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.schema.verdict import Label
+from swarm_memory.schema.trajectory import Label, Step, Trajectory
 from swarm_memory.tools.benchmark.world.agent import attempt
 from swarm_memory.tools.benchmark.world.rules import FAMILIES, World, make_world
 from swarm_memory.tools.learn.learn import learn

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm_memory.schema.counting import counted
+from swarm_memory.schema.base import counted
 
 
 @pytest.mark.parametrize(
