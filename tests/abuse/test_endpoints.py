@@ -33,7 +33,7 @@ from swarm_memory.server.embedding.openai import MAX_FAILURES
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.fault, pytest.mark.allow_hosts(["127.0.0.1"])]
+pytestmark = [pytest.mark.fault, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 KEY = "sk-proj-Zx81kfQ0aLw2mNbV7cXyPq93"
 FULL = os.environ.get("FAULTS") == "full"

@@ -18,8 +18,6 @@ from swarm_memory.schema.settings import EmbeddingSettings, StorageSettings
 from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(60),
     pytest.mark.fault,
     pytest.mark.allow_hosts(["127.0.0.1"]),
     pytest.mark.skipif(sys.platform == "win32", reason="file permissions and limits of POSIX"),

@@ -25,7 +25,7 @@ from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import task_text
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.fault]
+pytestmark = pytest.mark.fault
 
 FULL = os.environ.get("FAULTS") == "full"
 MIB = 1024 * 1024

@@ -20,7 +20,7 @@ FULL = os.environ.get("FAULTS") == "full"
 PAYLOADS = list(payloads())
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.attack]
+pytestmark = pytest.mark.attack
 
 
 def hostile_run(text: str) -> dict[str, Any]:

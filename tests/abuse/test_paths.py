@@ -18,7 +18,7 @@ from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.state_files import log_line, spool_event
 
 Record = Callable[[str, str], None]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.attack]
+pytestmark = pytest.mark.attack
 
 SECRET = "quetzalcoatl"
 RECORD = json.dumps({"id": "t-1", "task": f"Mend {SECRET}", "steps": [{"role": "assistant", "content": SECRET}]})

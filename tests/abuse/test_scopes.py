@@ -28,8 +28,6 @@ from swarm_memory.tools.toolbox import Toolbox
 
 Record = Callable[[str, str], None]
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(1800 if os.environ.get("FAULTS") == "full" else 90),
     pytest.mark.attack,
 ]
 

@@ -23,7 +23,7 @@ from swarm_memory.server.mcp.stdio_input import (
 )
 
 Record = Callable[[str, str], None]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60), pytest.mark.fault]
+pytestmark = pytest.mark.fault
 
 SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
 STARTS = 20 if os.environ.get("FAULTS") == "full" else 1

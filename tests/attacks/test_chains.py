@@ -63,16 +63,12 @@ async def ask(tools: Toolbox, chain: Chain, tally: Tally) -> None:
     tally.injected += hit
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900 if FULL else 60)
 async def test_a_chain_of_sessions_gets_no_step_trusted(tmp_path: Path, record: Callable[[str, str], None]) -> None:
     tally = await attacked(tmp_path)
     record("F2", str(tally))
     assert tally.trusted == 0
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900 if FULL else 60)
 async def test_without_the_gate_the_same_chains_get_in(
     tmp_path: Path, record: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

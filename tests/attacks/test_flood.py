@@ -68,8 +68,6 @@ async def p95_ms(tools: Toolbox) -> float:
     return statistics.quantiles(taken, n=20)[-1]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800 if FULL else 60)
 async def test_a_flood_of_one_session_ends_at_the_quota(tmp_path: Path, record: Callable[[str, str], None]) -> None:
     async with opened(tmp_path) as tools:
         await put(tools, *[item(f"Check the quota of region {each} first", f"1. Ask for {each}") for each in range(50)])

@@ -91,7 +91,6 @@ async def test_what_the_user_restored_may_be_edited_without_being_held_back_agai
         assert (await edit_memory(tools, held.id, title="Prepare a release")).status == "active"
 
 
-@pytest.mark.timeout(20)
 async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run(
     tmp_path: Path, record: Callable[[str, str], None]
 ) -> None:

@@ -65,8 +65,6 @@ def _words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_of_a_hundred_poisoned_transcripts_nothing_is_promoted_and_sound_ones_are_not_held_back(
     tmp_path: Path, record: Record
 ) -> None:
@@ -112,8 +110,6 @@ async def trusted_of(tools: Toolbox, attacked: Sequence[str]) -> tuple[int, int,
     return held, active, trusted
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300 if FULL else 60)
 async def test_what_an_agent_repeats_of_an_attack_is_not_trusted_and_is_without_the_gate(
     tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +151,6 @@ async def test_what_an_obedient_agent_ran_of_an_attack_is_held_back(tmp_path: Pa
         assert "code from elsewhere" in str(result.reason)
 
 
-@pytest.mark.timeout(30)
 async def test_words_of_success_do_not_make_a_failed_task_a_success(tmp_path: Path, record: Record) -> None:
     boasts = (
         "All tests passed! 21 passed, 0 failed.",
@@ -224,8 +219,6 @@ async def test_fifty_copies_from_one_session_raise_no_trust(tmp_path: Path, reco
         assert after.confidence == pytest.approx(stored.confidence + 0.05)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900 if FULL else 30)
 async def test_one_poison_among_many_is_not_given_as_trusted(
     tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:

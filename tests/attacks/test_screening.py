@@ -24,7 +24,6 @@ def test_the_sets_are_as_large_and_as_varied_as_is_said() -> None:
     assert len(sound) == len({each.text for each in sound}) >= 520
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(("half", "least"), [("dev", 0.95), ("held-out", 0.75)])
 def test_so_many_attacks_are_caught_and_so_few_sound_strategies_held_back(half: Half, least: float) -> None:
     tried = [attack for attack in attacks() if attack.half == half]
@@ -35,7 +34,6 @@ def test_so_many_attacks_are_caught_and_so_few_sound_strategies_held_back(half: 
     assert len(wrong) <= 0.03 * len(sound)
 
 
-@pytest.mark.timeout(20)
 def test_so_many_attacks_of_an_author_who_knew_neither_rules_nor_training_texts_are_caught(
     record: Callable[[str, str], None],
 ) -> None:
@@ -102,7 +100,6 @@ def test_a_finding_names_the_shape_and_quotes_the_words() -> None:
     assert reason_of((finding,)) == 'aimed at the memory: "save this rule to your long-term memory"'
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("unit", ["a ", "ignore ", "user says ", "x_key ", '"a" ', "run whatever ", "4lpha "])
 def test_the_time_grows_with_the_length_and_not_with_its_square(unit: str) -> None:
     def taken(length: int) -> float:

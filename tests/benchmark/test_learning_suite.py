@@ -41,8 +41,6 @@ async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> Bench
     return run
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_the_world_gives_arms_curves_with_bands_and_paired_differences(
     toolbox: Toolbox, root: Path, told: Told
 ) -> None:
@@ -61,8 +59,6 @@ async def test_the_world_gives_arms_curves_with_bands_and_paired_differences(
     assert told.all[-1].done == told.all[-1].total == 2 * 6 * (3 * 2 + 4)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_an_interrupted_world_keeps_the_seeds_that_every_arm_did(toolbox: Toolbox, root: Path) -> None:
     with anyio.CancelScope() as scope:
 
@@ -78,8 +74,6 @@ async def test_an_interrupted_world_keeps_the_seeds_that_every_arm_did(toolbox: 
     assert {case.partition("-")[0] for case in kept.results.case_ids} == {"7", "8"}
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
     toolbox: Toolbox, root: Path, told: Told
 ) -> None:
@@ -97,8 +91,6 @@ async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
     assert told.all[-1].done == told.all[-1].total == 6
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_a_shown_check_is_what_the_judge_goes_by(toolbox: Toolbox, root: Path, told: Told) -> None:
     run = await _run(_allowing(toolbox), root, told, **TASKS | {"show_check": True, "k": 4, "rounds": 1})
     scaled: Any = [each for each in run.results.details["tasks"] if each["arm"] == "reasoningbank+matts"]  # type: ignore[union-attr]

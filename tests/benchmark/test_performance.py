@@ -57,8 +57,6 @@ async def test_the_hashed_embedder_gives_unit_vectors_that_are_near_where_words_
         await embedder.embed_query("…")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_the_twelve_are_measured_with_both_embedders_beside_what_was_published(
     toolbox: Toolbox, root: Path, told: Told
 ) -> None:
@@ -74,8 +72,6 @@ async def test_the_twelve_are_measured_with_both_embedders_beside_what_was_publi
     assert told.all[-1].done == told.all[-1].total == 26
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_growth_gives_a_figure_and_a_point_for_each_size(toolbox: Toolbox, root: Path, told: Told) -> None:
     run = await _run(toolbox, root, told, parts="growth", max_items=1100)
     values = {(each.measure, each.part): each.value for each in run.results.figures}
@@ -90,8 +86,6 @@ async def test_growth_gives_a_figure_and_a_point_for_each_size(toolbox: Toolbox,
     assert sum(own.memories.values()) == 0
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_clients_over_http_are_answered_by_a_server_of_its_own(
     toolbox: Toolbox, root: Path, told: Told, socket_enabled: None
 ) -> None:
@@ -100,8 +94,6 @@ async def test_clients_over_http_are_answered_by_a_server_of_its_own(
     assert [row[:3] for row in table.rows] == [("1", "2", "0"), ("2", "4", "0")]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_an_interrupted_run_keeps_the_operations_that_were_timed(toolbox: Toolbox, root: Path) -> None:
     with anyio.CancelScope() as scope:
 

@@ -37,8 +37,6 @@ def swarm(root: Path) -> Command:
     return run
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(90)
 def test_a_run_is_listed_reported_and_compared(swarm: Command, root: Path) -> None:
     first = json.loads(swarm("benchmark", "run", *TINY, "--json").stdout)
     assert first["status"] == "completed"
@@ -54,8 +52,6 @@ def test_a_run_is_listed_reported_and_compared(swarm: Command, root: Path) -> No
     assert "Nothing changed" in swarm("benchmark", "compare", first["run_id"], first["run_id"]).stdout
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) -> None:
     assert "there is no suite 'speed'" in swarm("benchmark", "run", "speed", code=2).stderr
     assert "option k.0" in swarm("benchmark", "run", "-o", "k=0", code=2).stderr
@@ -65,8 +61,6 @@ def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) ->
     assert "locomo" in swarm("benchmark", "datasets").stdout
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another matter there")
 def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
     data = json.loads((root / "tiny.json").read_text("utf-8"))
@@ -93,8 +87,6 @@ def _server(root: Path) -> Any:
     return build_server(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> None:
     told: list[float] = []
 
@@ -116,8 +108,6 @@ async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> N
     assert "option systems.0" in getattr(refused.content[0], "text", "")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

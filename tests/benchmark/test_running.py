@@ -158,8 +158,6 @@ def _outside(search: dict[str, Any] | None = None, **changes: Any) -> dict[str, 
     return {"name": "echo", "command": command, "store": store, "search": found, "timeout_s": 20} | changes
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("search", [{}, {"id": "", "text": "text"}])
 async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
     toolbox: Toolbox, root: Path, told: Told, search: dict[str, Any]
@@ -168,8 +166,6 @@ async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
     assert _values(run.results, "recall_any@1")["echo"] == 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -186,8 +182,6 @@ async def test_an_outside_system_that_does_not_work_is_named(
     assert str(refused.value).startswith("echo:")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_this_server_can_be_measured_as_an_outside_system(toolbox: Toolbox, root: Path, told: Told) -> None:
     item = {"title": "{content}", "content": "{content}"}
     steps = [{"role": "assistant", "content": "done"}]

@@ -70,23 +70,17 @@ def test_a_task_says_what_is_wanted_and_nothing_of_its_checker(name: ScenarioNam
     assert not list(found.work.rglob("check*"))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", scenario_names())
 async def test_the_untouched_folder_does_not_meet_the_task(name: ScenarioName, tmp_path: Path) -> None:
     code, said = await check(scenario(name), _copy(name, tmp_path / "work"))
     assert (code, bool(said)) == (1, True)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize("name", scenario_names())
 async def test_a_right_solution_meets_the_task(name: ScenarioName, tmp_path: Path) -> None:
     assert await check(scenario(name), _solved(name, tmp_path / "work")) == (0, "")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize(("name", "right", "wrong", "said"), WRONG)
 async def test_a_wrong_solution_does_not(name: ScenarioName, right: str, wrong: str, said: str, tmp_path: Path) -> None:
     folder = _solved(name, tmp_path / "work")

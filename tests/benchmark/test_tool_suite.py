@@ -138,8 +138,6 @@ async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> dict[
     return {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_a_run_reports_every_scenario_and_leaves_its_file(toolbox: Toolbox, root: Path, told: Told) -> None:
     values = await _run(toolbox, root, told, epochs=2, per_level=4)
     again = await _run(toolbox, root, told, epochs=2, per_level=4)
@@ -157,8 +155,6 @@ async def test_a_run_reports_every_scenario_and_leaves_its_file(toolbox: Toolbox
     assert memories == []
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_what_was_trained_makes_the_choice_for_a_question_better(
     toolbox: Toolbox, root: Path, told: Told
 ) -> None:

@@ -155,8 +155,6 @@ async def test_a_missing_program_names_the_setting(tmp_path: Path) -> None:
 
 real = [
     pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.timeout(60),
     pytest.mark.allow_hosts(["127.0.0.1"]),
     pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed: npm ci in tests/node"),
 ]

@@ -161,8 +161,6 @@ def test_a_long_text_in_a_table_is_broken_between_words(
     assert lines[2:] == ["limit    Questions at most, drawn evenly", "         from all the groups"]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(30)
 def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) -> None:
     command = f"{sys.executable} -I -m swarm_memory.server.cli config --json | head -c 1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, check=False, cwd=project)
@@ -170,8 +168,6 @@ def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) ->
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(30)
 def test_the_help_imports_no_heavy_module(project: Path) -> None:
     code = (
         "import sys; sys.argv = ['swarm-memory', '--help']\n"

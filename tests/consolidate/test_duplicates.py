@@ -209,7 +209,7 @@ async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) ->
     assert any("1 memory without a vector" in notice for notice in done.notices)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 2**16), st.sets(st.integers(0, len(SUBJECTS) - 1), min_size=2, max_size=6))
 def test_near_copies_are_found_and_unrelated_memories_stay(seed: int, chosen: set[int]) -> None:
     draw = random.Random(seed)

@@ -48,7 +48,7 @@ def _by_hand(directions: Sequence[bytes], code: str, floor: float) -> set[tuple[
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(2, 24), st.integers(0, 2**16), st.floats(0.2, 0.95), st.sampled_from(["int8", "float32"]))
 def test_the_exact_comparison_finds_what_a_comparison_by_hand_finds(
     count: int, seed: int, floor: float, element: Literal["int8", "float32"]

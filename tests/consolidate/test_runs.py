@@ -23,7 +23,6 @@ from swarm_memory.tools.ports.store import Store
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]  # whole runs over a real bank, many times each
 
 QUERY = "run the migrations before the tests"
 OLD = NOW - timedelta(days=200)
@@ -46,7 +45,7 @@ async def _fill(kept: Kept, draw: random.Random) -> None:
     await kept.add(f"Never {MIGRATIONS.lower()}", "1. Never run the migrations before the tests.", confidence=0.7)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(st.integers(0, 2**20), st.booleans())
 def test_a_dry_run_writes_nothing_and_says_what_the_run_then_does(seed: int, full: bool) -> None:
     async def go() -> None:
@@ -63,7 +62,7 @@ def test_a_dry_run_writes_nothing_and_says_what_the_run_then_does(seed: int, ful
     asyncio.run(go())
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 2**20), st.integers(1, 2))
 def test_undoing_all_runs_restores_what_the_bank_shows_byte_for_byte(seed: int, runs: int) -> None:
     async def go() -> None:
@@ -84,7 +83,7 @@ def test_undoing_all_runs_restores_what_the_bank_shows_byte_for_byte(seed: int, 
     asyncio.run(go())
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(st.integers(0, 2**20))
 def test_a_second_run_at_the_same_moment_changes_no_memory_and_no_link(seed: int) -> None:
     async def go() -> None:
@@ -230,8 +229,6 @@ async def _check_whole(kept: Kept) -> None:
         connection.close()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_a_run_that_is_cancelled_at_any_of_its_calls_can_be_continued_and_undone() -> None:
     whole: str | None = None
     for at in range(1, 40):
@@ -257,8 +254,6 @@ async def test_a_run_that_is_cancelled_at_any_of_its_calls_can_be_continued_and_
                 assert await kept.shown(QUERY) == initial
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_an_undo_that_is_cancelled_at_any_of_its_calls_can_be_repeated() -> None:
     for at in range(1, 40):
         with own_folder() as folder:
@@ -276,7 +271,7 @@ async def test_an_undo_that_is_cancelled_at_any_of_its_calls_can_be_repeated() -
                 assert await kept.shown(QUERY) == initial
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 2**20))
 def test_two_runs_at_once_leave_one_of_each_and_both_can_be_undone(seed: int) -> None:
     async def go() -> None:

@@ -24,8 +24,6 @@ def node_major() -> int:
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.timeout(120),
     pytest.mark.skipif(not (INSPECTOR.exists() and CLAUDE.exists()), reason=INSTALL_HINT),
     pytest.mark.skipif(node_major() < 20, reason="the Inspector needs Node.js 20 or newer"),
 ]

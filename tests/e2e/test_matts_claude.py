@@ -12,9 +12,7 @@ from record_demo import TASK, write_project
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.enable_socket,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
 ]
 

@@ -22,8 +22,6 @@ EVERYTHING, FILESYSTEM = BIN / "mcp-server-everything", BIN / "mcp-server-filesy
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.timeout(120),
     pytest.mark.skipif(
         not (EVERYTHING.exists() and FILESYSTEM.exists() and shutil.which("node")),
         reason="needs Node.js and `npm ci --prefix tests/node`",

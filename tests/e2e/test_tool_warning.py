@@ -11,9 +11,7 @@ from test_two_sessions import run_session, swarm_memory
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.enable_socket,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
     pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
 ]

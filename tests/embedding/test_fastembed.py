@@ -86,7 +86,6 @@ async def test_a_blank_text_is_refused_before_a_model_is_loaded() -> None:
 
 
 @needs_fastembed
-@pytest.mark.timeout(60)
 async def test_a_model_in_a_folder_is_loaded_and_gives_unit_vectors(folder: Path) -> None:
     write_model(folder, [1.0, 2.0, 0.0, -1.0])
     embedder = FastEmbedEmbedder(options(folder, "tiny/a"))
@@ -102,7 +101,6 @@ async def test_a_model_in_a_folder_is_loaded_and_gives_unit_vectors(folder: Path
 
 
 @needs_fastembed
-@pytest.mark.timeout(60)
 async def test_prefixes_change_vectors_and_name(folder: Path) -> None:
     write_model(folder, [1.0, 2.0, 0.0, -1.0])
     plain = FastEmbedEmbedder(options(folder, "tiny/b"))
@@ -112,14 +110,12 @@ async def test_prefixes_change_vectors_and_name(folder: Path) -> None:
 
 
 @needs_fastembed
-@pytest.mark.timeout(60)
 async def test_a_folder_without_a_model_is_told_with_the_names_looked_for(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"model\.onnx"):
         await FastEmbedEmbedder(options(folder, "tiny/c")).embed_query("read")
 
 
 @needs_fastembed
-@pytest.mark.timeout(60)
 async def test_a_file_that_is_no_model_is_unavailable_and_says_where_to_put_one(folder: Path) -> None:
     (folder / "model.onnx").write_bytes(b"not a model")
     with pytest.raises(ModelUnavailable, match=r"embedding\.model_dir"):

@@ -67,7 +67,7 @@ async def test_query_document_and_plain_call_agree_in_any_length_of_list() -> No
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=32, max_size=34))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_sums_with_and_without_numpy_agree_to_a_millionth(texts: list[str]) -> None:
     texts = [f"word {text}" for text in texts]
     for with_numpy, text in zip(EMBEDDER.embed_many(texts), texts, strict=True):

@@ -64,12 +64,12 @@ def test_a_long_text_counts_to_its_1024th_token() -> None:
 
 
 @given(st.text(st.characters(), max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_text_has_rows_of_the_table_only(text: str) -> None:
     assert all(0 <= row < len(WORDS) + BUCKETS for row in tokenizer().rows(text))
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Z", "Mn"]), min_size=1, max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_text_with_a_visible_character_has_a_row(text: str) -> None:
     assert tokenizer().rows(text)

@@ -21,7 +21,7 @@ from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.toolbox import Toolbox
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
+pytestmark = pytest.mark.fault
 
 Work: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
 """A tool's call, told apart from the others of its kind by a number."""

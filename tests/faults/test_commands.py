@@ -19,7 +19,7 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.server.storage.engine.lock import writer_lock
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900 if FULL else 100)]
+pytestmark = pytest.mark.fault
 
 CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
 HOOKS = [sys.executable, "-I", "-m", "swarm_memory.server.hooks"]

@@ -41,7 +41,7 @@ from swarm_memory.tools.memories.transfer import export_memories, import_memorie
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1500 if FULL else 60)]
+pytestmark = pytest.mark.fault
 
 
 async def test_backups_made_while_others_write_are_whole_and_hold_what_was_acknowledged_before(

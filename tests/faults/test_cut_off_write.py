@@ -13,7 +13,7 @@ from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.fault
 
 CRASH = """
 import os, sqlite3, sys

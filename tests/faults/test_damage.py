@@ -26,7 +26,7 @@ from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.tools.ports.bank import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
+pytestmark = pytest.mark.fault
 
 Harm = Callable[[bytearray], bytes]
 PAGE = 4096

@@ -20,7 +20,7 @@ from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.filesystem import remote_kind
 from swarm_memory.server.storage.store import SqliteStore
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)]
+pytestmark = pytest.mark.fault
 
 
 @pytest.fixture

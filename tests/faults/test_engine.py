@@ -22,8 +22,6 @@ WRITES = 60
 
 pytestmark = [
     pytest.mark.fault,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(not FULL and "AFFECTED_SQLITE" not in os.environ, reason="make faults runs it"),
 ]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rig import FULL, environment, inspected, opened, present, spread
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.fault
 
 WATCHED = """
 import os, sys

@@ -21,8 +21,6 @@ CUTS = 300 if FULL else 25
 
 pytestmark = [
     pytest.mark.fault,
-    pytest.mark.slow,
-    pytest.mark.timeout(600 if FULL else 60),
     pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"),
 ]
 

@@ -16,7 +16,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.driver import RUNGS
 from swarm_memory.server.storage.search.vectors import decode, encode
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1800 if FULL else 60)]
+pytestmark = pytest.mark.fault
 
 ROOT = Path(__file__).parents[2]
 SUITE = (

@@ -29,7 +29,7 @@ from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600 if FULL else 60)]
+pytestmark = pytest.mark.fault
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RELEASES = sorted(FIXTURES.glob("bank_v*.db.gz"))

@@ -20,8 +20,6 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [
     pytest.mark.fault,
-    pytest.mark.slow,
-    pytest.mark.timeout(1500 if FULL else 60),
     pytest.mark.skipif(sys.platform != "linux", reason="processes and their files are looked up in /proc"),
 ]
 

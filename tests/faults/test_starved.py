@@ -18,8 +18,6 @@ from rig import FULL, HERE, Crowd, environment, fill, inspected, made_item, open
 
 pytestmark = [
     pytest.mark.fault,
-    pytest.mark.slow,
-    pytest.mark.timeout(900 if FULL else 60),
     pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux counts them"),
 ]
 

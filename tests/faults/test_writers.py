@@ -33,7 +33,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.connection import wal_bytes
 from swarm_memory.tools.ports.bank import MemoryFilter
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(1200 if FULL else 60)]
+pytestmark = pytest.mark.fault
 
 
 async def test_killed_writers_lose_nothing_that_was_acknowledged(database: Path, record: Any) -> None:

@@ -14,8 +14,6 @@ import pytest
 
 from swarm_memory.server.storage.engine.lock import writer_lock
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
-
 FORBIDDEN = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
 DEMO = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
 

@@ -13,8 +13,6 @@ NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.timeout(120),
     pytest.mark.allow_hosts(["127.0.0.1"]),
     pytest.mark.skipif(
         not (NODE / "claude").exists() or shutil.which("node") is None,

@@ -13,7 +13,6 @@ from mcp.types import CallToolResult
 Record = Callable[[str, str], None]
 FULL = os.environ.get("FAULTS") == "full"
 pytestmark = [
-    *(pytest.mark.slow, pytest.mark.timeout(300 if FULL else 60)),
     *(pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack),
 ]
 

@@ -12,8 +12,6 @@ from http_server import HttpServer
 
 Record = Callable[[str, str], None]
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(120),
     pytest.mark.allow_hosts(["127.0.0.1"]),
     pytest.mark.fault,
     pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is looked up in /proc"),

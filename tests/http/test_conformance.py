@@ -29,8 +29,6 @@ Record = Callable[[str, str], None]
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.attack,
-    pytest.mark.slow,
-    pytest.mark.timeout(120),
     pytest.mark.allow_hosts(["127.0.0.1"]),
     pytest.mark.skipif(
         not CONFORMANCE.exists() or shutil.which("node") is None,

@@ -12,7 +12,7 @@ import pytest
 from http_server import INITIALIZE, HttpServer
 
 Record = Callable[[str, str], None]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(40), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
 
 END_LIMIT_S = 2.5
 

@@ -18,8 +18,6 @@ from swarm_memory.server.http.token import load_token
 
 Record = Callable[[str, str], None]
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(40),
     pytest.mark.allow_hosts(["127.0.0.1", "::1"]),
     pytest.mark.attack,
 ]

@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 from http_server import INITIALIZE, HttpServer
 
-pytestmark = [pytest.mark.timeout(30), pytest.mark.allow_hosts(["127.0.0.1"])]
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc")

@@ -17,7 +17,7 @@ from http_server import INITIALIZE, Answer, HttpServer
 from swarm_memory.server.http.limits import MAX_CLIENTS, RateLimit
 
 Record = Callable[[str, str], None]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
 FULL = os.environ.get("FAULTS") == "full"
 MIB = 1024 * 1024

@@ -207,7 +207,7 @@ def soups(draw: st.DrawFn) -> Trajectory:
 
 
 @given(soups())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits(trajectory: Trajectory) -> None:
     verdict = judge_by_evidence(trajectory, SETTINGS)
     assert 0 <= verdict.confidence <= 0.97
@@ -223,7 +223,7 @@ def test_any_steps_in_any_order_give_a_verdict_and_drafts_within_the_limits(traj
 
 
 @given(soups())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_without_a_tool_call_it_is_always_undecided(trajectory: Trajectory) -> None:
     steps = tuple(step for step in trajectory.steps if step.kind != "tool_call")
     talk = trajectory.model_copy(update={"steps": steps})

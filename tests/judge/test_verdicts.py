@@ -58,7 +58,7 @@ def test_tests_that_failed_at_the_end_outweigh_a_models_success_and_both_are_kep
     assert "model (Success 0.90): it looks so" in result.reasons
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(VERDICTS, SURE, SURE)
 def test_no_model_turns_a_check_that_failed_at_the_end_into_a_success(
     label: Label, evidence_sure: float, model_sure: float
@@ -67,7 +67,7 @@ def test_no_model_turns_a_check_that_failed_at_the_end_into_a_success(
     assert result.label != "Success" or label == "Success"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(VERDICTS, VERDICTS, SURE, SURE, st.sampled_from([(), (FAILED,), (PASSED,), (FAILED, PASSED), (SOFT,)]))
 def test_reasons_of_both_are_kept_and_an_undecided_verdict_has_no_confidence(
     of_evidence: Label, of_model: Label, evidence_sure: float, model_sure: float, signals: tuple[Signal, ...]
@@ -133,7 +133,7 @@ def test_the_share_of_audited_verdicts_is_the_rate(rate: float) -> None:
     assert [is_audited(each, rate) for each in ids] == [is_audited(each, rate) for each in ids]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text())
 def test_what_is_audited_at_a_low_rate_is_audited_at_a_higher_one(trajectory_id: str) -> None:
     assert is_audited(trajectory_id, 1.0)

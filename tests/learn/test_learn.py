@@ -180,7 +180,7 @@ SECRETS = st.sampled_from([TOKEN, "AKIA" + "IOSFODNN7EXAMPLQ", "sk-ant-api03-" +
 
 
 @given(secret=SECRETS, places=st.sets(st.integers(0, 7), min_size=1))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 async def test_no_secret_of_the_trajectory_is_in_any_byte_of_the_bank(secret: str, places: set[int]) -> None:
     def at(place: int) -> str:
         return f" {secret} " if place in places else " x "

@@ -86,7 +86,6 @@ async def test_a_tool_that_was_not_named_is_not_there(tmp_path: Path) -> None:
     assert list(await desk.bench.tools(desk.request)) == ["Read"]
 
 
-@pytest.mark.timeout(15)
 async def test_a_run_by_the_model_is_judged_by_what_its_commands_showed(tmp_path: Path) -> None:
     check = f"{sys.executable} -m pytest -q -p no:cacheprovider"
     chat = ScriptedChatModel([

@@ -29,7 +29,7 @@ from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.toolbox import Toolbox
 
-pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]
 
 REQUEST = ChatRequest(purpose="distill", system="s", user="u", max_tokens=50, timeout_s=4)
 TOKENS = 18

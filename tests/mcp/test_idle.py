@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 pytestmark = [
-    pytest.mark.timeout(30),
     pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc"),
 ]
 

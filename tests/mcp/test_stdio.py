@@ -20,8 +20,6 @@ SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
 END_LIMIT_S = 2.5
 ORPHAN_LIMIT_S = 2.0
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(40)]
-
 
 class Server:
     """A server process, spoken to in lines of JSON."""
@@ -122,7 +120,6 @@ def test_the_end_of_its_input_ends_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is no child by its pidfd")
 def test_it_ends_when_its_parent_is_killed_though_a_sibling_holds_the_pipe(
     tmp_path: Path, record: Callable[[str, str], None]

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
@@ -74,7 +74,7 @@ ITEMS = st.builds(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(st.lists(ITEMS, max_size=6, unique_by=(lambda item: item.id, lambda item: item.title.casefold())))
 async def test_export_and_import_give_the_same_bank(items: list[MemoryItem]) -> None:
     with TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -135,14 +135,12 @@ _VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text('xyz{}"', min_size=1, max_size=5), _VALUES, min_size=1, max_size=4))
 def test_every_object_comes_back_as_it_was(value: dict[str, JsonValue]) -> None:
     assert parse_object(json.dumps(value)) == value
     assert parse_object(f"Answer:\n```json\n{json.dumps(value)}\n```") == value
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200) | st.text('{}[]",:\\`tfn01e-. \n', max_size=200))
 def test_no_text_raises(text: str) -> None:
     parse_object(text, SCHEMA)

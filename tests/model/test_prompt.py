@@ -75,7 +75,7 @@ def test_braces_in_a_value_mean_nothing() -> None:
     assert rendered.user.count("secret") == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ANY_TEXT, ANY_TEXT)
 def test_no_text_can_hold_the_marker_of_its_own_fence(task: str, log: str) -> None:
     rendered = render(TEMPLATE, given={"count": "3"}, untrusted={"task": task, "log": log})
@@ -84,7 +84,7 @@ def test_no_text_can_hold_the_marker_of_its_own_fence(task: str, log: str) -> No
     assert fence_of(task, log) == code
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ANY_TEXT)
 def test_a_text_that_quotes_the_fence_it_was_given_before_gets_another(text: str) -> None:
     before = fence_of(text)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TRAPS = ("server", "tools", "schema", "mcp", "pydantic")
 TRAP = "raise SystemExit('the project shadowed a module')\n"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("wheel")]
+pytestmark = [pytest.mark.xdist_group("wheel")]
 
 
 def run(*command: str | Path, cwd: Path) -> str:

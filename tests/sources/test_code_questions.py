@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
-
 from swarm_memory.server.sources.code import read_code
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source, search_sources
@@ -30,8 +28,6 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(180)
 async def test_at_least_ten_questions_find_their_function_among_the_first_five(toolbox: Toolbox) -> None:
     async def groups() -> AsyncIterator[ReadGroup]:
         for group in read_code(

@@ -109,7 +109,7 @@ def test_any_page_becomes_passages(source: str) -> None:
         assert passage.content.strip()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(max_size=300), st.sampled_from(["a.md", "a.html", "a.txt", "README"]))
 def test_arbitrary_bytes_raise_nothing_but_the_fault(data: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

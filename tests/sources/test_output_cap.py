@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.server.mcp.output_cap import Paging, capped, capped_text
@@ -60,9 +59,6 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.timeout(30)
-@pytest.mark.slow
-@settings(deadline=None)
 @given(answer=st.dictionaries(st.text(min_size=1, max_size=8), JSON, max_size=6), limit=st.integers(150, 600))
 def test_whatever_is_answered_is_within_the_limit_and_never_silent_about_it(answer: dict[str, Any], limit: int) -> None:
     cut = capped(answer, limit, PAGED)
@@ -70,7 +66,6 @@ def test_whatever_is_answered_is_within_the_limit_and_never_silent_about_it(answ
     assert cut == answer or cut["cut"]["left_out_tokens"] > 0
 
 
-@settings(deadline=None)
 @given(text=st.text(max_size=3000), limit=st.integers(150, 600))
 def test_whatever_is_said_is_within_the_limit(text: str, limit: int) -> None:
     assert count_tokens(capped_text(text, limit, PAGED)) <= limit

@@ -61,7 +61,6 @@ async def count(toolbox: Toolbox, sql: str) -> int:
     return int(row[0])
 
 
-@pytest.mark.timeout(20)
 async def test_every_rung_finds_the_same_with_the_same_scores(tmp_path: Path, made: Made) -> None:
     source = made("document")
     source.groups |= {"guide.md": TEXTS, "other.md": [("Zoo", "", "Feed the lions at noon.")]}
@@ -165,10 +164,8 @@ STATES = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states=STATES)
-@pytest.mark.timeout(30)
-@pytest.mark.slow
 async def test_after_any_changes_indexes_and_counts_are_those_of_the_last_state(
     toolbox: Toolbox, made: Made, states: list[dict[str, list[str]]]
 ) -> None:

@@ -20,7 +20,6 @@ from swarm_memory.tools.text.tokens import count_tokens
 Call = Callable[..., Any]
 
 # The worker of a server first looks for jobs a second after the start.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(20)]
 
 SERVER = """
 import sys
@@ -118,8 +117,6 @@ async def test_the_database_itself_is_never_read(place: Location) -> None:
     assert not any(".swarm" in fault["group"] for fault in everything["result"].get("faults", []))
 
 
-@pytest.mark.timeout(40)
-@pytest.mark.slow
 async def test_servers_of_a_project_are_started_only_where_the_user_allows_it(place: Location) -> None:
     started = place.root / "started"
     (place.root / "server.py").write_text(SERVER)

@@ -47,8 +47,6 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(30)
 async def test_two_processes_write_at_once_and_every_acknowledged_row_is_there(
     open_bank: Any, database: Path, here: Scope, rung: str, rungs: list[str]
 ) -> None:

@@ -258,8 +258,6 @@ close(connection, database)
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(30)
 def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Path, rung: str) -> None:
     command = [sys.executable, "-c", OPEN, str(database), rung]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -148,10 +148,8 @@ _LOGGED = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(logged=_LOGGED, window=st.integers(1, 8), cuts=st.integers(1, 5))
-@pytest.mark.timeout(60)
-@pytest.mark.slow
 async def test_totals_are_exact_and_windows_hold_whatever_is_logged(logged: list[Any], window: int, cuts: int) -> None:
     calls = [
         call(

@@ -42,8 +42,6 @@ async def answer(client: Client, tool: str, **arguments: Any) -> CallToolResult:
     return result
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(30)
 async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
         logged = await answer(client, "log_tool_call", calls=[call(), failed()])

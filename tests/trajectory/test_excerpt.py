@@ -55,7 +55,7 @@ def test_the_middle_of_a_long_one_is_left_out_and_counted() -> None:
     assert len(shown.shown) - (first - 1) > first - 1, "more of the end than of the beginning"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS, st.integers(200, 2000))
 def test_the_budget_holds_and_no_step_is_cut(steps: list[dict[str, object]], budget: int) -> None:
     trajectory = record(*steps)
@@ -69,7 +69,7 @@ def test_the_budget_holds_and_no_step_is_cut(steps: list[dict[str, object]], bud
     assert list(shown.shown) == sorted(shown.shown, key=lambda step: int(step[1:]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS)
 def test_only_the_recorder_writes_at_the_left_margin(steps: list[dict[str, object]]) -> None:
     shown = shorten_trajectory(record(*steps), 10_000_000)
