@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
+from swarm_memory.schema.base import RUN, Model, Scope, Timestamp, Unit, new_id
 from swarm_memory.schema.memory import Distiller, MemoryItem
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 
@@ -16,6 +16,19 @@ RolloutStatus = Literal["finished", "timed_out", "failed"]
 """Ended by itself; ended by its time limit, with what it had done until then; gave no trajectory."""
 
 MAX_ROLLOUTS = 32
+
+
+class MattsRequest(Model):
+    """What is asked of scaling."""
+
+    task: str
+    """May be empty where `run_id` names a run that is there."""
+    mode: ScalingMode = "parallel"
+    count: int | None = None
+    """Rollouts of parallel scaling, refinements of sequential scaling; None: as the settings say."""
+    task_id: str | None = None
+    run_id: str = Field(default_factory=lambda: new_id(RUN))
+    """Of a run that was interrupted or failed: it is gone on with."""
 
 
 class RolloutRequest(Model):

@@ -35,7 +35,7 @@ from swarm_memory.tools.benchmark.performance.report import (
     operation_figures,
     operation_table,
 )
-from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord
+from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import prepare
@@ -164,7 +164,7 @@ async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[Mem
 
     return {
         "retrieve": lambda: retrieve(bank, asked.pop()),
-        "retrieve_domain": lambda: retrieve(bank, asked.pop(), domain=DOMAINS[0]),
+        "retrieve_domain": lambda: retrieve(bank, asked.pop(), only=SearchFilter(DOMAINS[0])),
         "open": opened,
         "configuration": configured,
         "usage": used,

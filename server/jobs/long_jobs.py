@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Progress
-from swarm_memory.schema.rollout import MattsResult, ScalingMode
+from swarm_memory.schema.rollout import MattsResult
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.jobs import tool_memory as tool_memory_jobs
 from swarm_memory.server.jobs.job_tools import RUN_MATTS
 from swarm_memory.server.jobs.worker import LongHandler, Report
-from swarm_memory.server.runners.build import RunnerSpec, make_runner
+from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
 from swarm_memory.tools.consolidate.due import CONSOLIDATE
 from swarm_memory.tools.consolidate.embedding_backlog import EMBED, embed_backlog
@@ -26,20 +26,6 @@ IMPORT = "import"
 
 TELL_S = 0.3
 """How often what an operation counts is passed on."""
-
-
-class MattsRequest(BaseModel):
-    """What a scaling job is asked: its payload."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    run_id: str
-    task: str
-    task_id: str | None = None
-    mode: ScalingMode = "parallel"
-    count: int | None = None
-    """k of parallel, r of sequential scaling."""
-    runner: RunnerSpec
 
 
 def long_handlers(root: Path) -> Mapping[str, LongHandler]:
@@ -56,7 +42,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     }
 
 
-def check_runner(toolbox: Toolbox, asked: MattsRequest, root: Path) -> None:
+def check_runner(toolbox: Toolbox, asked: MattsJob, root: Path) -> None:
     """Raises `InputError`, `ConfigError` for what the job would refuse as it begins."""
     from swarm_memory.server.runners.working_copy import scratch_folder
 
@@ -71,22 +57,11 @@ async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Ma
     from swarm_memory.tools.matts.matts import run_matts
 
     try:
-        asked = MattsRequest.model_validate(job.payload)
+        asked = MattsJob.model_validate(job.payload)
     except ValidationError as error:
         raise InputError(f"the job's payload is not that of a scaling run: {error.errors()[0]['msg']}") from error
     runner = make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
-    result = await run_matts(
-        toolbox,
-        asked.task,
-        runner=runner,
-        mode=asked.mode,
-        k=asked.count,
-        r=asked.count,
-        task_id=asked.task_id,
-        run_id=asked.run_id,
-        on_progress=report,
-    )
-    return matts_row(result)
+    return matts_row(await run_matts(toolbox, asked, runner, report))
 
 
 def matts_row(result: MattsResult) -> dict[str, JsonValue]:

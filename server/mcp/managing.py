@@ -1,6 +1,6 @@
 """One entry for all that `manage_memories` can do; the rules are those of the operations."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus
@@ -14,18 +14,13 @@ Action: TypeAlias = Literal["list", "get", "edit", "forget", "restore", "quarant
 _STATUS_OF: dict[str, MemoryStatus] = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
 
 
-class Edit(NamedTuple):
-    """The new texts of a memory; None leaves one as it is."""
-
-    title: str | None
-    description: str | None
-    content: str | None
-    tags: tuple[str, ...] | None
-    domain: str | None
-
-
 async def manage(
-    toolbox: Toolbox, action: Action, ids: tuple[str, ...], which: MemoryFilter, edit: Edit, reason: str | None
+    toolbox: Toolbox,
+    action: Action,
+    ids: tuple[str, ...],
+    which: MemoryFilter,
+    change: memories.MemoryChange,
+    reason: str | None,
 ) -> ManageAnswer:
     """Do one action. Raises `InputError` that names the argument to change, `NotFoundError`."""
     match action:
@@ -36,7 +31,7 @@ async def manage(
             found = await memories.get_memories(toolbox, ids)
             return ManageAnswer(action=action, memories=[MemoryView.of(item, full=True) for item in found])
         case "edit":
-            changed = await memories.edit_memory(toolbox, _single(ids), **edit._asdict(), reason=reason)
+            changed = await memories.edit_memory(toolbox, _single(ids), change, reason)
             return ManageAnswer(action=action, memories=[MemoryView.of(changed, full=True)], changed=1)
         case "history":
             events = await memories.memory_history(toolbox, _single(ids))

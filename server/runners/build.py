@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.rollout import ToolName
+from swarm_memory.schema.rollout import MattsRequest, ToolName
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
@@ -29,6 +29,12 @@ class RunnerSpec(BaseModel):
     trajectories: tuple[Trajectory, ...] = ()
     verdicts: dict[int, Verdict] = {}
     """The agent's own, by the number of the trajectory."""
+
+
+class MattsJob(MattsRequest):
+    """What a scaling job is asked, and who does it: its payload."""
+
+    runner: RunnerSpec
 
 
 def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -> AgentRunner:

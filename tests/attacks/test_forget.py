@@ -17,12 +17,12 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.server.mcp.managing import Edit, manage
+from swarm_memory.server.mcp.managing import manage
 from swarm_memory.server.state_files import log_line
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.traces import Phrases
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.edit import edit_memory, forget_memories, what_stayed
+from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, what_stayed
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.rollouts import RunEnd
@@ -53,8 +53,8 @@ def played(task_id: str = "t1") -> Told:
 async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None:
     """Let the memory, its task and quotes of it come into every table and file that can hold them."""
     store = tools.store
-    await edit_memory(tools, stored.id, description=f"Once the {FORMER} was tuned here")
-    await edit_memory(tools, stored.id, description="When it sounds out of tune")
+    await edit_memory(tools, stored.id, MemoryChange(description=f"Once the {FORMER} was tuned here"))
+    await edit_memory(tools, stored.id, MemoryChange(description="When it sounds out of tune"))
     await retrieve(tools, f"tune the {TASK}", task_id="t1")
     await retrieve(tools, f"how to do this: {TITLE}")
     await retrieve(tools, f"tune the {TASK}")
@@ -101,7 +101,7 @@ async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
         before = files_with(tmp_path, *MARKS)
         for mark in MARKS:
             assert files_with(tmp_path, mark) > 1, mark
-        answer = await manage(tools, "forget", (learned.stored[0].id,), MemoryFilter(), _NO_EDIT, None)
+        answer = await manage(tools, "forget", (learned.stored[0].id,), MemoryFilter(), _NO_CHANGE, None)
         assert (answer.changed, answer.left) == (1, None)
         open_after = files_with(tmp_path, *MARKS)
         assert isinstance(tools.store, SqliteStore)
@@ -120,7 +120,7 @@ async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
     assert (open_after, closed_after) == (0, 0)
 
 
-_NO_EDIT = Edit(None, None, None, None, None)
+_NO_CHANGE = MemoryChange()
 
 
 async def test_a_record_that_another_memory_rests_on_stays_and_that_is_said(tmp_path: Path) -> None:
@@ -128,14 +128,14 @@ async def test_a_record_that_another_memory_rests_on_stays_and_that_is_said(tmp_
     async with opened(tmp_path) as tools:
         learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
         first, second = (each.id for each in learned.stored)
-        answer = await manage(tools, "forget", (first,), MemoryFilter(), _NO_EDIT, None)
+        answer = await manage(tools, "forget", (first,), MemoryFilter(), _NO_CHANGE, None)
         (said,) = answer.left or [""]
         assert said == f"the record of their task stays, {second} came from it too: forget these too and it goes"
         assert (files_with(tmp_path, ADVICE), files_with(tmp_path, OUTPUT)) == (0, 1)
         kept = await tools.store.get_trajectory(HERE, learned.trajectory_id)
         assert kept is not None
         assert kept[0].task == f"tune the {TASK}"
-        answer = await manage(tools, "forget", (second,), MemoryFilter(), _NO_EDIT, None)
+        answer = await manage(tools, "forget", (second,), MemoryFilter(), _NO_CHANGE, None)
         assert (answer.left, files_with(tmp_path, *MARKS)) == (None, 0)
 
 

@@ -15,7 +15,7 @@ from swarm_memory.tools.guard.gate import SCREENED
 from swarm_memory.tools.guard.model_screen import screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.edit import edit_memory, of_run, set_memory_status
+from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, of_run, set_memory_status
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -76,7 +76,7 @@ async def test_an_edit_that_brings_poison_in_is_held_back(tmp_path: Path) -> Non
     sound = item("Run the tests before a release")
     async with opened(tmp_path) as tools:
         await put(tools, sound)
-        edited = await edit_memory(tools, sound.id, content=f"1. {POISON}")
+        edited = await edit_memory(tools, sound.id, MemoryChange(content=f"1. {POISON}"))
         assert edited.status == "quarantined"
         assert (await retrieve(tools, sound.title)).memories == ()
         history = await tools.store.memory_history(tools.scopes(), sound.id)
@@ -88,7 +88,7 @@ async def test_what_the_user_restored_may_be_edited_without_being_held_back_agai
         await learn(tools, worked().done(), agent_drafts=[DRAFT])
         (held,) = await items_of(tools, "quarantined")
         await set_memory_status(tools, [held.id], "active")
-        assert (await edit_memory(tools, held.id, title="Prepare a release")).status == "active"
+        assert (await edit_memory(tools, held.id, MemoryChange(title="Prepare a release"))).status == "active"
 
 
 async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run(

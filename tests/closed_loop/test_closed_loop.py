@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.benchmark.world import advice, agent, terms
@@ -227,7 +228,9 @@ async def test_a_task_that_is_held_out_is_told_nothing_in_any_arm(tmp_path: Path
     async with all_held_out() as toolbox:
         task = places[0].world().task
         for task_id in (places[0].key, None):
-            ended = await run_matts(toolbox, task, runner=ExplorerRunner(places[0]), k=1, task_id=task_id)
+            ended = await run_matts(
+                toolbox, MattsRequest(task=task, count=1, task_id=task_id), ExplorerRunner(places[0])
+            )
             assert ended.run.summary.memory_ids == ()
             assert not ended.run.summary.preamble
 

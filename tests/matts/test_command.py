@@ -11,6 +11,7 @@ import pytest
 from worlds import TASK, Agent, matts, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import LearnSettings, MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
 from swarm_memory.server.runners.permission import allowed_commands
@@ -134,7 +135,7 @@ async def test_a_check_after_the_agent_is_hard_evidence(tmp_path: Path) -> None:
     (agent.folder / "test_answer.py").write_text("assert open('answer.txt').read() == '42'; print('1 passed')")
     check = f"{shlex.quote(sys.executable)} -I test_answer.py"
     async with opened(tmp_path, matts(rollout_timeout_s=4)) as tools:
-        result = await run_matts(tools, TASK, runner=agent.runner(check=check), k=1)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=1), agent.runner(check=check))
     (rollout,) = result.run.summary.rollouts
     assert (rollout.label, rollout.is_hard) == ("Success", True)
     assert result.run.summary.best_folder is not None
@@ -144,7 +145,7 @@ async def test_a_check_after_the_agent_is_hard_evidence(tmp_path: Path) -> None:
 async def test_an_agent_that_only_claims_success_is_undecided(tmp_path: Path) -> None:
     agent = Agent(tmp_path, "print('All tests pass. Done!')")
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=agent.runner(), k=1)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=1), agent.runner())
     assert [each.label for each in result.run.summary.rollouts] == ["Undecided"]
 
 
@@ -174,7 +175,7 @@ async def test_claude_codes_stream_is_read_call_by_call(tmp_path: Path) -> None:
     ]
     agent = Agent(tmp_path, f"print({chr(10).join(map(json.dumps, lines))!r})")
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=agent.runner(), k=1)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=1), agent.runner())
     assert result.best is not None
     assert [step.kind for step in result.best.steps] == ["tool_call", "observation", "message"]
     assert result.run.summary.rollouts[0].label == "Success"
@@ -236,7 +237,7 @@ async def test_a_folder_that_is_not_there_ends_the_run_with_what_to_change(tmp_p
     agent.folder = tmp_path / "gone"
     async with opened(tmp_path) as tools:
         with pytest.raises(InputError, match="name the folder"):
-            await run_matts(tools, TASK, runner=agent.runner(), k=2)
+            await run_matts(tools, MattsRequest(task=TASK, count=2), agent.runner())
 
 
 @pytest.mark.parametrize("run_id", ["../x", "a/b", "", "."])

@@ -11,7 +11,7 @@ import pytest
 from worlds import TASK, Agent, matts, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.rollout import ToolName
+from swarm_memory.schema.rollout import MattsRequest, ToolName
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
@@ -99,7 +99,7 @@ async def test_a_run_by_the_model_is_judged_by_what_its_commands_showed(tmp_path
     spec = RunnerSpec(kind="model", folder="work", tools=ALL)
     async with opened(tmp_path, settings) as tools:
         runner = make_runner(spec, replace(tools, chat=chat), tmp_path, agent.scratch)
-        result = await run_matts(tools, TASK, runner=runner, k=1)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=1), runner)
     (rollout,) = result.run.summary.rollouts
     assert (rollout.label, rollout.is_hard) == ("Success", True), rollout
     kept = result.run.summary.best_folder

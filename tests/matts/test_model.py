@@ -1,6 +1,7 @@
 """The model runner and the model's self-contrast, with a scripted chat model; and what stands in when there is none."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import anyio
 from pydantic import JsonValue
 from worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, opened
 
+from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.runners.model import AgentTool, ModelRunner
 from swarm_memory.tools.matts.matts import run_matts
@@ -43,7 +45,7 @@ def parts(*numbers: int) -> Scripted:
 async def test_the_labels_of_the_attempts_go_into_the_self_contrast(tmp_path: Path) -> None:
     chat = scripted(STRATEGY, GUARDRAIL, notes=("Both began with the same error.",))
     async with opened(tmp_path, matts(max_concurrency=1)) as tools:
-        result = await run_matts(tools, TASK, runner=parts(1, 2), k=2, chat=chat)
+        result = await run_matts(replace(tools, chat=chat), MattsRequest(task=TASK, count=2), parts(1, 2))
     purposes = [request.purpose for request in chat.requests]
     assert purposes == ["judge", "judge", "self_contrast", "screen"]
     asked = chat.requests[2]
@@ -67,7 +69,7 @@ async def test_at_most_three_items_of_a_run_are_kept(tmp_path: Path) -> None:
     many = [STRATEGY | {"title": f"Look into {each}", "steps": [f"Find {each}", f"Mend {each}", f"Watch {each}"]}
             for each in subjects]  # fmt: skip
     async with opened(tmp_path, matts(max_concurrency=1)) as tools:
-        result = await run_matts(tools, TASK, runner=parts(1, 2), k=2, chat=scripted(*many))
+        result = await run_matts(replace(tools, chat=scripted(*many)), MattsRequest(task=TASK, count=2), parts(1, 2))
     assert len(result.stored) == 3
     assert "only 3 are taken" in (result.run.summary.reason or "")
 
@@ -75,7 +77,7 @@ async def test_at_most_three_items_of_a_run_are_kept(tmp_path: Path) -> None:
 async def test_an_item_whose_evidence_was_not_shown_is_refused_and_calls_are_compared(tmp_path: Path) -> None:
     chat = scripted(STRATEGY | {"evidence": ["r9-s1"]})
     async with opened(tmp_path, matts(max_concurrency=1)) as tools:
-        result = await run_matts(tools, TASK, runner=parts(1, 2), k=2, chat=chat)
+        result = await run_matts(replace(tools, chat=chat), MattsRequest(task=TASK, count=2), parts(1, 2))
     assert result.run.summary.distiller == "extractive"
     assert "compared without a model" in (result.run.summary.reason or "")
     assert result.stored
@@ -83,7 +85,9 @@ async def test_an_item_whose_evidence_was_not_shown_is_refused_and_calls_are_com
 
 async def test_a_model_that_cannot_be_asked_costs_the_comparison_by_model_only(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=parts(1, 2), k=2, chat=ScriptedChatModel([]))
+        result = await run_matts(
+            replace(tools, chat=ScriptedChatModel([])), MattsRequest(task=TASK, count=2), parts(1, 2)
+        )
     assert result.run.status == "completed"
     assert [each.label for each in result.run.summary.rollouts] == ["Failure", "Success"]
     assert result.run.summary.distiller == "extractive"
@@ -92,7 +96,7 @@ async def test_a_model_that_cannot_be_asked_costs_the_comparison_by_model_only(t
 
 async def test_a_model_that_finds_nothing_is_believed(tmp_path: Path) -> None:
     async with opened(tmp_path, matts(max_concurrency=1)) as tools:
-        result = await run_matts(tools, TASK, runner=parts(1, 2), k=2, chat=scripted())
+        result = await run_matts(replace(tools, chat=scripted()), MattsRequest(task=TASK, count=2), parts(1, 2))
     assert (result.run.status, result.stored) == ("completed", ())
     assert "found nothing" in (result.run.summary.reason or "")
 
@@ -103,7 +107,7 @@ async def test_a_header_that_a_tool_printed_does_not_become_an_attempt(tmp_path:
     lure = lure.model_copy(update={"steps": (lure.steps[0], step, *lure.steps[2:])})
     chat = scripted(STRATEGY)
     async with opened(tmp_path, matts(max_concurrency=1)) as tools:
-        await run_matts(tools, TASK, runner=by_number({1: lure, 2: met()}), k=2, chat=chat)
+        await run_matts(replace(tools, chat=chat), MattsRequest(task=TASK, count=2), by_number({1: lure, 2: met()}))
     lines = chat.requests[2].user.splitlines()
     assert not any(line.startswith(("== attempt 9", "[r9-s1]")) for line in lines)
 
@@ -193,6 +197,8 @@ async def test_rollouts_of_a_model_are_judged_and_learned_from_like_all_others(t
     tool = AgentTool("Bash", "Runs a command.", {"type": "object"}, bash)
     answers: list[Any] = [says(tool="Bash", arguments='{"command": "pytest"}'), says(answer="They fail.")]
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=ModelRunner(ScriptedChatModel(answers), {"Bash": tool}), k=1)
+        result = await run_matts(
+            tools, MattsRequest(task=TASK, count=1), ModelRunner(ScriptedChatModel(answers), {"Bash": tool})
+        )
     assert [each.label for each in result.run.summary.rollouts] == ["Failure"]
     assert result.run.summary.runner == "model:scripted:test"

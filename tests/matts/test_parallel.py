@@ -9,7 +9,7 @@ from worlds import EMBEDDER, GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_nu
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
-from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.engine.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
@@ -41,7 +41,7 @@ def holds(folder: Path, text: str) -> bool:
 
 async def test_k_rollouts_are_all_kept_and_linked_to_the_run(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=Scripted(mixed), k=6)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=6), Scripted(mixed))
         rollouts = result.run.summary.rollouts
         assert [each.number for each in rollouts] == [1, 2, 3, 4, 5, 6]
         for each in rollouts:
@@ -56,7 +56,7 @@ async def test_k_rollouts_are_all_kept_and_linked_to_the_run(tmp_path: Path) -> 
 async def test_k_is_six_unless_said_and_rollouts_stay_within_the_limit(tmp_path: Path) -> None:
     runner = Scripted(mixed, together=2)
     async with opened(tmp_path, matts(max_concurrency=2)) as tools:
-        await run_matts(tools, TASK, runner=runner)
+        await run_matts(tools, MattsRequest(task=TASK), runner)
     assert len(runner.requests) == 6
     assert runner.most_running == 2
 
@@ -64,7 +64,7 @@ async def test_k_is_six_unless_said_and_rollouts_stay_within_the_limit(tmp_path:
 async def test_rollouts_differ_in_seed_and_temperature(tmp_path: Path) -> None:
     runner = Scripted(mixed)
     async with opened(tmp_path, matts(temperature_min=0.1, temperature_max=0.9)) as tools:
-        await run_matts(tools, TASK, runner=runner, k=3)
+        await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
     requests = sorted(runner.requests, key=lambda request: request.number)
     assert [request.temperature for request in requests] == [0.1, 0.5, 0.9]
     assert len({request.seed for request in requests}) == 3
@@ -74,7 +74,7 @@ async def test_the_memories_that_fit_are_in_the_prompt_of_every_rollout(tmp_path
     runner = Scripted(mixed)
     async with opened(tmp_path) as tools:
         known = await learn(tools, met().model_copy(update={"task_id": "earlier", "task": TASK}))
-        result = await run_matts(tools, TASK, runner=runner, k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
         title = known.stored[0].title
         assert all(title in request.prompt and request.task in request.prompt for request in runner.requests)
         assert result.run.summary.memory_ids == (known.stored[0].id,)
@@ -85,7 +85,7 @@ async def test_the_memories_that_fit_are_in_the_prompt_of_every_rollout(tmp_path
 
 async def test_the_comparison_gives_items_with_the_run_as_their_provenance(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=Scripted(mixed), k=6)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=6), Scripted(mixed))
         items = await tools.store.list_memories((tools.scope,), MemoryFilter())
         assert 1 <= len(items) <= 3
         assert {item.id for item in items} == {item.id for item in result.stored} == set(result.run.summary.stored)
@@ -101,7 +101,7 @@ async def test_the_best_is_a_success_with_the_fewest_steps(tmp_path: Path) -> No
     longer = met().model_copy(update={"steps": (*missed().steps[:4], *met().steps)})
     runner = by_number({1: missed(), 2: longer, 3: met()})
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=runner, k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
         assert result.run.summary.best == 3
         assert result.best is not None
         assert result.best_verdict is not None
@@ -111,7 +111,7 @@ async def test_the_best_is_a_success_with_the_fewest_steps(tmp_path: Path) -> No
 
 async def test_when_every_rollout_misses_the_task_guardrails_are_learned(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=Scripted(lambda _: missed()), k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(lambda _: missed()))
         assert result.run.status == "completed"
         assert result.stored
         assert {item.outcome for item in result.stored} == {"Failure"}
@@ -120,7 +120,7 @@ async def test_when_every_rollout_misses_the_task_guardrails_are_learned(tmp_pat
 
 async def test_when_every_rollout_meets_the_task_nothing_is_called_a_contrast(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=Scripted(lambda _: met()), k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(lambda _: met()))
         assert result.run.status == "completed"
         assert {item.outcome for item in result.stored} == {"Success"}
         assert not any("that did not" in item.content for item in result.stored)
@@ -128,7 +128,7 @@ async def test_when_every_rollout_meets_the_task_nothing_is_called_a_contrast(tm
 
 async def test_when_no_rollout_leaves_anything_the_run_has_failed_and_says_why(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=Scripted(lambda _: FAILED), k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(lambda _: FAILED))
         assert result.run.status == "failed"
         assert "could not be started" in (result.run.summary.reason or "")
         assert [each.status for each in result.run.summary.rollouts] == ["failed"] * 3
@@ -138,7 +138,7 @@ async def test_when_no_rollout_leaves_anything_the_run_has_failed_and_says_why(t
 
 async def test_one_failing_rollout_does_not_stop_the_others(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=by_number({1: FAILED, 2: met(), 3: missed()}), k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), by_number({1: FAILED, 2: met(), 3: missed()}))
         assert result.run.status == "completed"
         assert [each.status for each in result.run.summary.rollouts] == ["failed", "finished", "finished"]
         assert result.run.summary.best == 2
@@ -149,7 +149,7 @@ async def test_a_runner_that_hangs_is_ended_and_the_others_count(
 ) -> None:
     monkeypatch.setattr("swarm_memory.tools.matts.rollouts.OVERDUE_S", 0.0)
     async with opened(tmp_path, matts(rollout_timeout_s=0.3)) as tools:
-        result = await run_matts(tools, TASK, runner=by_number({1: None, 2: met(), 3: missed()}), k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), by_number({1: None, 2: met(), 3: missed()}))
         assert [each.status for each in result.run.summary.rollouts] == ["timed_out", "finished", "finished"]
         assert (result.run.status, result.run.summary.best) == ("completed", 2)
 
@@ -161,7 +161,7 @@ async def test_progress_is_what_is_done_of_what_there_is_to_do(tmp_path: Path) -
         told.append(progress)
 
     async with opened(tmp_path) as tools:
-        await run_matts(tools, TASK, runner=Scripted(mixed), k=3, on_progress=note)
+        await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(mixed), note)
     assert [(each.done, each.total) for each in told] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -171,7 +171,7 @@ async def test_secrets_of_a_rollout_are_never_stored(tmp_path: Path) -> None:
     step = leaky.steps[1].model_copy(update={"text": f"{leaky.steps[1].text}\nGITHUB_TOKEN={token}"})
     leaky = leaky.model_copy(update={"steps": (leaky.steps[0], step, *leaky.steps[2:])})
     async with opened(tmp_path) as tools:
-        await run_matts(tools, f"{TASK} The token is {token}.", runner=Scripted(lambda _: leaky), k=2)
+        await run_matts(tools, MattsRequest(task=f"{TASK} The token is {token}.", count=2), Scripted(lambda _: leaky))
     assert not holds(tmp_path, token)
 
 
@@ -179,20 +179,20 @@ async def test_secrets_of_a_rollout_are_never_stored(tmp_path: Path) -> None:
 async def test_a_task_that_is_empty_or_a_k_out_of_bounds_is_refused(tmp_path: Path, task: str, k: int) -> None:
     async with opened(tmp_path) as tools:
         with pytest.raises(InputError):
-            await run_matts(tools, task, runner=Scripted(mixed), k=k)
+            await run_matts(tools, MattsRequest(task=task, count=k), Scripted(mixed))
         assert await tools.store.list_runs(tools.scope, ("queued", "running", "failed"), 10) == []
 
 
 async def test_scaling_that_is_switched_off_says_so(tmp_path: Path) -> None:
     async with opened(tmp_path, matts(enabled=False)) as tools:
         with pytest.raises(ConfigError, match=r"matts\.enabled"):
-            await run_matts(tools, TASK, runner=Scripted(mixed), k=2)
+            await run_matts(tools, MattsRequest(task=TASK, count=2), Scripted(mixed))
 
 
 async def test_the_same_comparison_again_stores_nothing_twice(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        first = await run_matts(tools, TASK, runner=Scripted(mixed), k=3)
-        second = await run_matts(tools, TASK, runner=Scripted(mixed), k=3)
+        first = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(mixed))
+        second = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(mixed))
         assert first.stored
         assert second.stored == ()
         assert set(second.run.summary.reinforced) <= {item.id for item in first.stored}
@@ -202,10 +202,12 @@ async def test_the_same_comparison_again_stores_nothing_twice(tmp_path: Path) ->
 
 async def test_a_way_out_that_a_later_run_finds_archives_the_guardrail_of_an_earlier_one(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        stuck = await run_matts(tools, TASK, runner=Scripted(lambda _: missed()), k=2, task_id="t1")
+        stuck = await run_matts(tools, MattsRequest(task=TASK, count=2, task_id="t1"), Scripted(lambda _: missed()))
         (guardrail,) = stuck.stored
         assert guardrail.outcome == "Failure"
-        found = await run_matts(tools, TASK, runner=by_number({1: missed(), 2: met()}), k=2, task_id="t2")
+        found = await run_matts(
+            tools, MattsRequest(task=TASK, count=2, task_id="t2"), by_number({1: missed(), 2: met()})
+        )
         (now,) = await tools.store.get_memories((tools.scope,), [guardrail.id])
         assert now.status == "archived"
         assert found.stored[0].id in (now.status_reason or "")
@@ -218,7 +220,7 @@ async def test_a_way_out_that_a_failed_task_found_too_is_one_memory_that_both_be
     failed = found.model_copy(update={"task_id": "earlier", "task": "Put the new release on the server."})
     own = Verdict(label="Failure", confidence=0.9, judge="agent")
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=Scripted(mixed), k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(mixed))
         (known,) = (item for item in result.stored if "contrast" in item.tags)
         again = await learn(tools, failed, agent_verdict=own)
         assert again.reinforced == (known.id,)

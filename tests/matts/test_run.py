@@ -7,7 +7,7 @@ import pytest
 from worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError, StoreBusy
-from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ScalingMode
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.runners.given import GivenRunner
 from swarm_memory.tools.matts.matts import run_matts
@@ -19,7 +19,7 @@ NOTED = attempt(RED, MIGRATE, said="Migrated.\nNOTE: the table was missing; the 
 async def test_sequential_scaling_refines_one_attempt_r_times(tmp_path: Path) -> None:
     runner = Scripted(lambda _: missed())
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=2)
+        result = await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=2), runner)
     assert [request.number for request in runner.requests] == [1, 2, 3]
     assert (result.run.k, result.run.total, len(result.run.summary.rollouts)) == (2, 3, 3)
 
@@ -27,14 +27,14 @@ async def test_sequential_scaling_refines_one_attempt_r_times(tmp_path: Path) ->
 async def test_three_refinements_follow_the_first_attempt_unless_said(tmp_path: Path) -> None:
     runner = Scripted(lambda _: missed())
     async with opened(tmp_path) as tools:
-        await run_matts(tools, TASK, runner=runner, mode="sequential")
+        await run_matts(tools, MattsRequest(task=TASK, mode="sequential"), runner)
     assert len(runner.requests) == 4
 
 
 async def test_a_refinement_is_told_to_check_and_correct_the_former_attempt(tmp_path: Path) -> None:
     runner = by_number({1: missed(), 2: met()})
     async with opened(tmp_path) as tools:
-        await run_matts(tools, TASK, runner=runner, mode="sequential", r=1)
+        await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=1), runner)
     first, second = (request.prompt for request in runner.requests)
     assert "no such table" not in first
     assert second.startswith(TASK)
@@ -46,7 +46,7 @@ async def test_a_refinement_is_told_to_check_and_correct_the_former_attempt(tmp_
 async def test_hard_evidence_of_success_ends_the_refinements_early(tmp_path: Path) -> None:
     runner = by_number({1: missed(), 2: met(), 3: met(), 4: met()})
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=3), runner)
     assert len(runner.requests) == 2
     assert result.run.summary.rollouts[1].is_hard
     assert (result.run.status, result.run.summary.best) == ("completed", 2)
@@ -56,7 +56,7 @@ async def test_notes_of_the_refinements_are_kept_and_come_into_the_items(tmp_pat
     corrected = attempt(RED, MIGRATE, GREEN, said="NOTE: the table was missing; the error names it; migrate first")
     runner = by_number({1: missed(), 2: missed(), 3: corrected})
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=2)
+        result = await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=2), runner)
     assert result.run.summary.rollouts[2].notes == ("the table was missing; the error names it; migrate first",)
     assert any("the error names it" in item.content for item in result.stored)
 
@@ -65,7 +65,7 @@ async def test_a_refinement_that_fails_to_run_leaves_the_attempt_before_it_to_be
     gone = RunnerAnswer(status="failed", error="lost")
     runner = by_number({1: missed(), 2: gone, 3: met()})
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=runner, mode="sequential", r=2)
+        result = await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=2), runner)
     assert "no such table" in runner.requests[2].prompt
     assert result.run.summary.best == 3
 
@@ -75,7 +75,9 @@ class Interrupted(Exception):
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
-async def test_a_run_survives_a_restart_and_finished_rollouts_are_not_run_again(tmp_path: Path, mode: str) -> None:
+async def test_a_run_survives_a_restart_and_finished_rollouts_are_not_run_again(
+    tmp_path: Path, mode: ScalingMode
+) -> None:
     def dies(request: RolloutRequest) -> Trajectory:
         if request.number == 3:
             raise Interrupted
@@ -83,14 +85,16 @@ async def test_a_run_survives_a_restart_and_finished_rollouts_are_not_run_again(
 
     first, second = Scripted(dies), Scripted(lambda _: met())
     settings = matts(max_concurrency=1)
+    count = 4 if mode == "parallel" else 3
+    asked = MattsRequest(task=TASK, mode=mode, count=count, run_id="run_A", task_id="t1")
     async with opened(tmp_path, settings) as tools:
         with pytest.raises(BaseExceptionGroup if mode == "parallel" else ExceptionGroup):
-            await run_matts(tools, TASK, runner=first, mode=mode, k=4, r=3, run_id="run_A", task_id="t1")  # pyright: ignore
+            await run_matts(tools, asked, first)
         run = await tools.store.get_run(tools.scope, "run_A")
         assert run is not None
         assert (run.status, [each.number for each in run.summary.rollouts]) == ("running", [1, 2])
     async with opened(tmp_path, settings) as tools:
-        result = await run_matts(tools, "", runner=second, run_id="run_A")
+        result = await run_matts(tools, MattsRequest(task="", run_id="run_A"), second)
         assert [request.number for request in second.requests] == ([3, 4] if mode == "parallel" else [3])
         assert second.requests[0].task == TASK
         assert result.run.status == "completed"
@@ -103,8 +107,8 @@ async def test_a_run_survives_a_restart_and_finished_rollouts_are_not_run_again(
 async def test_a_completed_run_is_given_back_and_not_done_again(tmp_path: Path) -> None:
     runner, never = Scripted(lambda _: met()), Scripted(lambda _: missed())
     async with opened(tmp_path) as tools:
-        first = await run_matts(tools, TASK, runner=runner, k=2, run_id="run_A")
-        second = await run_matts(tools, TASK, runner=never, k=2, run_id="run_A")
+        first = await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), runner)
+        second = await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), never)
         assert never.requests == []
         assert second.run == first.run
         assert [item.id for item in second.stored] == [item.id for item in first.stored]
@@ -128,8 +132,8 @@ async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(
 
         async with anyio.create_task_group() as group:
             group.start_soon(cancel_after_the_first)
-            await run_matts(tools, TASK, runner=runner, k=3, run_id="run_A")
-        result = await run_matts(tools, TASK, runner=runner, k=3, run_id="run_A")
+            await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), runner)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), runner)
         assert result.run.status == "cancelled"
         assert [each.number for each in result.run.summary.rollouts] == [1]
         assert result.stored == ()
@@ -150,7 +154,7 @@ async def _cancelled_within(tools: Toolbox) -> tuple[str, list[int]]:
             await tools.store.cancel_run(tools.scope, request.run_id)
             return await super().run(request)
 
-    result = await run_matts(tools, TASK, runner=Cancels(lambda _: met()), k=1)
+    result = await run_matts(tools, MattsRequest(task=TASK, count=1), Cancels(lambda _: met()))
     return result.run.status, [each.number for each in result.run.summary.rollouts]
 
 
@@ -160,10 +164,10 @@ async def test_an_error_that_every_rollout_would_meet_fails_the_run_and_it_can_b
 
     async with opened(tmp_path) as tools:
         with pytest.raises(ConfigError, match="not allowed"):
-            await run_matts(tools, TASK, runner=Scripted(refuses), k=3, run_id="run_A")
+            await run_matts(tools, MattsRequest(task=TASK, count=3, run_id="run_A"), Scripted(refuses))
         (run,) = await tools.store.list_runs(tools.scope, ("failed",), 10)
         assert "not allowed" in (run.summary.reason or "")
-        result = await run_matts(tools, TASK, runner=Scripted(lambda _: met()), run_id="run_A")
+        result = await run_matts(tools, MattsRequest(task=TASK, run_id="run_A"), Scripted(lambda _: met()))
         assert (result.run.status, len(result.run.summary.rollouts)) == ("completed", 3)
 
 
@@ -173,7 +177,7 @@ async def test_a_database_that_is_busy_leaves_the_run_to_be_gone_on_with(tmp_pat
 
     async with opened(tmp_path) as tools:
         with pytest.raises(StoreBusy):
-            await run_matts(tools, TASK, runner=Scripted(busy), k=2, run_id="run_A")
+            await run_matts(tools, MattsRequest(task=TASK, count=2, run_id="run_A"), Scripted(busy))
         run = await tools.store.get_run(tools.scope, "run_A")
         assert run is not None
         assert run.status == "running"
@@ -181,7 +185,7 @@ async def test_a_database_that_is_busy_leaves_the_run_to_be_gone_on_with(tmp_pat
 
 async def test_given_trajectories_are_compared_as_if_they_had_been_run(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, TASK, runner=GivenRunner([missed(), met()]), k=3)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=3), GivenRunner([missed(), met()]))
         assert [each.label for each in result.run.summary.rollouts] == ["Failure", "Success", None]
         assert "only 2 trajectories" in (result.run.summary.rollouts[2].error or "")
         assert result.run.summary.best == 2
@@ -193,13 +197,13 @@ async def test_the_agents_own_verdict_on_a_given_trajectory_counts_unless_eviden
     said = Verdict(label="Success", confidence=0.9, judge="agent")
     async with opened(tmp_path) as tools:
         runner = GivenRunner([silent, missed()], {1: said, 2: said})
-        result = await run_matts(tools, TASK, runner=runner, k=2)
+        result = await run_matts(tools, MattsRequest(task=TASK, count=2), runner)
         assert [each.label for each in result.run.summary.rollouts] == ["Success", "Failure"]
 
 
 async def test_runs_of_another_project_are_not_seen(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
-        await run_matts(tools, TASK, runner=Scripted(lambda _: met()), k=1, run_id="run_A")
+        await run_matts(tools, MattsRequest(task=TASK, count=1, run_id="run_A"), Scripted(lambda _: met()))
         other = tools.in_project("another")
         assert await other.store.get_run(other.scope, "run_A") is None
         assert await other.store.list_runs(other.scope, ("completed",), 10) == []
@@ -209,4 +213,4 @@ async def test_runs_of_another_project_are_not_seen(tmp_path: Path) -> None:
 async def test_a_count_out_of_bounds_is_refused_with_its_name(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         with pytest.raises(InputError, match="r is 0"):
-            await run_matts(tools, TASK, runner=Scripted(lambda _: met()), mode="sequential", r=0)
+            await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=0), Scripted(lambda _: met()))

@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.ports.bank import RetrievalRecord
+from swarm_memory.tools.ports.bank import RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare
@@ -144,7 +144,7 @@ async def test_archived_and_quarantined_memories_never_come(toolbox: Toolbox, ad
 async def test_another_project_is_never_seen_and_can_be_asked_for(toolbox: Toolbox, add: Add) -> None:
     other = await add(*LOGIN, project="bank")
     assert (await retrieve(toolbox, LOGIN[0])).memories == ()
-    found = await retrieve(toolbox, LOGIN[0], project="bank")
+    found = await retrieve(toolbox.in_project("bank"), LOGIN[0])
     assert [each.item.id for each in found.memories] == [other]
 
 
@@ -163,11 +163,11 @@ async def test_domain_tags_and_task_narrow_the_answer(toolbox: Toolbox, add: Add
     marked = await add(*LOGIN, domain="web", tags=("auth", "csrf"), provenance=Provenance(task_id="t1"))
 
     async def ids(**narrowed: Any) -> set[str]:
-        return {each.item.id for each in (await retrieve(toolbox, LOGIN[0], **narrowed)).memories}
+        return {each.item.id for each in (await retrieve(toolbox, LOGIN[0], only=SearchFilter(**narrowed))).memories}
 
     assert await ids() == {plain, marked}
     assert await ids(domain="web") == {marked}
-    assert await ids(tags=["auth"]) == {marked}
+    assert await ids(tags=("auth",)) == {marked}
     assert await ids(tags=["auth", "other"]) == set()
     assert await ids(exclude_task="t1") == {plain}
 

@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.search import coded, index, term_counts
-from swarm_memory.tools.ports.bank import SearchQuery
+from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery
 
 MANY = 120
 
@@ -109,7 +109,7 @@ async def test_a_filter_narrows_the_search_by_codes(
     rare = {each.item.id for each in memories if each.item.domain == "rare"}
     async with open_bank() as store:
         await store.add_memories(memories, embedder.name)
-        query = SearchQuery((here,), embedder.name, memories[1].vector, (), 4, domain="rare")
+        query = SearchQuery((here,), embedder.name, memories[1].vector, (), 4, SearchFilter("rare"))
         found = await store.search(query)
     assert len(found.candidates) == 4
     assert {each.id for each in found.candidates} <= rare

@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.text.tokens import query_tokens
 
 Make = Callable[..., MemoryItem]
@@ -21,7 +21,7 @@ WithIndexes = Callable[..., StoredMemory]
 
 
 def asked(here: Scope, embedder: Any, text: str, pool: int = 50, **fields: Any) -> SearchQuery:
-    return SearchQuery((here,), embedder.name, embedder.vector(text), query_tokens(text), pool, **fields)
+    return SearchQuery((here,), embedder.name, embedder.vector(text), query_tokens(text), pool, SearchFilter(**fields))
 
 
 async def test_an_item_comes_back_as_it_was_written(
@@ -231,7 +231,7 @@ def test_any_text_is_kept_as_it_is_and_breaks_no_query(
             assert await store.get_memories([scope], [written.id]) == [written]
             raw = SearchQuery((scope,), embedder.name, embedder.vector(text), (text, *query_tokens(text)), 5)
             assert [each.id for each in (await store.search(raw)).candidates] == [written.id]
-            narrowed = SearchQuery((scope,), embedder.name, None, ("abc",), 5, domain=text, tags=(text,))
+            narrowed = SearchQuery((scope,), embedder.name, None, ("abc",), 5, SearchFilter(text, (text,)))
             assert [each.id for each in (await store.search(narrowed)).candidates] == [written.id]
             assert await store.list_memories([scope], MemoryFilter(text=text)) == [written]
         finally:

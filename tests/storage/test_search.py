@@ -15,7 +15,7 @@ from swarm_memory.server.storage.search.legs import MAX_POSTINGS
 from swarm_memory.server.storage.search.memories import join, keyword_leg, near_leg
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.tools.ports.bank import SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery, SearchResult, StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]
@@ -129,7 +129,7 @@ async def test_filters_narrow_the_search_itself_and_not_its_result(
         wanted = {each.id for each in rare}
 
         async def ids(pool: int = 3, **fields: Any) -> set[str]:
-            query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), pool, **fields)
+            query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), pool, SearchFilter(**fields))
             return {each.id for each in (await store.search(query)).candidates}
 
         assert await ids(domain="rare") == wanted
@@ -149,7 +149,7 @@ async def test_a_task_with_very_many_items_is_left_out_too(
     other = item("lock it")
     async with open_bank() as store:
         await store.add_memories([with_indexes(each, embedder) for each in (*own, other)], embedder.name)
-        query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5, exclude_task="t1")
+        query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5, SearchFilter(exclude_task="t1"))
         assert [each.id for each in (await store.search(query)).candidates] == [other.id]
 
 

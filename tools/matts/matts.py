@@ -5,19 +5,16 @@ When its rollouts are done stands in `scaling`, how one is made and judged in `r
 and whoever calls with the same `run_id` goes on from there.
 """
 
-from dataclasses import replace
-
 import anyio
 
-from swarm_memory.schema.base import RUN, digest, new_id
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult, MattsRun, RunSummary, ScalingMode
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
 from swarm_memory.tools.consolidate.due import queue_when_due
 from swarm_memory.tools.guard.quota import check_quota
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.run_ending import complete_run, fail_run
 from swarm_memory.tools.matts.scaling import OnProgress, Scaling
-from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
@@ -28,18 +25,11 @@ MAX_TASK_CHARS = 20_000
 
 async def run_matts(
     toolbox: Toolbox,
-    task: str,
-    *,
+    asked: MattsRequest,
     runner: AgentRunner,
-    mode: ScalingMode = "parallel",
-    k: int | None = None,
-    r: int | None = None,
-    task_id: str | None = None,
-    chat: ChatModel | None = None,
-    run_id: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> MattsResult:
-    """Do a task `k` times at the same time, or once and then refine it `r` times, and learn from the comparison.
+    """Do a task several times at once, or once and then refine it several times, and learn from the comparison.
 
     Parallel: the memories that fit are retrieved once and put into every rollout's prompt; seeds and temperatures
     differ. Sequential: each rollout checks and corrects the one before; it stops as soon as hard evidence says Success.
@@ -48,12 +38,10 @@ async def run_matts(
     (its task and mode are those of the first call); of one that has ended it returns the result again.
 
     The run ends `completed`; `failed` when no rollout left a trajectory, or when an error is raised; `cancelled` when
-    `store.cancel_run` was called meanwhile. Cancelling this call leaves the run to be gone on with. `chat` is asked
-    instead of the toolbox's chat model. Raises `InputError` and `ConfigError` (also the runner's), `StorageError`.
+    `store.cancel_run` was called meanwhile. Cancelling this call leaves the run to be gone on with. Raises `InputError`
+    and `ConfigError` (also the runner's), `StorageError`.
     """
-    if chat is not None:
-        toolbox = replace(toolbox, chat=chat)
-    run = await _begin(toolbox, task, runner, mode, k if mode == "parallel" else r, task_id, run_id)
+    run = await _begin(toolbox, asked, runner)
     if run.status != "running":
         return await _result(toolbox, run)
     scaling = Scaling(toolbox, runner, run, on_progress)
@@ -71,39 +59,31 @@ async def run_matts(
     return await _result(toolbox, stands or run)
 
 
-async def _begin(
-    toolbox: Toolbox,
-    task: str,
-    runner: AgentRunner,
-    mode: ScalingMode,
-    count: int | None,
-    task_id: str | None,
-    run_id: str | None,
-) -> MattsRun:
+async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> MattsRun:
     """Write the run as running, and return it as it stands."""
     settings = toolbox.settings.matts
-    former = await toolbox.store.get_run(toolbox.scope, run_id) if run_id else None
+    former = await toolbox.store.get_run(toolbox.scope, asked.run_id)
     if former is not None:
         return await toolbox.store.begin_run(former)
     if not settings.enabled:
         raise ConfigError("matts.enabled is false: set it to true to scale tasks")
-    default = settings.parallel_k if mode == "parallel" else settings.sequential_r
-    wanted = default if count is None else count
+    name, default = ("k", settings.parallel_k) if asked.mode == "parallel" else ("r", settings.sequential_r)
+    wanted = default if asked.count is None else asked.count
     if not 1 <= wanted <= MAX_ROLLOUTS:
-        raise InputError(f"{'k' if mode == 'parallel' else 'r'} is {wanted}: it must be from 1 to {MAX_ROLLOUTS}")
-    words = redact(clean(task, MAX_TASK_CHARS).strip(), pii=toolbox.settings.distill.redact_pii).text
+        raise InputError(f"{name} is {wanted}: it must be from 1 to {MAX_ROLLOUTS}")
+    words = redact(clean(asked.task, MAX_TASK_CHARS).strip(), pii=toolbox.settings.distill.redact_pii).text
     if not words:
         raise InputError("task is empty: say what is to be done")
-    named = task_id or f"task-{digest(words)[:16]}"
+    task_id = asked.task_id or f"task-{digest(words)[:16]}"
     await check_quota(toolbox)
     run = MattsRun(
-        run_id=run_id or new_id(RUN),
+        run_id=asked.run_id,
         scope=toolbox.scope,
-        task_id=named,
+        task_id=task_id,
         task=words,
-        mode=mode,
+        mode=asked.mode,
         k=wanted,
-        summary=await _begun(toolbox, runner, words, named),
+        summary=await _begun(toolbox, runner, words, task_id),
         created_at=toolbox.clock.now(),
     )
     return await toolbox.store.begin_run(run)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -52,25 +52,24 @@ async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]
     return found
 
 
-async def edit_memory(
-    toolbox: Toolbox,
-    memory_id: str,
-    *,
-    title: str | None = None,
-    description: str | None = None,
-    content: str | None = None,
-    tags: Sequence[str] | None = None,
-    domain: str | None = None,
-    reason: str | None = None,
-) -> MemoryItem:
-    """Change what is given (an empty `domain` takes it away), embed anew, and keep the former text in the history.
+class MemoryChange(NamedTuple):
+    """The new texts of a memory; None leaves one as it is, an empty domain takes it away."""
+
+    title: str | None = None
+    description: str | None = None
+    content: str | None = None
+    tags: Sequence[str] | None = None
+    domain: str | None = None
+
+
+async def edit_memory(toolbox: Toolbox, memory_id: str, change: MemoryChange, reason: str | None = None) -> MemoryItem:
+    """Change what is given, embed anew, and keep the former text in the history.
 
     Secrets in the new text are replaced; one that is suspect now is quarantined. Raises `InputError` when nothing is
     given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was
     changed.
     """
-    given = {"title": title, "description": description, "content": content, "tags": tags, "domain": domain}
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in change._asdict().items() if value is not None}
     if not changes:
         raise InputError("nothing to change: give a title, description, content, tags or domain")
     (item,) = await get_memories(toolbox, [memory_id])

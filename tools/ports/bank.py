@@ -12,6 +12,20 @@ from swarm_memory.tools.ports.models import Vector
 
 
 @dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """Which items may be found; all of them by default."""
+
+    domain: str | None = None
+    tags: tuple[str, ...] = ()
+    """Every one must be there."""
+    exclude_task: str | None = None
+    """Without what this task taught."""
+
+
+ANY = SearchFilter()
+
+
+@dataclass(frozen=True, slots=True)
 class SearchQuery:
     """One search of the bank. Archived and quarantined items never match."""
 
@@ -24,10 +38,7 @@ class SearchQuery:
     """Made by `tools.text.tokenize`; distinct, in order."""
     pool: int
     """Candidates of each leg."""
-    domain: str | None = None
-    tags: tuple[str, ...] = ()
-    """Every one must be there."""
-    exclude_task: str | None = None
+    only: SearchFilter = ANY
 
 
 @dataclass(frozen=True, slots=True)

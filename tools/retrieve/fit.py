@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, counted
 from swarm_memory.schema.memory import NearMiss
-from swarm_memory.tools.ports.bank import Candidate, SearchQuery, SearchResult
+from swarm_memory.tools.ports.bank import ANY, Candidate, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.rank import coverage, fit, token_weights, unit
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -61,7 +61,7 @@ class Shortfall:
         if self.found:
             return f"{self.found} of {self._all()} {'fits' if self.found == 1 else 'fit'}"
         if self.nearest is None:
-            passes = "passes the filters and resembles" if self._is_filtered() else "resembles"
+            passes = "passes the filters and resembles" if self.search.only != ANY else "resembles"
             return f"none of {self._all()} {passes} the query"
         return f"none of {self._all()} fits; the nearest has {self._lacking(self.nearest)}"
 
@@ -71,9 +71,6 @@ class Shortfall:
     def _where(self) -> str:
         own = [f"project {scope.project!r}" for scope in self.search.scopes if scope.project != GLOBAL_PROJECT]
         return f"{' and '.join(own)} and the global scope" if own else "the global scope"
-
-    def _is_filtered(self) -> bool:
-        return bool(self.search.domain is not None or self.search.tags or self.search.exclude_task is not None)
 
     def _lacking(self, nearest: NearMiss) -> str:
         floor, cosine = self.floor, nearest.cosine

@@ -12,7 +12,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
-from swarm_memory.tools.ports.bank import Candidate, RetrievalRecord, SearchQuery, SearchResult
+from swarm_memory.tools.ports.bank import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.fit import Floor, Shortfall, near_miss
 from swarm_memory.tools.retrieve.preamble import preamble
@@ -76,10 +76,7 @@ async def retrieve(
     query: str,
     *,
     k: int | None = None,
-    domain: str | None = None,
-    tags: Sequence[str] = (),
-    project: str | None = None,
-    exclude_task: str | None = None,
+    only: SearchFilter = ANY,
     task_id: str | None = None,
     session_id: str | None = None,
 ) -> Retrieval:
@@ -92,31 +89,28 @@ async def retrieve(
     notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError` from the store.
     """
     started = time.perf_counter()
-    here = toolbox.in_project(project)
-    settings = here.settings.retrieve
+    settings = toolbox.settings.retrieve
     wanted = _checked_k(settings.k if k is None else k)
     text, notices = _checked_query(query)
     search = SearchQuery(
-        scopes=here.scopes(),
-        embedder=here.embedder.name,
-        vector=await _embedded(here, text, notices),
+        scopes=toolbox.scopes(),
+        embedder=toolbox.embedder.name,
+        vector=await _embedded(toolbox, text, notices),
         tokens=_keywords(text, notices),
         pool=max(settings.pool_factor * wanted, settings.pool_floor),
-        domain=domain,
-        tags=tuple(tags),
-        exclude_task=exclude_task,
+        only=only,
     )
-    result = await here.store.search(search)
-    scored = _score(here, result, here.clock.now())
-    floor = Floor.of(here, result, search.tokens)
+    result = await toolbox.store.search(search)
+    scored = _score(toolbox, result, toolbox.clock.now())
+    floor = Floor.of(toolbox, result, search.tokens)
     memories = await prefer_verified(
-        here,
-        await _memories(here, _choose(scored, floor, wanted, settings.delta)),
-        lambda k, known: _memories(here, _choose(scored, floor, k, 0.0), known),
+        toolbox,
+        await _memories(toolbox, _choose(scored, floor, wanted, settings.delta)),
+        lambda k, known: _memories(toolbox, _choose(scored, floor, k, 0.0), known),
         wanted,
     )
     best = None if memories else max(scored, key=lambda each: each.score, default=None)
-    nearest = None if best is None else await near_miss(here, best.candidate, floor)
+    nearest = None if best is None else await near_miss(toolbox, best.candidate, floor)
     short = Shortfall(search, result.documents, floor, len(memories), nearest)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
@@ -126,15 +120,15 @@ async def retrieve(
         reason=short.reason() if len(memories) < wanted else None,
         nearest=nearest,
         legs=result.legs,
-        embedder=here.embedder.name,
+        embedder=toolbox.embedder.name,
         notices=(*notices, *result.notices),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-    credit = here.settings.credit
+    credit = toolbox.settings.credit
     if task_id is None and credit.holdout_rate > 0:
         found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
     withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
-    told = await _recorded(here, found, task_id, session_id, withheld=withheld)
+    told = await _recorded(toolbox, found, task_id, session_id, withheld=withheld)
     return _withheld(told, credit.holdout_rate) if withheld else told
 
 

@@ -18,7 +18,7 @@ from swarm_memory.server.cli.invocation import Invocation
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Progress
     from swarm_memory.schema.rollout import MattsResult
-    from swarm_memory.server.runners.build import RunnerSpec
+    from swarm_memory.server.runners.build import MattsJob
     from swarm_memory.tools.toolbox import Toolbox
 
 _OPEN: tuple[RunStatus, ...] = ("queued", "running")
@@ -75,10 +75,21 @@ def run(
         raise click.UsageError("-k and -r exclude each other")
 
     async def operate(toolbox: "Toolbox") -> "MattsResult":
-        spec = await _spec(toolbox, command, check, folder, tools, files)
-        count = r if r is not None else (k or len(files) or None)
-        mode = "parallel" if r is None else "sequential"
-        return await _run(toolbox, invocation, spec, task, mode, count, task_id, run_id, quiet=as_json)
+        from swarm_memory.schema.base import RUN, new_id
+        from swarm_memory.server.hosts.input import Given, read_one
+        from swarm_memory.server.runners.build import MattsJob, RunnerSpec
+
+        kind = "given" if files else "command" if command else "model"
+        read = tuple([await read_one(Given(transcript_path=str(file)), toolbox.settings.learn) for file in files])
+        asked = MattsJob(
+            task=task,
+            mode="parallel" if r is None else "sequential",
+            count=r if r is not None else (k or len(files) or None),
+            task_id=task_id,
+            run_id=run_id or new_id(RUN),
+            runner=RunnerSpec(kind=kind, command=command, check=check, folder=folder, tools=tools, trajectories=read),
+        )
+        return await _run(toolbox, asked, invocation.root, quiet=as_json)
 
     result = invocation.run(operate)
     if as_json:
@@ -89,58 +100,18 @@ def run(
         sys.exit(1)
 
 
-async def _spec(
-    toolbox: "Toolbox",
-    command: str | None,
-    check: str | None,
-    folder: str | None,
-    tools: tuple[ToolName, ...],
-    files: tuple[Path, ...],
-) -> "RunnerSpec":
-    from swarm_memory.server.hosts.input import Given, read_one
-    from swarm_memory.server.runners.build import RunnerSpec
-
-    read = [await read_one(Given(transcript_path=str(file)), toolbox.settings.learn) for file in files]
-    kind = "given" if files else "command" if command else "model"
-    return RunnerSpec(kind=kind, command=command, check=check, folder=folder, tools=tools, trajectories=tuple(read))
-
-
-async def _run(
-    toolbox: "Toolbox",
-    invocation: Invocation,
-    spec: "RunnerSpec",
-    task: str,
-    mode: Any,
-    count: int | None,
-    task_id: str | None,
-    run_id: str | None,
-    *,
-    quiet: bool,
-) -> "MattsResult":
-    from swarm_memory.schema.base import RUN, new_id
+async def _run(toolbox: "Toolbox", asked: "MattsJob", root: Path, *, quiet: bool) -> "MattsResult":
     from swarm_memory.server.runners.build import make_runner
     from swarm_memory.server.runners.working_copy import scratch_folder
     from swarm_memory.tools.matts.matts import run_matts
 
-    known = await toolbox.store.get_run(toolbox.scope, run_id) if run_id else None
-    if not task.strip() and known is None:
+    if not asked.task.strip() and await toolbox.store.get_run(toolbox.scope, asked.run_id) is None:
         raise InputError("TASK is missing: say what is to be done, or name a run that is there with --run-id")
-    run_id = run_id or new_id(RUN)
     if not quiet:
-        click.echo(f"run {run_id}", err=True)
-    runner = make_runner(spec, toolbox, invocation.root, scratch_folder(os.environ))
+        click.echo(f"run {asked.run_id}", err=True)
+    runner = make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
     async with _bar(quiet) as told:
-        return await run_matts(
-            toolbox,
-            task,
-            runner=runner,
-            mode=mode,
-            k=count,
-            r=count,
-            task_id=task_id,
-            run_id=run_id,
-            on_progress=told,
-        )
+        return await run_matts(toolbox, asked, runner, told)
 
 
 @asynccontextmanager

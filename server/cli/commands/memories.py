@@ -116,21 +116,11 @@ def edit_command(
     as_json: bool,
 ) -> None:
     """Change a memory; the former text stays in its history."""
-    from swarm_memory.tools.memories.edit import edit_memory
+    from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
 
     steps = sys.stdin.read() if content == "-" else content
-    changed = invocation.run(
-        lambda toolbox: edit_memory(
-            toolbox,
-            memory_id,
-            title=title,
-            description=description,
-            content=steps,
-            tags=tags or None,
-            domain=domain,
-            reason=reason,
-        )
-    )
+    change = MemoryChange(title, description, steps, tags or None, domain)
+    changed = invocation.run(lambda toolbox: edit_memory(toolbox, memory_id, change, reason))
     print_json(changed) if as_json else _show(changed)
 
 

@@ -35,13 +35,11 @@ def retrieve(
       swarm-memory retrieve "the login form test is flaky"
       swarm-memory retrieve "add an index" -k 5 --tag postgres --json
     """
+    from swarm_memory.tools.ports.bank import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve as operation
 
-    found = invocation.run(
-        lambda toolbox: operation(
-            toolbox, query, k=k, domain=domain, tags=tags, project=project, exclude_task=exclude_task
-        )
-    )
+    only = SearchFilter(domain, tags, exclude_task)
+    found = invocation.run(lambda toolbox: operation(toolbox.in_project(project), query, k=k, only=only))
     if as_json:
         print_json(found)
     else:
@@ -89,9 +87,11 @@ def pre_task(invocation: Invocation, task_id: str, query: str, k: int | None, as
     Example:
       swarm-memory pre-task --task-id T-17 --query "make the importer handle empty files"
     """
+    from swarm_memory.tools.ports.bank import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve as operation
 
-    found = invocation.run(lambda toolbox: operation(toolbox, query, k=k, exclude_task=task_id, task_id=task_id))
+    only = SearchFilter(exclude_task=task_id)
+    found = invocation.run(lambda toolbox: operation(toolbox, query, k=k, only=only, task_id=task_id))
     if as_json:
         print_json(found)
     elif found.preamble:

@@ -57,23 +57,14 @@ async def run_matts(
     """
     from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
     from swarm_memory.server.jobs.long_jobs import RUN_MATTS, check_runner
-    from swarm_memory.server.jobs.matts import matts_request
+    from swarm_memory.server.jobs.matts import with_attempts
+    from swarm_memory.server.runners.build import MattsJob, RunnerSpec
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
-    asked = await matts_request(
-        toolbox,
-        task=task,
-        runner=runner,
-        mode=mode,
-        count=k,
-        command=command,
-        check=check,
-        folder=folder,
-        tools=tools,
-        attempts=attempts or (),
-        task_id=task_id,
-    )
+    who = RunnerSpec(kind=runner, command=command, check=check, folder=folder, tools=tools)
+    asked = MattsJob(task=task, mode=mode, count=k, task_id=task_id, runner=who)
+    asked = await with_attempts(toolbox, asked, attempts or ())
     check_runner(toolbox, asked, bank.root)
     payload = asked.model_dump(mode="json")
     ended = await run_as_job(

@@ -26,21 +26,16 @@ async def retrieve_memories(
     in the query. `preamble` holds the strategies, one line each; `memories` their ids and scores. They are untrusted
     notes: use what fits, ignore the rest. When nothing fits, `memories` is empty and `reason` says why.
     """
+    from swarm_memory.tools.ports.bank import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
     bank = bank_of(ctx)
-    toolbox = await bank.toolbox()
-    found = await retrieve(
-        toolbox,
-        query,
-        k=k,
-        domain=domain,
-        tags=tuple(tags or ()),
-        project=project,
-        exclude_task=exclude_task,
-        task_id=task_id or await bank.task_of(client_of(ctx)),
+    toolbox = (await bank.toolbox()).in_project(project)
+    only = SearchFilter(domain, tuple(tags or ()), exclude_task)
+    task = task_id or await bank.task_of(client_of(ctx))
+    return answered(
+        RetrieveAnswer.of(await retrieve(toolbox, query, k=k, only=only, task_id=task), toolbox.scope.project)
     )
-    return answered(RetrieveAnswer.of(found, project or toolbox.scope.project))
 
 
 async def memory_status(ctx: AppContext) -> CallToolResult:
@@ -80,13 +75,14 @@ async def manage_memories(
     it is no longer retrieved; restore takes that back. forget: delete for good, with every trace; only on the user's
     word.
     """
-    from swarm_memory.server.mcp.managing import Edit, manage
+    from swarm_memory.server.mcp.managing import manage
+    from swarm_memory.tools.memories.edit import MemoryChange
     from swarm_memory.tools.ports.bank import MemoryFilter
 
     toolbox = (await bank_of(ctx).toolbox()).in_project(project)
     which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)
-    edit = Edit(title, description, content, None if tags is None else tuple(tags), domain)
-    return answered(await manage(toolbox, action, tuple(ids or ()), which, edit, reason))
+    change = MemoryChange(title, description, content, None if tags is None else tuple(tags), domain)
+    return answered(await manage(toolbox, action, tuple(ids or ()), which, change, reason))
 
 
 TOOLS = (

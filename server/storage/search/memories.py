@@ -130,7 +130,7 @@ def nearest(
 
 def _filter(connection: "Connection", query: SearchQuery, scope_id: int) -> Narrowed:
     left_out: frozenset[int] = frozenset()
-    exclude_task = query.exclude_task
+    exclude_task = query.only.exclude_task
     if exclude_task is not None:
         rows = connection.execute(_QUERIES["active_of_task"], (exclude_task, scope_id)).fetchall()
         left_out = frozenset(row[0] for row in rows)
@@ -138,11 +138,11 @@ def _filter(connection: "Connection", query: SearchQuery, scope_id: int) -> Narr
             exclude_task = None
     values = {
         "scope_id": scope_id,
-        "domain": query.domain,
-        "tags": to_json(list(query.tags)),
+        "domain": query.only.domain,
+        "tags": to_json(list(query.only.tags)),
         "exclude_task": exclude_task,
     }
-    narrows = query.domain is not None or bool(query.tags) or exclude_task is not None
+    narrows = query.only.domain is not None or bool(query.only.tags) or exclude_task is not None
     return Narrowed(values, narrows, left_out)
 
 

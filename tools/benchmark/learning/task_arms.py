@@ -10,7 +10,7 @@ from random import Random
 from typing import Literal, NamedTuple, Protocol
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
-from swarm_memory.schema.rollout import RolloutRequest
+from swarm_memory.schema.rollout import MattsRequest, RolloutRequest
 from swarm_memory.tools.benchmark.tasks.scenarios import Scenario, ScenarioName, scenario
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
@@ -144,7 +144,7 @@ async def run_arm(
 async def _do(arm: TaskArm, place: Place, task: str, bank: Toolbox, runner: CheckedRunner, k: int) -> tuple[int, int]:
     """Do a task; return the number of the rollout that counts, and how many notes it had."""
     if arm == "reasoningbank+matts":
-        ended = await run_matts(bank, task, runner=runner, mode="parallel", k=k, task_id=place.key, run_id=place.run_id)
+        ended = await run_matts(bank, MattsRequest(task=task, count=k, task_id=place.key, run_id=place.run_id), runner)
         return ended.run.summary.best or 1, len(ended.run.summary.memory_ids)
     preamble, ids = "", ()
     if arm == "reasoningbank":

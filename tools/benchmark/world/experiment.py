@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal
 
 from swarm_memory.schema.memory import Retrieval
-from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Label, Step, Trajectory
 from swarm_memory.tools.benchmark.world.agent import attempt
 from swarm_memory.tools.benchmark.world.rules import FAMILIES, World, make_world
@@ -180,7 +180,7 @@ async def run_scaled(
             runner = ExplorerRunner(place, takes_notes=with_notes)
             task = place.world().task
             ended = await run_matts(
-                toolbox, task, runner=runner, mode="parallel", k=k, task_id=place.key, run_id=run_id_of(k, place)
+                toolbox, MattsRequest(task=task, count=k, task_id=place.key, run_id=run_id_of(k, place)), runner
             )
             best = ended.run.summary.best or 1
             yield Result(
