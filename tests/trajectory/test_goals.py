@@ -6,7 +6,7 @@ from scripted_runs import Script
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.trajectory.calls import calls_of
-from swarm_memory.tools.trajectory.goals import Goals, goals_of
+from swarm_memory.tools.trajectory.intent import Goals, goals_of
 
 SETTINGS = Settings()
 TASK = "Bring the site up to date with `publisher push site`."

@@ -15,8 +15,7 @@ from typing import Literal
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.judge.answer_support import answer_support, asks_for_answer
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.goals import Goals, goals_of, hands_in, is_about
-from swarm_memory.tools.trajectory.intent import same_intent
+from swarm_memory.tools.trajectory.intent import Goals, goals_of, hands_in, is_about, same_intent
 from swarm_memory.tools.trajectory.tasks import feedback
 
 Source = Literal["check", "tool", "user", "agent"]

@@ -1,12 +1,14 @@
-"""Whether two calls are after the same thing, so that the success of one answers the failure of the other."""
+"""What a call is after: the same thing as another call, or what the task itself names."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
-from swarm_memory.tools.trajectory.shell import CHECKS, Command
+from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
 _NOT_STARTED = frozenset({"missing-module", "missing-command", "missing-script", "wrong-folder", "bad-arguments"})
 """Errors after which another runner of the same kind may do what the first could not."""
@@ -122,3 +124,126 @@ def _same_object(left: Call, right: Call) -> bool:
     if left.target and right.target:
         return left.target == right.target or set(left.input) == set(right.input)
     return bool(set(left.input) & set(right.input)) or not left.input
+
+
+_SPAN = re.compile(r"`([^`\n]{2,300})`")
+_NO_GOAL = frozenset({"print", "search", "read", "wait"})
+_LOOKS_ONLY = re.compile(r"--?(?:h|help|version|dry-run|n|list|check-only|whatif|what-if)")
+"""Options with which a command only says what it would do."""
+
+_LEADING_CD = re.compile(r"^\s*(?:cd|pushd)\s+\S+\s*(?:&&|;)\s*")
+_HANDS_IN = re.compile(r"(?i)^(?:submit|report|answer|finish|hand_in|send|post|reply|comment|respond|say)(?![a-z])")
+"""Tools that take an answer or a message: that it was taken does not say that it is right."""
+
+_MIN_WORDS = 2
+"""A command that stands in the task without marks must be as long as this, or a word of prose would be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """The calls that did what the task names."""
+
+    reached: tuple[Call, ...]
+    """Of each thing named, the last call, where it went through."""
+    refused: tuple[Call, ...]
+    """Of each thing named, the last call, where it failed."""
+    missing: tuple[str, ...]
+    """What the task names beside these, in the same words but for one, and was never called."""
+
+    @property
+    def met(self) -> bool:
+        """Whether all that the task names went through in the end."""
+        return bool(self.reached) and not self.refused and not self.missing
+
+
+def goals_of(trajectory: Trajectory, calls: Sequence[Call]) -> Goals:
+    """Return what became of the commands and tools that the task names; nothing where it names none that was called.
+
+    Checks are left out: their results are evidence of their own. That a tool took what it was given counts only where
+    it was seen to refuse something: one that takes everything proves nothing.
+    """
+    last: dict[str, Call] = {}
+    for call in calls:
+        for name in _named_by(call, trajectory.task):
+            if call.went_through or (call.failed and not _still_holds(last.get(name), call, calls)):
+                last[name] = call
+    able_to_refuse = {call.tool for call in calls if call.failed}
+    counted = {name: call for name, call in last.items() if call.command or call.failed or call.tool in able_to_refuse}
+    return Goals(
+        reached=tuple(call for call in counted.values() if call.went_through),
+        refused=tuple(call for call in counted.values() if call.failed),
+        missing=tuple(_missing(trajectory.task, counted)),
+    )
+
+
+def _still_holds(before: Call | None, failed: Call, calls: Sequence[Call]) -> bool:
+    """Whether a thing went through before, and nothing was written until it was called once more and refused."""
+    if before is None or not before.went_through:
+        return False
+    return not any(call.writes and not call.failed for call in calls if before.end < call.position < failed.position)
+
+
+def _named_by(call: Call, task: str) -> Iterator[str]:
+    """Yield what of the task's words a call does."""
+    if call.command is None:
+        named = "_" in call.tool or f"`{call.tool}`" in task
+        if named and not hands_in(call) and re.search(rf"(?<![\w-]){re.escape(call.tool)}(?![\w-])", task):
+            yield call.tool
+        return
+    for span in _spans(task):
+        wanted = parse_command(span).main
+        if wanted is not None and _does(call.command, wanted):
+            yield span
+    text = _LEADING_CD.sub("", call.command.text).strip()
+    if len(text.split()) >= _MIN_WORDS and text in task and f"`{text}`" not in task and _is_goal(call.command.main):
+        yield text
+
+
+def hands_in(call: Call) -> bool:
+    """Whether a call hands in an answer, a report or a message, or ends the task: it is taken whatever it says."""
+    return call.ends_task or (call.command is None and bool(_HANDS_IN.search(call.tool)))
+
+
+def is_about(call: Call, task: str) -> bool:
+    """Whether an argument of a call, or a part of a tool's name, is a word of the task."""
+    if call.command is not None:
+        main = call.command.main
+        words = re.findall(r"[^\W_]{4,}", " ".join(main.words[1:])) if main else []
+    else:
+        values = " ".join(value for value in call.input.values() if isinstance(value, str))
+        words = re.findall(r"[^\W_]{4,}", f"{call.tool} {values[:500]}")
+    said = set(re.findall(r"[^\W_]{4,}", task.lower()))
+    return any(word.lower() in said for word in words)
+
+
+def _spans(task: str) -> list[str]:
+    return list(dict.fromkeys(span.strip() for span in _SPAN.findall(task)))
+
+
+def _is_goal(part: Part | None) -> bool:
+    return part is not None and part.purpose not in _NO_GOAL and part.purpose not in CHECKS
+
+
+def _does(command: Command, wanted: Part) -> bool:
+    """Whether a part of the command line is the wanted one, perhaps with more options, and the exit code is its own."""
+    if not _is_goal(wanted):
+        return False
+    for part in command.parts:
+        more = set(part.words) - set(wanted.words)
+        same = part.program == wanted.program and set(wanted.words) <= set(part.words)
+        if same and command.exit_code_is_of(part) and not any(_LOOKS_ONLY.fullmatch(word) for word in more):
+            return True
+    return False
+
+
+def _missing(task: str, called: dict[str, Call]) -> Iterator[str]:
+    """Yield the named commands that differ in one word from one that was called, and were not called themselves."""
+    words = [name.split() for name in called]
+    for span in _spans(task):
+        own = span.split()
+        alike = (
+            len(own) == len(other) >= _MIN_WORDS and sum(a != b for a, b in zip(own, other, strict=True)) == 1
+            for other in words
+        )  # fmt: skip
+        if span not in called and any(alike):
+            yield span

@@ -1,24 +1,128 @@
-"""What a task is: which prompts begin, continue or comment on one; of hosts it knows only how they wrap text."""
+"""What a task is: which prompts begin, continue, correct or praise one."""
 
 import re
 from typing import Literal
 
 from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN, parse_ids
-from swarm_memory.tools.trajectory.task_phrases import (
-    ANAPHORA,
-    APPROVAL,
-    CONTINUES_START,
-    CORRECTION_ANYWHERE,
-    CORRECTION_START,
-    EXPLETIVE_IT,
-    INTRODUCED,
-    NEGATED_TROUBLE,
-    NEW_TASK,
-    NOW_LEAD,
-    RELATIVE_THAT,
-    THANKS_LEAD,
-    YOUR_DOING,
+
+
+def _words(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+CORRECTION_ANYWHERE = _words(
+    r"\bstill\s+(?:\w+\s+){0,3}(?:fail|broken|wrong|not|no |doesn|don'?t|isn|won'?t|crash|error|red|miss"
+    r"|see(?:ing)?|get(?:ting)?|happen|there|the same)",
+    r"\b(?:that|this|it)(?:'s| is| was)\s+(?:\w+\s+){0,2}(?:wrong|incorrect|not (?:right|correct|true"
+    r"|what|it|how|the)|broken|stupid|terrible|useless)",
+    r"\b(?:does|did|do)(?: not|n'?t)\s+(?:\w+\s+)?(?:work|help|fix|compile|build|pass|run|change anything"
+    r"|do what|solve)\b",
+    r"\b(?:is|are)(?: not|n'?t)\s+(?:\w+\s+)?(?:work|fix|pass|build|compil)",
+    r"\b(?:not|isn'?t) what i\b",
+    r"\byou(?:'ve| have)?\s+(?:just\s+)?(?:broke|forgot|missed|misunderstood|ignored|deleted|overwrote"
+    r"|skipped|did(?: not|n'?t))\b",
+    r"\bi (?:said|told you|asked (?:you )?(?:for|to)|did(?: not|n'?t) (?:ask|want|say|mean))\b",
+    r"\b(?:try|do it) again\b",
+    r"\b(?:same|another) (?:error|problem|failure|issue|result)\b",
+    r"\b(?:revert|undo|roll ?back) (?:that|this|it|your|the last|what you|all)\b",
+    r"\bwhy did you\b",
+    r"\b(?:now|still) (?:it|they|the \w+(?: \w+)?) (?:fails?|crash(?:es)?|breaks?|errors?|is broken|throws)\b",
+    r"\b(?:geht|funktioniert|klappt|läuft)\b(?: \w+){0,3} (?:nicht|nich)\b",
+    r"\b(?:ist|war|das ist) (?:\w+ )?(?:falsch|kaputt)\b|\bschlägt (?:\w+ ){0,2}fehl\b|\bimmer noch\b",
+    r"还是(?:不|没|失败|报错|错|有问题)|不对|错了|不行|不是这样|没有?(?:用|效果|修好|解决)|仍然|依然|又(?:失败|报错)",
 )
+CORRECTION_START = _words(
+    r"(?:no|nope|nah|wrong|incorrect|stop|revert|undo|not (?:quite|right|that|like|there|yet|correct|good"
+    r"|fixed|working))\b(?! (?:longer|more|matter))",
+    r"still\b|again[,:!]? (?:fail|broken|the same)|(?:hmm+|ugh|wtf|argh)\b",
+    r"(?:it|that|this) (?:fails|failed|broke|crashes|crashed|breaks|errors|throws)\b",
+    r"(?:don'?t|do not) (?:do|use|touch|change|delete|remove) (?:that|this|it)\b",
+    r"(?:nein|falsch|stopp|nicht so|noch ?mal)\b",
+    r"不是|不要|重新|再试",
+)
+APPROVAL = _words(
+    r"\b(?:thanks|thank you|thx|ty|cheers)\b",
+    r"^(?:great|perfect|awesome|excellent|amazing|nice|lovely|wonderful|brilliant|fantastic|lgtm"
+    r"|good (?:job|work)|well done|looks? (?:good|great)|cool)\b",
+    r"\b(?:it|that|this|everything|all) (?:now )?(?:works|worked|passes|passed|builds|did it|fixed it"
+    r"|solved it|did the trick)\b",
+    r"\b(?:works|working|fixed|passing|solved) (?:now|great|perfectly|fine|well)\b",
+    r"\b(?:that|this|it)(?:'s| is) (?:\w+ )?(?:right|correct|perfect|great|good|better|exactly|what i wanted)\b",
+    r"\blooks (?:good|great|perfect)\b|\ball (?:green|good)\b|\bwell done\b",
+    r"\b(?:danke|perfekt|super|prima|klasse|passt|funktioniert jetzt|geht jetzt)\b",
+    r"谢谢|多谢|太好了|完美|很好|不错|成功了|可以了|好了",
+)
+NEGATED_TROUBLE = _words(r"\bno (?:more )?(?:errors?|failures?|problems?|issues?|warnings?|complaints)\b")
+THANKS_LEAD = _words(
+    r"(?:(?:(?:good|great|nice) (?:job|work)|ok(?:ay)?|alright|right|sure|yes|yep|yeah"
+    r"|great|perfect|awesome|excellent|amazing|nice|cool"
+    r"|good|lovely|thanks|thank you|thx|lgtm"
+    r"|looks good|looks great|well done|very much|so much|a lot"
+    r"|that works|it works|works|now|danke|super|perfekt|prima|ok)"
+    r"\b[\s,.!;:)-]*)+",
+    r"(?:谢谢|好的|太好了|很好|完美)[,.!,。!\s]*",
+)
+NEW_TASK = _words(
+    r"(?:new|next|another|different|separate|unrelated|other) (?:task|topic|question|issue|thing|problem"
+    r"|feature|project|ticket|bug)\b",
+    r"(?:unrelated(?:ly)?|on another note|separately|changing topics?|switching (?:gears|topics?)"
+    r"|moving on|let'?s move on|forget (?:that|about)|never ?mind)\b",
+    r"(?:neue aufgabe|anderes thema|nächste aufgabe)\b|新任务|下一个任务|另一个问题|换个话题",
+)
+CONTINUES_START = _words(
+    r"(?:continue|go on|go ahead|proceed|carry on|keep (?:going|trying)|resume|finish (?:it|that|this|up)"
+    r"|do (?:it|that|this|so|both|all)|yes|yep|yeah|yup|y|no|nope|n|sure|correct|exactly|right)\b",
+    r"(?:also|and|but|or|then|instead|actually|wait|rather|additionally|plus|besides|otherwise|only|just"
+    r"|except|same|both|neither|all of|oh|oops|hmm+|btw)\b",
+    r"(?:what|how) about\b|(?:and|but|so) (?:what|why|how|now)\b|why\?|why (?:did|is|does|not"
+    r"|are)\b(?=.{0,60}\b(?:it|that|this|you)\b)",
+    r"(?:retry|rerun|re-run|redo|try|again|once more|one more)\b",
+    r"(?:i (?:meant|mean|forgot|said|told|also|still)|to be clear|to clarify|as i said|let me clarify"
+    r"|please (?:continue|proceed|also|try|redo|retry))\b",
+    r"(?:use|with|without|not|never|leave|keep|skip|ignore|remove|drop|rename|undo|revert) (?:it|that"
+    r"|this|them|those|the (?:first|second|last|old|new|other)|option)\b",
+    r"(?:option|number|choice|step|the (?:first|second|third|last|other|former"
+    r"|latter)(?: one)?)\b(?: ?\w{1,2})?[.!]?$",
+    r"(?:commit|push|merge|ship|deploy|release|run|test|check|verify|show|explain|fix|format|lint) (?:it"
+    r"|that|this(?! (?:repo|project|code))|them|everything|all|again"
+    r"|the (?:tests?|suite|linter|build|changes?|diff|code|result))\b",
+    r"(?:weiter|mach|ja|nein|nochmal|noch einmal|jetzt|und|auch|aber|dann|stattdessen|versuch|probier"
+    r"|bitte weiter|genau|stimmt)\b",
+    r"继续|再|是的|是|对|不|好|可以|然后|现在|接着|另外|还有|也|但|那|改成|用|试",
+    r"[-*•]\s|\d{1,2}[.)]?$",
+    r"(?:traceback \(most recent|error:|e   |failed |fail:|panic:|npm err!|exception)",
+)
+NOW_LEAD = _words(r"(?:now|next|then|after that|ok now|finally|lastly)\b")
+ANAPHORA = _words(
+    r"\b(?:it|its|that|those|them|these|they|same|the (?:errors?|tests?|output|result|changes?|fix"
+    r"|failure|rest|others?|former|latter|diff|bug you|one|ones))\b",
+    r"\bthis\b(?! (?:repo|repository|project|codebase|code base|folder|directory|package|library|app"
+    r"|application|file|function|module|class|script|week|month|year|branch))",
+    r"\b(?:die tests|dasselbe|damit|das (?:auch|noch|bitte|jetzt))\b|[这那它]个?",
+)
+EXPLETIVE_IT = _words(
+    r"\b(?:is it (?:possible|ok|worth)|it (?:would|should|seems?|looks? like|is (?:possible|important"
+    r"|time))|so that|make sure that|such that|that (?:can|will|is|are|has|have|does|takes?|reads?"
+    r"|returns?|prints?|converts?|lists?))\b"
+)
+RELATIVE_THAT = _words(r"\b(?:an?|the|any|some|every|each|all|no|new)\s+(?:[\w.`'-]+\s+){1,4}?that\b(?=\s+\w)")
+"""A "that" which opens a clause about a noun before it and points at nothing outside the prompt."""
+
+INTRODUCED = _words(
+    r"\b(?:an?|some|another)\s+[\w.`'-]+(?:\s+[\w.`'-]+){0,6}?(?:,| and| then| and then|, then)"
+    r"\s+\w+\s+(?:it|them|its)\b"
+)
+"""Something new is named and then spoken of: "write a parser and test it"."""
+
+YOUR_DOING = _words(
+    r"\byou(?:'ve| have)? (?:just |already |also )?(?:did|made|wrote|changed|added|removed|said|used"
+    r"|created|put|broke|found|suggested|proposed|mentioned|moved|renamed|fixed|tried|chose|picked)\b",
+    r"\byour (?:last|previous|change|changes|fix|answer|code|edit|commit|patch|solution|approach|plan"
+    r"|suggestion|implementation|test|tests|version)\b",
+    r"\b(?:did|have|are|were|can|could|would) you (?:able|also|test(?:ed)?|run|ran|check(?:ed)?|sure"
+    r"|really|try|tried|done|finish(?:ed)?|commit(?:ted)?|forget|miss|see)\b",
+)
+
 
 _MAX_NOTES_CHARS = 12_000
 """Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
