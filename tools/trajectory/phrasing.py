@@ -20,7 +20,7 @@ MAX_SYMPTOM, MAX_COMMAND, MAX_TASK = 120, 110, 150
 
 _PARTICULAR_KEY = re.compile(
     r"(?i)(^|_)(first_?name|last_?name|user_?name|full_?name|customer|name|e?mail|phone|address\d?|street|zip|dob"
-    r"|birth\w*|id|ids|token|password|account|card|iban|ssn|passengers?|reservations?)$"
+    r"|birth\w*|id|ids|token|password|account|card|iban|ssn)$"
 )
 _MAX_PARTICULARS, _MAX_JSON_CHARS = 400, 20_000
 _MAX_LOOKED_AT = 2000
