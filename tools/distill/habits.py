@@ -9,7 +9,7 @@ from swarm_memory.tools.distill.lessons import Lesson, Material, lesson
 from swarm_memory.tools.distill.repairs import find_repairs, mark_of
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.calls import LOOKING_TOOL, Call
 from swarm_memory.tools.trajectory.intent import varied_words
 from swarm_memory.tools.trajectory.phrasing import general, show_call, show_file, show_symptom
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt, task_text
@@ -22,7 +22,6 @@ _DIRECTIVE = re.compile(
     r"(?i)\b(?:use|don'?t|do not|never|always|instead|must|should(?:n'?t)?|prefer|stick (?:to|with)|rather than|only"
     r"|we use|no need to|avoid|stop \w+ing|nutze|benutze|verwende|immer|niemals|statt)\b|用|不要|必须"
 )
-_SEARCHING = re.compile(r"(?i)search|look_?up|query|find|wiki")
 _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
 _QUESTION = re.compile(r"\?\s*$")
 
@@ -30,7 +29,7 @@ _QUESTION = re.compile(r"\?\s*$")
 def corrections(material: Material) -> Iterator[Lesson]:
     """What the user told the agent to do otherwise, in the user's words and marked as such."""
     if not any(call.command is not None or call.input.get("file_path") for call in material.calls):
-        return  # a customer who is served says what he wants, not how the work is to be done
+        return  # whoever is served says what he wants, not how the work is to be done
     first = material.calls[0].position
     steps = material.trajectory.steps
     for index, step in enumerate(steps):
@@ -132,7 +131,7 @@ def fruitless_lookups(material: Material) -> Iterator[Lesson]:
     names = material.particulars
     if any(call.command is not None for call in material.calls):
         return
-    missed = [call for call in material.calls if call.empty and _SEARCHING.search(call.tool) and call.target]
+    missed = [call for call in material.calls if call.empty and LOOKING_TOOL.search(call.tool) and call.target]
     pairs = [(miss, hit) for miss in missed if (hit := _shortened(miss, material.calls)) is not None]
     if not pairs:
         return

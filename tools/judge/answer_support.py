@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.calls import LOOKING_TOOL, Call
 
 _STOP_WORDS = """the a an of in on at to for and or is was were are did do does what which who whom whose when
 where how that this by with from it its as be been has have had also both same between there their
 his her he she they"""
 _STOP = frozenset(_STOP_WORDS.split())
-_LOOKING = re.compile(r"(?i)search|look_?up|retriev|wiki|fetch|browse|query|find|read|open|get_")
 _QUESTION = re.compile(r"(?i)\?|^\W*(?:who|what|which|when|where|why|how|is|are|was|were|did|does|do|tell|name|give)\b")
 _NO_ANSWER = re.compile(r"(?i)\b(?:unknown|not (?:found|available|specified|mentioned)|no information|unable|cannot)\b")
 _MAX_ANSWER_WORDS = 30
@@ -36,7 +35,7 @@ def answer_support(trajectory: Trajectory, calls: Sequence[Call]) -> AnswerSuppo
     argument of a terminal call, or the last message.
     """
     given = _given_answer(trajectory, calls)
-    looked = [call for call in calls if _LOOKING.search(call.tool) and call.output and not call.ends_task]
+    looked = [call for call in calls if LOOKING_TOOL.search(call.tool) and call.output and not call.ends_task]
     if given is None or not looked or not _only_looks(calls):
         return None
     answer = _words(given[0])
@@ -51,7 +50,7 @@ def answer_support(trajectory: Trajectory, calls: Sequence[Call]) -> AnswerSuppo
 def asks_for_answer(trajectory: Trajectory, calls: Sequence[Call]) -> bool:
     """Whether the task is a question, and the agent did nothing but look things up."""
     asked = bool(_QUESTION.search(trajectory.task))
-    return asked and _only_looks(calls) and any(_LOOKING.search(call.tool) for call in calls)
+    return asked and _only_looks(calls) and any(LOOKING_TOOL.search(call.tool) for call in calls)
 
 
 def _only_looks(calls: Sequence[Call]) -> bool:

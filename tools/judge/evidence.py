@@ -260,7 +260,7 @@ def _changes(run: Run) -> Iterator[Signal]:
 
 _OUT_OF_BUDGET = re.compile(
     r"(?i)\b(?:max(?:imum)?(?: number of)?[ _](?:steps|turns|iterations|rounds)|out of (?:steps|turns|budget)"
-    r"|(?:step|turn|iteration|cost|context)(?: length| window)? (?:limit )?(?:reached|exceeded)|exit_(?:cost|context)"
+    r"|(?:step|turn|iteration|cost|context)(?: length| window)? (?:limit )?(?:reached|exceeded)"
     r"|exceeded the (?:maximum|step|cost|context))"
 )
 _INABILITY = re.compile(

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from swarm_memory.tools.guard.redact import generalize
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import STOP_WORDS, query_tokens
+from swarm_memory.tools.trajectory.calls import LOOKING_TOOL
 from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 
 MAX_VALUE = 60
@@ -23,7 +24,6 @@ _ASKING = frozenset({
     "text", "pattern",
 })  # fmt: skip
 _COMMANDS = frozenset({"command", "cmd", "script", "shell"})
-_LOOKING = re.compile(r"(?i)search|look_?up|retriev|fetch|browse|query|find|grep|glob|(?:^|_)(?:get|read|list)(?:_|$)")
 _WORD = re.compile(r"[^\W\d_]{3,30}")
 _FORMATS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d{4}-\d{2}-\d{2}"), "a date as YYYY-MM-DD"),
@@ -57,7 +57,7 @@ def asked_of(arguments: Mapping[str, JsonValue]) -> str:
 
 def is_looking(tool_name: str, arguments: Mapping[str, JsonValue]) -> bool:
     """Tell whether a call looks for something, so that an empty answer is of no use."""
-    return bool(asked_of(arguments)) or _LOOKING.search(tool_name.rpartition("__")[2]) is not None
+    return bool(asked_of(arguments)) or LOOKING_TOOL.search(tool_name.rpartition("__")[2]) is not None
 
 
 def input_tokens(text: str) -> tuple[str, ...]:

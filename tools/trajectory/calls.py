@@ -19,14 +19,21 @@ _SHELL_TOOL = re.compile(
 )
 _TARGET_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "url", "query", "pattern", "input", "id")
 _WRITING_TOOL = re.compile(
-    r"(?i)^(multi)?edit|^write|^create|^update|^delete|^insert|^remove|^add|^set|^book|^cancel|^modify|^send|^post|^put"
-    r"|^replace|^apply|^str_replace|^return_|^exchange|^submit_form|^pay|^order|^buy|notebookedit"
+    r"(?i)(?:multi|notebook)?edit|write|create|update|delete|insert|remove|add|set|send|post|put|apply"
 )
+LOOKING_TOOL = re.compile(
+    r"(?i)search|look_?up|retriev|fetch|browse|query|find|grep|glob|(?:^|_)(?:get|read|list|open)(?:_|$)"
+)
+"""A tool that is named so looks for something."""
+
+_ACTING_TOOL = re.compile(r"(?i)^(?!(?:calculate|check|compute|count|describe|run|show|think|view|wait)_)[a-z]+_")
+"""A tool named by a verb and what it does that to, such as `cancel_order`, unless the verb changes nothing."""
+
 _TERMINAL_TOOL = re.compile(
-    r"(?i)^(finish|submit|done|complete(_?task)?|stop|terminate|exit|answer|final_?answer|give_?answer|attempt_completion"
-    r"|task_?complete|end(_?task)?|send_msg_to_user|report_infeasible|transfer_to_human\w*)$"
+    r"(?i)^(finish|submit|done|complete(_?task)?|stop|terminate|exit|answer|final_?answer|give_?answer"
+    r"|attempt_completion|task_?complete|end(_?task)?)$"
 )
-_HAND_OVER_TOOL = re.compile(r"(?i)transfer_to_human|escalate|hand_?over")
+_HAND_OVER_TOOL = re.compile(r"(?i)(?:^|_)to_(?:a_)?(?:human|person|operator)|escalate|hand_?over")
 _REFUSED = re.compile(
     r"(?i)user doesn't want to (?:proceed|take this action)|tool use was rejected|request interrupted by user"
     r"|user chose to stay in plan mode|user (?:rejected|declined|denied)"
@@ -37,9 +44,9 @@ _EXIT_CODE = re.compile(
 )
 _ERROR_START = re.compile(
     r"^\W{0,3}(?:<tool_use_error>|(?:\w+\.)*\w*(?:Error|Exception)\b|error\b|fatal:|traceback \(most recent|invalid\b"
-    r"|failed\b|failure\b|unknown (?:command|action|tool|skill)|unrecognized|permission denied|access denied"
+    r"|failed\b|failure\b|unknown (?:command|tool|skill)|unrecognized|permission denied|access denied"
     r"|unauthorized|forbidden|not allowed|no such (?:file|tool|element)|could not (?!find)|cannot\b|unable to"
-    r"|bad request|timed? ?out|nothing happens|your (?:command|edit|proposed edit)[^\n]{0,60}(?:error|not run|failed))",
+    r"|bad request|timed? ?out)",
     re.I,
 )
 _ERROR_LINE = re.compile(
@@ -48,8 +55,8 @@ _ERROR_LINE = re.compile(
     r"|error(?:\[\w+\])?: .*|E: .*|Segmentation fault.*|Killed$|panic: .*)"
 )
 _EMPTY = re.compile(
-    r"(?i)^\W{0,3}(?:no (?:results?|matches|files?|pages?|more results?|such page)\b|could not find|nothing found"
-    r"|nothing to|not found|0 results|none found|the last page searched was not found|there are no)"
+    r"(?i)^\W{0,3}(?:no (?:results?|matches|files?|pages?|more results?)\b|could not find|nothing found"
+    r"|nothing to|not found|0 results|none found|there are no)"
     r"|^\s*(?:\[\]|\{\}|null|none|)\s*$"
 )
 _QUIET_EXIT = frozenset({"search", "print"})
@@ -204,7 +211,9 @@ class Call:
         """Whether it changes something: a file, a record."""
         if self.command is not None:
             return self.command.purpose == "edit"
-        return bool(_WRITING_TOOL.search(self.step.tool_name or ""))
+        name = (self.step.tool_name or "").rpartition("__")[2]
+        acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name) and not self.hands_over
+        return bool(_WRITING_TOOL.match(name) or acts)
 
     @property
     def waits(self) -> bool:
@@ -221,7 +230,7 @@ class Call:
         ):
             return len(self.command.parts) == 1
         name = self.step.tool_name or (self.step.text.split("[")[0].split("(")[0].strip() if self.step.text else "")
-        return bool(_TERMINAL_TOOL.match(name))
+        return bool(_TERMINAL_TOOL.match(name)) or self.hands_over
 
     @property
     def hands_over(self) -> bool:

@@ -45,13 +45,12 @@ _BY_PROGRAM: dict[str, Purpose] = {
     ),
     **dict.fromkeys(
         ("grep", "rg", "egrep", "fgrep", "ag", "ack", "find", "fd", "locate", "which", "whereis", "type", "diff", "cmp",
-         "test", "[", "[[", "pgrep", "lsof", "search_dir",
-         "search_file", "find_file"),
+         "test", "[", "[[", "pgrep", "lsof"),
         "search",
     ),
     **dict.fromkeys(
         ("cat", "head", "tail", "less", "more", "ls", "tree", "wc", "file", "stat", "du", "df", "bat", "nl", "ps",
-         "pwd", "open", "goto", "scroll_down", "scroll_up",
+         "pwd", "open",
          "date", "whoami", "uname", "hostname", "jq", "yq", "sort", "uniq", "cut", "awk", "column", "xxd", "id", "top",
          "history", "man", "strings", "journalctl", "env", "printenv", "true", "false"),
         "read",
@@ -60,7 +59,7 @@ _BY_PROGRAM: dict[str, Purpose] = {
     **dict.fromkeys(("echo", "printf", "yes", "seq", "banner", "figlet"), "print"),
     **dict.fromkeys(
         ("sed", "mkdir", "touch", "cp", "mv", "rm", "rmdir", "ln", "chmod", "chown", "tee", "patch", "truncate", "dd",
-         "perl", "install", "tar", "unzip", "zip", "edit", "create", "insert", "str_replace_editor", "apply_patch"),
+         "perl", "install", "tar", "unzip", "zip", "apply_patch"),
         "edit",
     ),
     **dict.fromkeys(("git", "gh", "hg", "svn", "jj", "glab"), "vcs"),
@@ -112,9 +111,6 @@ _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _SEPARATOR = re.compile(r"^(&&|\|\||;;?|&|\||\|&)$")
 _REDIRECTION = re.compile(r"\d?>&\d|&>>?\s*[\w./-]+")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
-_LINE_EDIT = re.compile(r"\s*(?:edit|insert)\s+\d")
-"""An editing command of an agent's shell: the lines after the first are text, not commands."""
-
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
 
 
@@ -190,8 +186,6 @@ class Command:
 def parse_command(text: str) -> Command:
     """Parse a command line. It never fails: what the shell could not parse is split at white space."""
     parts: list[Part] = []
-    if _LINE_EDIT.match(text):
-        text = text.partition("\n")[0]
     for line in _logical_lines(text[:_MAX_COMMAND_CHARS]):
         words: list[str] = []
         for token in [*_tokens(line), ";"]:
