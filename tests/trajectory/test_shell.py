@@ -28,7 +28,6 @@ from swarm_memory.tools.trajectory.shell import parse_command
         ("cat <<'EOF' > x.py\npytest\nEOF", "edit", "cat"),
         ("git commit -m 'run pytest; make'", "vcs", "git commit"),
         ('python -c "\nimport pytest\npytest\n"', "run", "python"),
-        ("edit 1:2\npytest\nend_of_edit", "edit", "edit"),
         ("sed -n 1,5p x", "read", "sed"),
         ("sed -i s/a/b/ x", "edit", "sed"),
         ("sleep 30", "wait", "sleep"),

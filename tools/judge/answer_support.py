@@ -102,8 +102,6 @@ def _form(answer: list[str], looked: list[Call]) -> list[tuple[float, str]]:
         findings.append((-1.2, "the answer says that there is none"))
     elif len(answer) >= 4:
         findings.append((-0.8, "the answer is long where one thing was asked for"))
-    elif len(answer) == 1:
-        findings.append((0.5, "the answer is one plain word"))
     if len(looked) >= 4:
         findings.append((-0.5, "it took many look-ups"))
     return findings
