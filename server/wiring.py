@@ -4,20 +4,17 @@ import os
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.jobs.worker import Worker
-from swarm_memory.server.storage.engine.location import Location, locate
+from swarm_memory.server.location import Location, locate
+from swarm_memory.tools.ports.care import Care
 from swarm_memory.tools.ports.journal import Journal
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
 from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.toolbox import Toolbox
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.care.adopt import Adoption
 
 
 class SystemClock:
@@ -79,27 +76,11 @@ def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clo
     return build_chat_model(settings.chat, environ=os.environ, meter=meter, judge=settings.judge.model)
 
 
-async def check_adoptable(place: Location, settings: Settings) -> None:
-    """Look whether a claude-flow database lies where the bank is to be. Raises as `adopt`."""
-    from swarm_memory.server.storage.care.adopt import check
+def make_care(place: Location, settings: Settings) -> Care:
+    """Return who looks after the file of a project's bank; nothing is opened yet."""
+    from swarm_memory.server.storage.care.care import SqliteCare
 
-    await check(place.database, sqlite=settings.storage.sqlite)
-
-
-async def adopt_database(place: Location, settings: Settings) -> "Adoption":
-    """Put a new bank in the place of a claude-flow database, with its strategies. Raises as `adopt`."""
-    from swarm_memory.server.storage.care.adopt import adopt
-    from swarm_memory.tools.text.tokens import tokenize
-
-    return await adopt(
-        place.database,
-        scope=scope_of(place, settings),
-        embedder=make_embedder(settings.embedding),
-        tokenize=tokenize,
-        pii=settings.distill.redact_pii,
-        sqlite=settings.storage.sqlite,
-        timeout_s=settings.storage.busy_timeout_s,
-    )
+    return SqliteCare(place.database, settings, scope_of(place, settings), partial(make_embedder, settings.embedding))
 
 
 def scope_of(place: Location, settings: Settings) -> Scope:

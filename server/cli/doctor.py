@@ -19,11 +19,9 @@ from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.embedding.static import SHIPPED_TABLE
 from swarm_memory.server.embedding.table import Table
 from swarm_memory.server.hosts.claude_settings import plan_install
-from swarm_memory.server.storage.care.backup import backup_folder, list_backups
-from swarm_memory.server.storage.care.inspection import Inspection
-from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import make_embedder, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
+from swarm_memory.tools.ports.care import Care, Inspection
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_PYTHON = (3, 11)
@@ -153,21 +151,11 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
             "bank", "fail", f"{health.path} cannot be written", "mend the permissions of the file and its folder"
         )
     yield from (Finding("bank", "warn", notice) for notice in status.notices)
-    yield from _inside(anyio.run(_inspect, invocation.open_toolbox))
-    yield from _copies(place.database)
+    yield from _inside(anyio.run(invocation.care().inspect))
+    yield from _copies(invocation.care())
 
 
-async def _inspect(open_bank: Callable[[], Awaitable[Toolbox]]) -> Inspection | None:
-    toolbox = await open_bank()
-    try:
-        return await toolbox.store.inspect() if isinstance(toolbox.store, SqliteStore) else None
-    finally:
-        await toolbox.store.close()
-
-
-def _inside(found: Inspection | None) -> Iterator[Finding]:
-    if found is None:
-        return
+def _inside(found: Inspection) -> Iterator[Finding]:
     if found.sound:
         yield Finding("integrity", "ok", "pages, texts and indexes are what was written")
         return
@@ -179,11 +167,11 @@ def _inside(found: Inspection | None) -> Iterator[Finding]:
     yield from (Finding("integrity", "fail", fault, mend) for fault in (*found.pages, *found.indexes))
 
 
-def _copies(database: Path) -> Iterator[Finding]:
-    found = list_backups(database)
+def _copies(care: Care) -> Iterator[Finding]:
+    found = care.backups()
     newest = f"newest of {found[0].made:%F %T} UTC, because {found[0].reason}" if found else "`swarm-memory backup`"
-    yield Finding("backups", "ok", f"{len(found)} in {backup_folder(database)}: {newest}")
-    for aside in sorted(database.parent.glob(f"{database.name}.corrupt-*[Z]")):
+    yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
+    for aside in care.damaged_files():
         advice = "look what you need of it and delete it; `memories forget` does not reach into it"
         yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from swarm_memory.server.config import ResolvedSettings
-    from swarm_memory.server.storage.engine.location import Location
+    from swarm_memory.server.location import Location
+    from swarm_memory.tools.ports.care import Care
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class Invocation:
     @property
     def root(self) -> Path:
         """The project's root, which needs no settings to be known."""
-        from swarm_memory.server.storage.engine.location import locate
+        from swarm_memory.server.location import locate
 
         return locate(self.folder).root
 
@@ -49,6 +50,13 @@ class Invocation:
 
         settings = self.settings().settings
         return await open_toolbox(place_of(self.folder, settings), settings)
+
+    def care(self) -> "Care":
+        """Return who looks after the bank's file. Raises `ConfigError`."""
+        from swarm_memory.server.wiring import make_care, place_of
+
+        settings = self.settings().settings
+        return make_care(place_of(self.folder, settings), settings)
 
     @asynccontextmanager
     async def toolbox(self) -> AsyncGenerator["Toolbox"]:

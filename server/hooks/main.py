@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from swarm_memory.schema.errors import InputError, StoreBusy
+from swarm_memory.server.location import Location, locate
 from swarm_memory.server.state_files import (
     CHILD_VARIABLE,
     checked_transcript,
@@ -23,7 +24,6 @@ from swarm_memory.server.state_files import (
     spool_event,
     whole_number_setting,
 )
-from swarm_memory.server.storage.engine.location import Location, locate
 
 LOCK_WAIT_S = 0.3
 TIME_LIMIT_S = 1.3

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.consolidate.embedding_backlog import BATCH, embed_batch
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.sources import SourceStore
+from swarm_memory.tools.ports.store import Store
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Reembedded:
 
 
 async def reembed(
-    store: SqliteStore, embedder: Embedder, *, drop_others: bool, on_progress: Callable[[int], None]
+    store: Store, embedder: Embedder, *, drop_others: bool, on_progress: Callable[[int], None]
 ) -> Reembedded:
     """Embed what has no vector yet; `on_progress` is told of each batch's size. No model is called in a transaction.
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.location import Location
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
 from swarm_memory.server.storage.engine.driver import plain_module
-from swarm_memory.server.storage.engine.location import Location
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

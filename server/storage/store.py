@@ -17,9 +17,8 @@ from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.status import BankStatistics, StorageHealth
 from swarm_memory.server.storage import journal, memories, outcomes, reembed, spending
 from swarm_memory.server.storage.benchmarks import BenchmarkTables
-from swarm_memory.server.storage.care.backup import FORGET, back_up, drop_backups_with
-from swarm_memory.server.storage.care.health import health
-from swarm_memory.server.storage.care.inspection import Inspection, inspect
+from swarm_memory.server.storage.care.inspection import health, inspect
+from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
 from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.engine.threads import BankThreads, Threads, open_threads
 from swarm_memory.server.storage.forgetting import forget, take_out_of_log
@@ -34,6 +33,7 @@ from swarm_memory.server.storage.tool_memory import ToolMemoryTables
 from swarm_memory.server.storage.traces import Traces, find_traces
 from swarm_memory.server.storage.upkeep_port import SqliteUpkeep
 from swarm_memory.tools.ports.bank import Forgotten, RetrievalRecord
+from swarm_memory.tools.ports.care import Inspection
 from swarm_memory.tools.ports.credit import TaskInjections
 from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending
 from swarm_memory.tools.ports.models import Embedder, Vector

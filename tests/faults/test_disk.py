@@ -15,9 +15,9 @@ from rig import EVERY, FULL, HERE, WORKER, environment, fill, inspected, made_it
 
 from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.care import health as health_module
+from swarm_memory.server.storage.care import inspection as inspection_module
 from swarm_memory.server.storage.engine import connection as connection_module
-from swarm_memory.server.storage.engine.filesystem import remote_kind
+from swarm_memory.server.storage.engine.files import remote_kind
 from swarm_memory.server.storage.store import SqliteStore
 
 pytestmark = pytest.mark.fault
@@ -193,7 +193,7 @@ async def test_on_a_network_the_log_gives_way_to_a_rollback_journal_and_back(
 
     with monkeypatch.context() as patched:
         patched.setattr(connection_module, "remote_kind", on_nfs)
-        patched.setattr(health_module, "remote_kind", on_nfs)
+        patched.setattr(inspection_module, "remote_kind", on_nfs)
         async with opened(database) as store:
             assert await _journal(store) == "delete"
             items += await fill(store, 5, seed=8)

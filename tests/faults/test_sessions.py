@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rig import FULL, HERE, environment, fill, inspected, opened
 
-from swarm_memory.server.storage.engine.connection import wal_bytes
+from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [
@@ -168,7 +168,7 @@ async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(
                 name, arguments = asked(number)
                 server.send("tools/call", {"name": name, "arguments": arguments})
             failed += sum("error" in told or bool(told["result"].get("isError")) for told in answers(server))
-            largest_log = max(largest_log, wal_bytes(database))
+            largest_log = max(largest_log, size_of(f"{database}-wal"))
             if start % (64 * IN_FLIGHT) == 0:
                 learn_and_forget(server, start)
                 samples.append((start, server.state()))

@@ -30,7 +30,7 @@ from rig import (
 
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.engine.connection import wal_bytes
+from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.tools.ports.bank import MemoryFilter
 
 pytestmark = pytest.mark.fault
@@ -140,7 +140,7 @@ async def test_overlapping_readers_do_not_let_the_log_grow(database: Path, recor
         crowd.add("read" if number < 4 else "write", database, "auto", number, 0)
     largest, deadline = 0, time.monotonic() + 30
     while time.monotonic() < deadline:
-        largest = max(largest, wal_bytes(database))
+        largest = max(largest, size_of(f"{database}-wal"))
         await asyncio.sleep(0.02)
     await asyncio.to_thread(crowd.end)
     record(

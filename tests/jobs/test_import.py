@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.storage.engine.location import Location
+from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import open_toolbox
 from swarm_memory.tools.memories.transfer import export_memories
 

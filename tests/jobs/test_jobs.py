@@ -16,7 +16,7 @@ from swarm_memory.schema.errors import InputError, QuotaReached, StorageError
 from swarm_memory.schema.job import Job
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.worker import Handler, Worker
-from swarm_memory.server.storage.engine.location import Location
+from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import make_worker
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -12,8 +12,8 @@ from mcp.client import Client
 from mcp.types import TextContent, TextResourceContents
 
 from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import INSTRUCTIONS, build_server
-from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -21,8 +21,8 @@ from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
 from swarm_memory.server.chat.metering import ChatCall
 from swarm_memory.server.chat.scripted_server import ScriptedServer, Turn, completion, error
 from swarm_memory.server.chat.store_meter import StoreMeter
+from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
-from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.server.wiring import open_toolbox
 from swarm_memory.tools.judge.verdicts import AUDITED
 from swarm_memory.tools.memories.status import memory_status

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from swarm_memory.schema.settings import MattsSettings, Settings
-from swarm_memory.server.storage.engine.location import Location
+from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import open_toolbox
 
 AGENT = """

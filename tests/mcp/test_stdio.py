@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.server.storage.engine.location import locate
+from swarm_memory.server.location import locate
 
 SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
 END_LIMIT_S = 2.5

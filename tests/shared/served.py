@@ -12,8 +12,8 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
+from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
-from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.toolbox import Toolbox
 

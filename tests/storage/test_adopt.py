@@ -14,7 +14,6 @@ from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.server.storage.care.adopt import adopt
 from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.tools.ports.bank import MemoryFilter
-from swarm_memory.tools.text.tokens import tokenize
 
 TABLES = (
     "CREATE TABLE patterns (id TEXT PRIMARY KEY, type TEXT, pattern_data TEXT, confidence REAL, usage_count INTEGER,"
@@ -80,7 +79,7 @@ async def test_its_strategies_are_taken_over_and_the_old_file_is_kept(
         ("p5", "reasoning_memory", strategy(content=" "), 0.5, 0, None, None),
         ("p6", "reasoning_memory", json.dumps([1]), 0.5, 0, None, None),
     )
-    done = await adopt(database, scope=here, embedder=embedder, tokenize=tokenize, sqlite=rung)
+    done = await adopt(database, scope=here, embedder=embedder, sqlite=rung)
     assert done.imported == 2
     assert [line.partition(":")[0] for line in done.skipped] == ["p4", "p5", "p6"]
     async with open_bank() as store:
@@ -117,7 +116,7 @@ async def test_what_is_taken_over_holds_no_secret_and_no_control_sign(
         source={"task_id": f"push {secret}", "outcome": "Success"},
     )
     database = foreign((f"p {secret}", "reasoning_memory", held, 0.5, 0, None, None))
-    done = await adopt(database, scope=here, embedder=embedder, tokenize=tokenize, sqlite=rung)
+    done = await adopt(database, scope=here, embedder=embedder, sqlite=rung)
     assert done.imported == 1
     async with open_bank() as store:
         (item,) = await store.list_memories([here], MemoryFilter())
@@ -139,7 +138,7 @@ async def test_an_embedder_that_fails_leaves_the_old_database_in_its_place(
     object.__setattr__(embedder, "embed_documents", failing)
     database = foreign(GOOD)
     with pytest.raises(ModelUnavailable):
-        await adopt(database, scope=here, embedder=embedder, tokenize=tokenize, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=rung)
     with pytest.raises(StoreUntrusted, match="claude-flow"):
         async with open_bank():
             pass
@@ -150,11 +149,11 @@ async def test_what_is_no_claude_flow_database_is_not_adopted(
     open_bank: Any, database: Path, embedder: Any, here: Scope, rung: str
 ) -> None:
     with pytest.raises(StorageError, match="there is no database"):
-        await adopt(database, scope=here, embedder=embedder, tokenize=tokenize, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=rung)
     async with open_bank():
         pass
     with pytest.raises(StoreUntrusted, match="already"):
-        await adopt(database, scope=here, embedder=embedder, tokenize=tokenize, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=rung)
 
 
 @pytest.mark.parametrize("shape", ["CREATE TABLE patterns (id TEXT)", "CREATE VIEW patterns AS SELECT 1 AS id"])
@@ -166,4 +165,4 @@ async def test_a_view_or_another_table_in_its_place_is_refused(
     connection.execute(shape)
     connection.close()
     with pytest.raises(StoreUntrusted, match="known shape"):
-        await adopt(database, scope=here, embedder=embedder, tokenize=tokenize, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=rung)

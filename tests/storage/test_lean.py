@@ -17,8 +17,8 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.location import Location
 from swarm_memory.server.storage import lean
-from swarm_memory.server.storage.engine.location import Location
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.tools.ports.bank import StoredMemory
 
@@ -30,7 +30,7 @@ USE = """
 import sys
 from pathlib import Path
 from swarm_memory.server.storage.lean import open_lean
-from swarm_memory.server.storage.engine.location import Location
+from swarm_memory.server.location import Location
 with open_lean(Location(Path(sys.argv[1]), Path(sys.argv[2])), 1.0) as bank:
     bank.briefing_rows(5)
     bank.end_session("s", "/t.jsonl")

@@ -17,11 +17,10 @@ from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly,
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries, schema_objects, shadow_tables
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.location import locate
 from swarm_memory.server.storage.engine import connection as connection_module
-from swarm_memory.server.storage.engine.connection import close, connect
+from swarm_memory.server.storage.engine.connection import close, connect, migrate
 from swarm_memory.server.storage.engine.driver import Driver, choose, plain_module
-from swarm_memory.server.storage.engine.location import locate
-from swarm_memory.server.storage.engine.migrate import migrate
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
@@ -233,7 +232,7 @@ def test_every_query_has_one_line_that_says_what_it_does() -> None:
 
 def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     from swarm_memory.schema.sqlite.statements import Migration
-    from swarm_memory.server.storage.engine import migrate as module
+    from swarm_memory.server.storage.engine import connection as module
 
     broken = Migration(1, "0001_broken", ("CREATE TABLE half (a)", "CREATE TABLE half (a)"))
     monkeypatch.setattr(module, "migrations", lambda: (broken,))

@@ -156,6 +156,24 @@ class Upkeep(Protocol):
         """Write vectors by id, with their index, of items that still have none of any embedder; return how many."""
         ...
 
+    async def without_vector(
+        self, embedder: str, dimensions: int, limit: int, after: int = 0
+    ) -> list[tuple[int, str, str]]:
+        """Return (position, id, text to embed) of items of any scope without a vector of the embedder, by position."""
+        ...
+
+    async def put_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
+        """Write vectors by memory id, with their index; return how many items were there."""
+        ...
+
+    async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
+        """Delete the vectors of every other embedder, those of passages too; return their names."""
+        ...
+
+    async def reindex(self) -> None:
+        """Make the keyword index and the vector indexes anew from the rows."""
+        ...
+
     async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:
         """Return the numbers of a run's batches that were not undone, the latest first. Raises `NotFoundError`."""
         ...

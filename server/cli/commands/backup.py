@@ -12,8 +12,7 @@ from swarm_memory.server.cli.console import json_option, print_json, print_table
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.care.backup import Backup
-    from swarm_memory.tools.toolbox import Toolbox
+    from swarm_memory.tools.ports.care import Backup
 
 
 @click.command()
@@ -31,18 +30,12 @@ def backup(invocation: Invocation, path: Path | None, as_json: bool) -> None:
       swarm-memory backup
       swarm-memory backup /mnt/disk/shop-memory.db
     """
-    from swarm_memory.server.storage.store import SqliteStore
+    import anyio
 
     place = invocation.place
     if not place.database.exists():
         raise InputError(f"there is no bank at {place.database} yet")
-
-    async def operate(toolbox: "Toolbox") -> Path:
-        if not isinstance(toolbox.store, SqliteStore):
-            raise InputError("this is done for banks in SQLite only")
-        return await toolbox.store.back_up(path)
-
-    made = invocation.run(operate)
+    made = anyio.run(invocation.care().back_up, path)
     size = made.stat().st_size
     print_json({"path": str(made), "size_bytes": size}) if as_json else say(f"{made} ({size / 1e6:.1f} MB)")
 
@@ -64,12 +57,8 @@ def restore(invocation: Invocation, path: Path | None, only_list: bool, yes: boo
       swarm-memory restore --list
       swarm-memory restore .swarm/backups/memory-20260501T120000.000000Z-asked.db
     """
-    from swarm_memory.server.storage.care.backup import list_backups
-    from swarm_memory.server.storage.care.restore import restore as put_back
-    from swarm_memory.server.storage.engine.driver import choose
-
-    place = invocation.place
-    found = list_backups(place.database)
+    place, care = invocation.place, invocation.care()
+    found = care.backups()
     if only_list:
         _show(found, as_json)
         return
@@ -78,8 +67,7 @@ def restore(invocation: Invocation, path: Path | None, only_list: bool, yes: boo
     chosen = path or found[0].path
     if not yes:
         click.confirm(f"Put {chosen} in the place of {place.database}? What is there is kept", abort=True, err=True)
-    storage = invocation.settings().settings.storage
-    source, kept = put_back(place.database, chosen, choose(storage.sqlite), storage.busy_timeout_s)
+    source, kept = care.restore(chosen)
     if as_json:
         print_json({"restored": str(source), "kept": str(kept) if kept else None})
     else:

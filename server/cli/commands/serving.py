@@ -102,8 +102,8 @@ class LogBesideBank(logging.Handler):
         self._invocation = invocation
 
     def emit(self, record: logging.LogRecord) -> None:
+        from swarm_memory.server.location import locate
         from swarm_memory.server.state_files import log_line
-        from swarm_memory.server.storage.engine.location import locate
 
         place = locate(self._invocation.folder, self._invocation.overrides.get("storage.db"))
         with contextlib.suppress(OSError):

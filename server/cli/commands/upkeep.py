@@ -16,7 +16,6 @@ from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.status import ChatStatus, MemoryStatus
-    from swarm_memory.server.storage.store import SqliteStore
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -127,18 +126,15 @@ def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
 
 
 def _repair(invocation: Invocation, *, quiet: bool) -> None:
-    from swarm_memory.server.storage.care.repair import repair
-    from swarm_memory.server.storage.engine.driver import choose
-
-    place, storage = invocation.place, invocation.settings().settings.storage
+    place = invocation.place
     if not place.database.exists():
         raise InputError(f"there is no bank at {place.database}")
-    done = repair(place.database, choose(storage.sqlite), storage.busy_timeout_s)
+    done = invocation.care().repair()
     if done.actions:
         invocation.run(_embed_missing)
     if quiet:
         return
-    for action in done.actions or ["nothing to repair"]:
+    for action in done.actions or ("nothing to repair",):
         say(f"repair: {action}")
     if done.kept:
         say(f"repair: what stood there before is {done.kept}")
@@ -148,7 +144,7 @@ async def _embed_missing(toolbox: "Toolbox") -> None:
     """Embed what lost its vector, or had one that cannot be right."""
     from swarm_memory.server.jobs.reembed import reembed as operation
 
-    await operation(_sqlite(toolbox), toolbox.embedder, drop_others=False, on_progress=lambda _: None)
+    await operation(toolbox.store, toolbox.embedder, drop_others=False, on_progress=lambda _: None)
 
 
 @click.command()
@@ -169,7 +165,7 @@ def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
 
     async def operate(toolbox: "Toolbox") -> Reembedded:
         with _bar("embedding", quiet=as_json) as advance:
-            return await operation(_sqlite(toolbox), toolbox.embedder, drop_others=drop_others, on_progress=advance)
+            return await operation(toolbox.store, toolbox.embedder, drop_others=drop_others, on_progress=advance)
 
     done = invocation.run(operate)
     if as_json:
@@ -188,7 +184,7 @@ def reindex(invocation: Invocation, as_json: bool) -> None:
     """Build the keyword and vector indexes anew from the plain tables. Nothing is lost if it is stopped."""
 
     async def operate(toolbox: "Toolbox") -> int:
-        await _sqlite(toolbox).reindex()
+        await toolbox.store.reindex()
         counts = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
         return sum(counts.memories.values())
 
@@ -208,27 +204,17 @@ def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
     """
     import anyio
 
-    from swarm_memory.server.wiring import adopt_database, check_adoptable
-
-    place = invocation.place
-    anyio.run(check_adoptable, place, invocation.settings().settings)
+    place, care = invocation.place, invocation.care()
+    anyio.run(care.check_adoptable)
     if not yes:
         click.confirm(f"Put a new bank in the place of {place.database}? The old file is kept", abort=True, err=True)
-    done = anyio.run(adopt_database, place, invocation.settings().settings)
+    done = anyio.run(care.adopt)
     if as_json:
-        print_json(asdict(done))
+        print_json(done._asdict())
         return
     say(f"Strategies taken over into {place.database}: {done.imported}. The old database is {done.kept}.")
     for skipped in done.skipped:
         say(f"    left out: {skipped}", fg="yellow")
-
-
-def _sqlite(toolbox: "Toolbox") -> "SqliteStore":
-    from swarm_memory.server.storage.store import SqliteStore
-
-    if not isinstance(toolbox.store, SqliteStore):
-        raise InputError("this is done for banks in SQLite only")
-    return toolbox.store
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -20,20 +19,20 @@ from swarm_memory.schema.base import MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
 from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
-from swarm_memory.server.storage.care.ownership import check_path
-from swarm_memory.server.storage.care.restore import put_in_place
+from swarm_memory.server.storage.care.restore import put_in_place, remove
 from swarm_memory.server.storage.engine.connection import open_read_only, storage_errors
 from swarm_memory.server.storage.engine.driver import Driver, choose
-from swarm_memory.server.storage.engine.flushing import flush
+from swarm_memory.server.storage.engine.files import flush
 from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.ownership import check_path
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.care import Adoption
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.text.cleaning import clean
-
-Tokenizer = Callable[[str], tuple[str, ...]]
+from swarm_memory.tools.text.tokens import tokenize
 
 BATCH = 64
 MAX_ROWS = 200_000
@@ -46,24 +45,11 @@ WHERE type = 'reasoning_memory' LIMIT ?
 _OUR_ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
 
 
-@dataclass(frozen=True, slots=True)
-class Adoption:
-    """What was taken over."""
-
-    run_id: str
-    imported: int
-    skipped: tuple[str, ...]
-    """Of each strategy that was left out: its id and why."""
-    kept: Path
-    """Where the old database is now."""
-
-
 async def adopt(
     database: Path,
     *,
     scope: Scope,
     embedder: Embedder,
-    tokenize: Tokenizer,
     pii: bool = True,
     sqlite: str = "auto",
     timeout_s: float = 10.0,
@@ -86,7 +72,7 @@ async def adopt(
         try:
             for start in range(0, len(items), BATCH):
                 batch = items[start : start + BATCH]
-                await store.add_memories(await _prepare(batch, embedder, tokenize), embedder.name)
+                await store.add_memories(await _prepare(batch, embedder), embedder.name)
         finally:
             await store.close()
         await asyncio.to_thread(_exchange, database, fresh, timeout_s)
@@ -94,11 +80,11 @@ async def adopt(
         await asyncio.to_thread(kept.unlink)
         raise
     finally:
-        await asyncio.to_thread(_remove, fresh)
+        await asyncio.to_thread(remove, fresh)
     return Adoption(run_id, len(items), tuple(skipped), kept)
 
 
-async def check(database: Path, *, sqlite: str = "auto") -> None:
+async def check_adoptable(database: Path, *, sqlite: str = "auto") -> None:
     """Look whether there is something to adopt, and change nothing. Raises as `adopt`."""
     driver = await asyncio.to_thread(choose, sqlite)
 
@@ -223,7 +209,7 @@ def _moment(value: object) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-async def _prepare(items: Sequence[MemoryItem], embedder: Embedder, tokenize: Tokenizer) -> list[StoredMemory]:
+async def _prepare(items: Sequence[MemoryItem], embedder: Embedder) -> list[StoredMemory]:
     vectors: Sequence[Vector | None]
     try:
         vectors = await embedder.embed_documents([item.embedding_text for item in items])
@@ -238,8 +224,3 @@ async def _prepare(items: Sequence[MemoryItem], embedder: Embedder, tokenize: To
 def _exchange(database: Path, fresh: Path, timeout_s: float) -> None:
     with writer_lock(database, timeout_s):
         put_in_place(database, fresh, keep=False)  # the old one was copied whole
-
-
-def _remove(fresh: Path) -> None:
-    for suffix in ("", "-wal", "-shm", ".lock"):
-        fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)

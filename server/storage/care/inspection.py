@@ -1,48 +1,92 @@
-"""What is wrong inside an open bank: damaged pages, texts that are not what was written, indexes out of step.
+"""How a bank stands: its health as this process sees it, and all that is wrong inside.
 
-SQLite has no checksums of its own: it misses a third of random damage. It only reads.
+SQLite has no checksums of its own: it misses a third of random damage.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
+from swarm_memory.schema.status import StorageHealth
+from swarm_memory.server.storage.engine.driver import Driver
+from swarm_memory.server.storage.engine.files import remote_kind, size_of
 from swarm_memory.server.storage.memories import damaged
 from swarm_memory.server.storage.rows import content_hash
-from swarm_memory.server.storage.search.derived import code_faults, source_faults
+from swarm_memory.server.storage.search.coded import wrong_codes
 from swarm_memory.server.storage.search.index import all_spaces
 from swarm_memory.server.storage.search.tokens import in_scope, unpack
+from swarm_memory.tools.ports.care import Inspection
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
     from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")
+_SOURCES = queries("sources")
 _MAX_TOLD = 20
 _BYTES = {"int8": 1, "float32": 4}
 
 
-@dataclass(slots=True)
-class Inspection:
-    """What was found; all empty: the bank is sound."""
+class _Embedded(NamedTuple):
+    """What has vectors: what it is called, what counts it, and the queries that say what its indexes must hold."""
 
-    pages: list[str] = field(default_factory=list[str])
-    """What SQLite says of its pages and keys."""
-    memories: list[str] = field(default_factory=list[str])
-    """Ids of memories whose text is not what was written."""
-    trajectories: list[str] = field(default_factory=list[str])
-    indexes: list[str] = field(default_factory=list[str])
-    """What the indexes and counts hold wrongly; they can be made anew from the rows."""
+    items: str
+    owners: str
+    wrong_counts: str
+    to_index: str
+    scan: str
 
-    vectors: list[tuple[str, int, list[int]]] = field(default_factory=list[tuple[str, int, list[int]]])
-    """(model, dimensions, positions) of vectors of which nobody can tell whether they or the index are right."""
 
-    @property
-    def sound(self) -> bool:
-        """Whether nothing was found."""
-        return not (self.pages or self.memories or self.trajectories or self.indexes)
+_MEMORIES = _Embedded(
+    "memories",
+    "projects",
+    _QUERIES["wrong_member_counts"],
+    _QUERIES["vectors_to_index"],
+    queries()["scan_vectors"],
+)
+_PASSAGES = _Embedded(
+    "passages",
+    "indexes of sources",
+    _QUERIES["wrong_counts_of_passage_vectors"],
+    _QUERIES["passage_vectors_to_index"],
+    _SOURCES["scan_vectors"],
+)
+
+
+def health(connection: "Connection", database: Path, driver: Driver, read_only: bool, dropped: int) -> StorageHealth:
+    """Return the rung, the versions, the size, and what is less than usual. `dropped`: retrievals not recorded."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    notices: list[str] = []
+    if driver.vec_version is None:
+        notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
+    if read_only:
+        notices.append("the bank can only be read: nothing is learned and no use is counted")
+    if kind := remote_kind(database):
+        notices.append(
+            f"the bank lies on a file system of type {kind}: it is kept with a rollback journal in the place of the "
+            "log, and locks are only as good as that file system's; put it on a local disk (storage.db)"
+        )
+    if dropped:
+        notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
+    stale = [space.model for space in all_spaces(connection) if space.stale]
+    if stale and driver.vec_version is not None:
+        notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory reembed`")
+    return StorageHealth(
+        path=str(database),
+        driver=driver.rung,
+        driver_reason=driver.reason,
+        sqlite_version=driver.sqlite_version,
+        sqlite_vec_version=driver.vec_version,
+        vector_search="vec0" if driver.vec_version else "exact_scan",
+        wal_reset_safe=driver.wal_reset_safe,
+        schema_version=version,
+        read_only=read_only,
+        size_bytes=sum(size_of(f"{database}{suffix}") for suffix in ("", "-wal")),
+        notices=tuple(notices),
+    )
 
 
 def inspect(connection: "Connection", searchable: bool) -> Inspection:
@@ -50,34 +94,26 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
 
     Raises what the driver raises when the damage lets no statement through.
     """
-    found = Inspection()
     connection.execute("BEGIN")
     try:
         _refresh_keyword_indexes(connection)
-        rows = connection.execute(f"PRAGMA integrity_check({_MAX_TOLD:d})").fetchall()
-        found.pages.extend(str(said) for (said,) in rows if said != "ok")
-        found.pages.extend(
-            f"a row of {table} refers to a row of {parent} that is not there"
-            for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_TOLD)
-        )
-        found.memories.extend(damaged(connection))
-        trajectories = connection.execute(_QUERIES["trajectory_hashes"])
-        found.trajectories.extend(
-            each for each, text, written in trajectories.fetchall() if content_hash(each, text) != written
-        )
-        found.indexes.extend(_keyword_faults(connection))
+        pages = [*_page_faults(connection)]
+        memories = damaged(connection)
+        rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
+        trajectories = [each for each, text, written in rows if content_hash(each, text) != written]
+        indexes, vectors = _keyword_faults(connection), list[tuple[str, int, tuple[int, ...]]]()
         for space in all_spaces(connection):
-            faults, doubtful = _vector_faults(connection, space, searchable)
-            if searchable and not space.stale:
-                of_codes, differ = code_faults(connection, space, "memories", queries()["scan_vectors"])
-                faults, doubtful = [*faults, *of_codes], [*doubtful, *differ]
-            found.indexes.extend(faults)
-            found.vectors.extend([(space.model, space.dims, doubtful)] if doubtful else [])
-        found.indexes.extend(source_faults(connection, searchable))
+            faults, doubtful = _vector_faults(connection, space, _MEMORIES, searchable)
+            indexes += [*_size_faults(connection, space), *faults]
+            if doubtful:
+                vectors.append((space.model, space.dims, tuple(doubtful)))
+        indexes += _passage_faults(connection)
+        for space in all_spaces(connection, _SOURCES):
+            indexes += _vector_faults(connection, space, _PASSAGES, searchable)[0]
     finally:
         if connection.in_transaction:  # SQLite undoes one itself where it has no memory
             connection.execute("ROLLBACK")
-    return found
+    return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
 
 
 def _refresh_keyword_indexes(connection: "Connection") -> None:
@@ -88,6 +124,14 @@ def _refresh_keyword_indexes(connection: "Connection") -> None:
             connection.execute(look).fetchall()
 
 
+def _page_faults(connection: "Connection") -> Iterator[str]:
+    for (said,) in connection.execute(f"PRAGMA integrity_check({_MAX_TOLD:d})").fetchall():
+        if said != "ok":
+            yield str(said)
+    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_TOLD):
+        yield f"a row of {table} refers to a row of {parent} that is not there"
+
+
 def _keyword_faults(connection: "Connection") -> list[str]:
     faults: list[str] = []
     surplus, missing = connection.execute(_QUERIES["entered_wrongly"]).fetchone()
@@ -95,23 +139,12 @@ def _keyword_faults(connection: "Connection") -> list[str]:
         faults.append(f"the keyword index lacks {missing} memories and holds {surplus} that it must not")
     if without := len(connection.execute(_QUERIES["without_tokens"]).fetchall()):
         faults.append(f"{without} memories have no tokens")
-    items: Counter[str] = Counter()
-    places: Counter[str] = Counter()
-    unreadable = 0
-    for packed, scope_id in connection.execute(_QUERIES["active_tokens"]).fetchall():
-        try:
-            tokens = [in_scope(scope_id, token) for token in unpack(packed).split()]
-        except StoreDamaged:
-            unreadable += 1
-            continue
-        places.update(tokens)
-        items.update(set(tokens))
-    if unreadable:
-        faults.append(f"the tokens of {unreadable} memories are not what was written")
-    held = {term: (doc, count) for term, doc, count in connection.execute(_QUERIES["indexed_terms"]).fetchall()}
+    unreadable: list[int] = []
     # FTS5 folds ASCII only, which these tokens already are; a token that it splits would be no token of ours.
-    wanted = {term: (items[term], places[term]) for term in places}
-    if wrong := sum(held.get(term) != wanted.get(term) for term in held.keys() | wanted.keys()):
+    wrong = _wrong_words(_active_words(connection, unreadable), connection.execute(_QUERIES["indexed_terms"]))
+    if unreadable:
+        faults.append(f"the tokens of {len(unreadable)} memories are not what was written")
+    if wrong:
         faults.append(f"the keyword index is wrong about {wrong} words")
     (counts,) = connection.execute(_QUERIES["wrong_active_counts"]).fetchone()
     if counts:
@@ -119,20 +152,70 @@ def _keyword_faults(connection: "Connection") -> list[str]:
     return faults
 
 
-def _vector_faults(connection: "Connection", space: "Space", searchable: bool) -> tuple[list[str], list[int]]:
+def _active_words(connection: "Connection", unreadable: list[int]) -> Iterator[list[str]]:
+    """Yield the indexed words of each active memory; of one that cannot be read the scope is noted."""
+    for packed, scope_id in connection.execute(_QUERIES["active_tokens"]).fetchall():
+        try:
+            yield [in_scope(scope_id, token) for token in unpack(packed).split()]
+        except StoreDamaged:
+            unreadable.append(scope_id)
+
+
+def _passage_faults(connection: "Connection") -> list[str]:
     faults: list[str] = []
+    surplus, missing = connection.execute(_QUERIES["passages_entered_wrongly"]).fetchone()
+    if surplus or missing:
+        faults.append(f"the keyword index lacks {missing} passages and holds {surplus} that it must not")
+    texts = (tokens.split() for (tokens,) in connection.execute(_QUERIES["tokens_of_passages"]))
+    if wrong := _wrong_words(texts, connection.execute(_QUERIES["terms_of_passages"])):
+        faults.append(f"the keyword index of sources is wrong about {wrong} words")
+    if counts := connection.execute(_QUERIES["wrong_passage_counts"]).fetchone()[0]:
+        faults.append(f"{counts} indexes of sources have a wrong count of their passages")
+    return faults
+
+
+def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, int]]) -> int:
+    """Return for how many words an index of (term, items, places) does not say what the texts say."""
+    items: Counter[str] = Counter()
+    places: Counter[str] = Counter()
+    for words in texts:
+        places.update(words)
+        items.update(set(words))
+    wrong = sum((items.pop(term, 0), places[term]) != (found, times) for term, found, times in indexed)
+    return wrong + len(items)
+
+
+def _size_faults(connection: "Connection", space: "Space") -> Iterator[str]:
     size = space.dims * _BYTES[space.quantization]
     (odd,) = connection.execute(_QUERIES["vectors_of_wrong_size"], (space.model, space.dims, size)).fetchone()
     if odd:
-        faults.append(f"{odd} vectors of {space.model} have a wrong size")
+        yield f"{odd} vectors of {space.model} have a wrong size"
+
+
+def _vector_faults(
+    connection: "Connection", space: "Space", of: _Embedded, searchable: bool
+) -> tuple[list[str], list[int]]:
+    """Say what the counts, the index and the codes of a space hold wrongly.
+
+    Also return the positions where nobody can tell whether the vector or what was made of it is right.
+    """
+    faults: list[str] = []
     values = {"space_id": space.id, "model": space.model, "dims": space.dims}
-    (counts,) = connection.execute(_QUERIES["wrong_member_counts"], values).fetchone()
-    if counts:
-        faults.append(f"{counts} projects have a wrong count of their vectors of {space.model}")
+    if counts := connection.execute(of.wrong_counts, values).fetchone()[0]:
+        faults.append(f"{counts} {of.owners} have a wrong count of their vectors of {space.model}")
     if not searchable or space.stale:
         return faults, []
-    wanted = dict(connection.execute(space.sql(_QUERIES["vectors_to_index"]), (space.model, space.dims)).fetchall())
     held = dict(connection.execute(space.sql(_QUERIES["indexed_vectors"])).fetchall())
-    if wrong := sum(held.get(seq) != wanted.get(seq) for seq in held.keys() | wanted.keys()):
-        faults.append(f"the vector index of {space.model} is wrong about {wrong} memories")
-    return faults, [seq for seq in held.keys() & wanted.keys() if held[seq] != wanted[seq]]
+    wanted = connection.execute(space.sql(of.to_index), (space.model, space.dims))
+    wrong, doubtful = 0, list[int]()
+    for seq, vector in wanted:
+        indexed = held.pop(seq, None)
+        wrong += indexed != vector
+        if indexed is not None and indexed != vector:
+            doubtful.append(seq)
+    if wrong := wrong + len(held):
+        faults.append(f"the vector index of {space.model} is wrong about {wrong} {of.items}")
+    misplaced, differ = wrong_codes(connection, space, of.scan)
+    if wrong := misplaced + len(differ):
+        faults.append(f"the codes of {space.model} are wrong about {wrong} {of.items}")
+    return faults, [*doubtful, *differ]

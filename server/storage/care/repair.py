@@ -1,26 +1,25 @@
 """Mending a bank: indexes made anew from the rows, texts brought back from backups, a damaged file read into a new one.
 
-What stood there before is always kept: as a backup, or as `<name>.corrupt-<time>` when it cannot be copied.
+What stood there before is always kept: as a backup, or as `<name>.corrupt-<time>` when it cannot be copied. Nothing
+leaves a bank but by being forgotten, and that deletes the backups that hold it: what a backup has and the bank has not
+was lost.
 """
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from swarm_memory.schema.base import Scope, counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
-from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries
-from swarm_memory.server.storage.care.backup import REPAIR, advice, back_up, list_backups
-from swarm_memory.server.storage.care.inspection import Inspection, inspect
-from swarm_memory.server.storage.care.ownership import check_content
-from swarm_memory.server.storage.care.recovery import Backups
+from swarm_memory.schema.sqlite.statements import SUBJECTS, queries
+from swarm_memory.server.storage.care.damaged_file import Salvage, open_damaged
+from swarm_memory.server.storage.care.inspection import inspect
 from swarm_memory.server.storage.care.restore import put_in_place, remove
-from swarm_memory.server.storage.care.salvage import drop_orphans, salvage, with_new_header
+from swarm_memory.server.storage.engine.backup import REPAIR, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.connection import (
     close,
     connect,
@@ -30,26 +29,23 @@ from swarm_memory.server.storage.engine.connection import (
 )
 from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.ownership import check_content
 from swarm_memory.server.storage.memories import change_status
-from swarm_memory.server.storage.rows import content_hash, find_scope
+from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, to_json
 from swarm_memory.server.storage.search.index import Index, all_spaces
 from swarm_memory.server.storage.search.tokens import pack, unpack
+from swarm_memory.tools.ports.care import Inspection, Repaired
 from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
 
 _QUERIES = queries("repair")
+_TEXTS = {"patterns": "pattern_data", "task_trajectories": "trajectory_json"}
+"""The tables, and the column whose hash each row holds."""
+
+_AT_ONCE = 200
 _QUARANTINED = "its text is not what was written, and no backup has it"
-
-
-@dataclass(slots=True)
-class Repaired:
-    """What was done; without actions nothing was wrong."""
-
-    actions: list[str] = field(default_factory=list[str])
-    kept: Path | None = None
-    """What stood there before."""
 
 
 def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:
@@ -80,7 +76,7 @@ def _mend(database: Path, driver: Driver, timeout_s: float) -> Repaired | None:
                 return None
             kept = back_up(connection, driver.module, database, REPAIR)
             with write_transaction(connection, database, timeout_s):
-                return Repaired(_mend_rows(connection, database, driver, found), kept)
+                return Repaired(tuple(_mend_rows(connection, database, driver, found)), kept)
         except (driver.module.Error, UnicodeDecodeError) as error:
             if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_READONLY")):
                 raise
@@ -97,9 +93,9 @@ def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: 
         size = space.dims * (1 if space.quantization == "int8" else 4)
         connection.execute(_QUERIES["drop_vectors_of_wrong_size"], (space.model, space.dims, size))
     _make_tokens(connection)
-    index = Index(driver.vec_version is not None, driver.reason)
-    actions += _heal_memories(connection, index, database, driver.module, found.memories)
-    actions += _heal_trajectories(connection, database, driver.module, found.trajectories)
+    index, backups = Index(driver.vec_version is not None, driver.reason), _Backups(database, driver.module)
+    actions += _heal_memories(connection, index, backups, found.memories)
+    actions += _heal_trajectories(connection, backups, found.trajectories)
     _rebuild(connection, index)
     return [*actions, "indexes made anew from the rows"]
 
@@ -124,13 +120,11 @@ def _make_tokens(connection: "Connection") -> None:
         connection.execute(queries()["put_tokens"], (seq, tokens))
 
 
-def _heal_memories(
-    connection: "Connection", index: Index, database: Path, module: ModuleType, ids: list[str]
-) -> list[str]:
+def _heal_memories(connection: "Connection", index: Index, backups: "_Backups", ids: Sequence[str]) -> list[str]:
     actions: list[str] = []
     for memory_id in ids:
         place = connection.execute(_QUERIES["place_of_pattern"], (memory_id,)).fetchone()
-        text = _from_backups(database, module, "pattern_text", memory_id)
+        text = backups.text("pattern_text", memory_id)
         if text is not None:
             connection.execute(_QUERIES["put_pattern_text"], (text, content_hash(memory_id, text), memory_id))
             actions.append(f"memory {memory_id}: its text was brought back from a backup")
@@ -147,10 +141,10 @@ def _heal_memories(
     return actions
 
 
-def _heal_trajectories(connection: "Connection", database: Path, module: ModuleType, ids: list[str]) -> list[str]:
+def _heal_trajectories(connection: "Connection", backups: "_Backups", ids: Sequence[str]) -> list[str]:
     actions: list[str] = []
     for trajectory_id in ids:
-        text = _from_backups(database, module, "trajectory_text", trajectory_id)
+        text = backups.text("trajectory_text", trajectory_id)
         if text is None:
             connection.execute(_QUERIES["delete_trajectory"], (trajectory_id,))
             actions.append(f"trajectory {trajectory_id}: deleted, it is not what was written and no backup has it")
@@ -159,19 +153,6 @@ def _heal_trajectories(connection: "Connection", database: Path, module: ModuleT
             connection.execute(_QUERIES["put_trajectory_text"], values)
             actions.append(f"trajectory {trajectory_id}: brought back from a backup")
     return actions
-
-
-def _from_backups(database: Path, module: ModuleType, query: str, row_id: str) -> str | None:
-    """Return a row's text from the newest backup in which it is what its hash says."""
-    for backup in list_backups(database):
-        try:
-            with closing(open_read_only(module, backup.path)) as connection:
-                row = connection.execute(_QUERIES[query], (row_id,)).fetchone()
-        except module.Error:
-            continue
-        if row is not None and content_hash(row_id, row[0]) == row[1]:
-            return str(row[0])
-    return None
 
 
 def _parsed(data: object) -> dict[str, str]:
@@ -201,25 +182,26 @@ def _salvage(database: Path, driver: Driver, timeout_s: float) -> Repaired:
     finally:
         remove(fresh)
         remove(grafted)
-    return Repaired(actions, kept)
+    return Repaired(tuple(actions), kept)
 
 
 def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection", driver: Driver) -> list[str]:
-    with closing(_open_damaged(database, grafted, driver.module)) as damaged:
+    with closing(open_damaged(database, grafted, driver.module)) as damaged:
         target.execute("PRAGMA foreign_keys = OFF")
         with write_transaction(target, fresh, 10.0):
-            result = salvage(damaged, target, driver.module)
-            backups = Backups(database, driver.module)
+            result = Salvage(damaged, target, driver.module)
+            result.carry_over()
+            backups = _Backups(database, driver.module)
             for (scope_id,) in target.execute(_QUERIES["lost_scopes"]).fetchall():
                 scope = backups.scope_of(scope_id)
                 if scope is None or find_scope(target, scope) is not None:
                     scope = Scope(project=f"recovered-{scope_id}")
                 target.execute(_QUERIES["make_lost_scope"], (scope_id, scope.tenant_id, scope.project))
-            orphans = drop_orphans(target)
+            orphans = result.drop_orphans()
             recovered = backups.bring_back(target)
         target.execute("PRAGMA foreign_keys = ON")
     if not any(result.rows.get(table) for table in ("patterns", "task_trajectories", "events")):
-        raise StoreDamaged(f"nothing can be read from {database}: {_only_backups(database)}")
+        raise StoreDamaged(f"nothing can be read from {database}: {advice(database, repairable=False)}")
     with write_transaction(target, fresh, 10.0):
         _make_tokens(target)
         _rebuild(target, Index(driver.vec_version is not None, driver.reason))
@@ -237,32 +219,87 @@ def _counted(rows: Mapping[str, int]) -> str:
     return f"{counted(rows.get('patterns', 0), 'memory')}, {counted(rows.get('task_trajectories', 0), 'trajectory')}"
 
 
-def _open_damaged(database: Path, grafted: Path, module: ModuleType) -> "Connection":
-    """Open a damaged bank for reading: as it is, with a right count of pages, or with a header of one schema's banks.
+class _Backups:
+    """What can be read of a bank's backups, the newest first; what cannot is passed over."""
 
-    Raises `StoreDamaged` when it cannot be read as a bank, whatever stands in its header.
-    """
-    for version in (0, None, *range(len(migrations()), 0, -1)):
-        path = grafted if version != 0 else database
-        if version != 0:
-            remove(grafted)
-            if not with_new_header(database, grafted, version):
-                continue
+    def __init__(self, database: Path, module: ModuleType) -> None:
+        self._paths = [backup.path for backup in list_backups(database)]
+        self._module = module
+
+    def scope_of(self, scope_id: int) -> Scope | None:
+        """Return the scope that a number stood for."""
+        for path in self._paths:
+            for row in self._rows(path, "SELECT tenant_id, project FROM scopes WHERE id = ?", (scope_id,)):
+                return Scope(tenant_id=row[0], project=row[1])
+        return None
+
+    def text(self, query: str, row_id: str) -> str | None:
+        """Return a row's text from the newest backup in which it is what its hash says."""
+        for path in self._paths:
+            for text, written in self._rows(path, _QUERIES[query], (row_id,)):
+                if content_hash(row_id, text) == written:
+                    return str(text)
+        return None
+
+    def bring_back(self, bank: "Connection") -> dict[str, int]:
+        """Add to the bank, within a transaction, the memories and records that it lacks; return how many of each table.
+
+        A row is taken that is what its hash says. Its tokens, vectors and indexes are the caller's.
+        """
+        return {table: sum(self._add(bank, path, table) for path in self._paths) for table in _TEXTS}
+
+    def _add(self, bank: "Connection", path: Path, table: str) -> int:
+        there = {row[1] for row in self._rows(path, f"PRAGMA table_info({table})")}
+        columns = [row[1] for row in bank.execute(f"PRAGMA table_info({table})") if row[1] in there and row[1] != "seq"]
+        if "content_hash" not in columns:
+            return 0  # a schema before the hashes: what it says cannot be checked
+        names, places = ", ".join(columns), ", ".join(f":{column}" for column in columns)
+        insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - our own names
+        return sum(_add_row(bank, insert, table, row) for row in self._lacking(bank, path, table, columns))
+
+    def _lacking(
+        self, bank: "Connection", path: Path, table: str, columns: Sequence[str]
+    ) -> Iterator[tuple[dict[str, Any], Scope]]:
+        """Yield the rows of a table that the bank has not, each with its scope."""
+        known = {row[0] for row in bank.execute(f"SELECT id FROM {table}")}  # noqa: S608 - our own names
+        ids = [row[0] for row in self._rows(path, f"SELECT id FROM {table}") if row[0] not in known]  # noqa: S608
+        select = (
+            f"SELECT s.tenant_id, s.project, {', '.join(f't.{column}' for column in columns)} "  # noqa: S608 - our own names
+            f"FROM {table} AS t JOIN scopes AS s ON s.id = t.scope_id WHERE t.id IN (SELECT value FROM json_each(?))"
+        )
+        for start in range(0, len(ids), _AT_ONCE):
+            for tenant, project, *values in self._rows(path, select, (to_json(ids[start : start + _AT_ONCE]),)):
+                yield dict(zip(columns, values, strict=True)), Scope(tenant_id=tenant, project=project)
+
+    def _rows(self, path: Path, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield what a backup answers, up to where it is damaged."""
+        unreadable = (StorageError, self._module.Error, UnicodeDecodeError)
         try:
-            connection = open_read_only(module, path)
-        except (module.Error, UnicodeDecodeError):
-            continue
-        try:
-            check_content(connection, path)
-            return connection
-        except (StorageError, module.Error, UnicodeDecodeError):
-            connection.close()
-    raise StoreDamaged(f"{database} cannot be read as a bank: {_only_backups(database)}")
+            backup = open_read_only(self._module, path)
+        except unreadable:
+            return
+        with closing(backup):
+            try:
+                check_content(backup, path)
+                cursor = backup.execute(query, values)
+            except unreadable:
+                return
+            while True:
+                try:
+                    row = cursor.fetchone()
+                except unreadable:
+                    return
+                if row is None:
+                    return
+                yield row
 
 
-def _only_backups(database: Path) -> str:
-    return (
-        advice(database)
-        .replace("run `swarm-memory doctor --repair`, or `", "run `")
-        .replace("run `swarm-memory doctor --repair`; there", "there")
-    )
+def _add_row(bank: "Connection", insert: str, table: str, found: tuple[dict[str, Any], Scope]) -> int:
+    row, scope = found
+    if content_hash(row["id"], row[_TEXTS[table]]) != row["content_hash"]:
+        return 0
+    added = bank.execute(insert, {**row, "scope_id": make_scope(bank, scope)})
+    if added.rowcount and table == "patterns":
+        tags = dict.fromkeys(json.loads(row["pattern_data"])["tags"])
+        bank.executemany(queries()["add_tag"], [(added.lastrowid, tag) for tag in tags])
+    return added.rowcount

@@ -1,6 +1,6 @@
 """Putting another file in the place of a bank, under its writer lock, so that no crash leaves an empty one there.
 
-The file that stood there is kept under another name when it could not be copied. It changes no row.
+The file that stood there is kept under another name when it could not be copied.
 """
 
 import os
@@ -9,23 +9,23 @@ from pathlib import Path
 from types import ModuleType
 
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
-from swarm_memory.server.storage.care.backup import RESTORE, back_up, copy_bank, list_backups
-from swarm_memory.server.storage.care.ownership import check_content, check_path
+from swarm_memory.server.storage.engine.backup import RESTORE, back_up, copy_bank, list_backups
 from swarm_memory.server.storage.engine.connection import connect, fold_log, open_read_only, storage_errors
 from swarm_memory.server.storage.engine.driver import Driver
-from swarm_memory.server.storage.engine.flushing import flush, make_folder
+from swarm_memory.server.storage.engine.files import flush, make_folder
 from swarm_memory.server.storage.engine.lock import mark_made, writer_lock
+from swarm_memory.server.storage.engine.ownership import check_content, check_path
 from swarm_memory.server.storage.memories import damaged
+from swarm_memory.tools.ports.care import Restored
 
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
-def restore(database: Path, source: Path | None, driver: Driver, timeout_s: float) -> tuple[Path, Path | None]:
+def restore(database: Path, source: Path | None, driver: Driver, timeout_s: float) -> Restored:
     """Put a copy of a backup, or of the newest, in the bank's place.
 
-    Returns the backup, and where what stood there is now: a backup too, or `<name>.corrupt-<time>` when it is damaged;
-    None when there was nothing. Processes that have the bank open go over to the new file at their next call. Raises
-    `NotFoundError` without a backup, `StoreDamaged` for an unsound one, `StoreUntrusted`, `StoreBusy`.
+    Processes that have the bank open go over to the new file at their next call. Raises `NotFoundError` without a
+    backup, `StoreDamaged` for an unsound one, `StoreUntrusted`, `StoreBusy`.
     """
     chosen = source.absolute() if source else _newest(database)
     fresh = database.with_name(f"{database.name}.restoring-{os.getpid()}")
@@ -38,7 +38,7 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
             kept = put_in_place(database, fresh, keep=kept is None) or kept
     finally:
         remove(fresh)
-    return chosen, kept
+    return Restored(chosen, kept)
 
 
 def put_in_place(database: Path, fresh: Path, *, keep: bool) -> Path | None:

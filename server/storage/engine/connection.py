@@ -20,14 +20,12 @@ from swarm_memory.schema.errors import (
     StoreReadOnly,
     StoreUntrusted,
 )
-from swarm_memory.server.storage.care.backup import MIGRATION, advice, back_up
-from swarm_memory.server.storage.care.ownership import BankState, check_content, check_path
+from swarm_memory.schema.sqlite.statements import Migration, migrations
+from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.driver import Driver, plain_module
-from swarm_memory.server.storage.engine.filesystem import remote_kind
-from swarm_memory.server.storage.engine.flushing import flush, make_folder
+from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, remote_kind, size_of
 from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_lock
-from swarm_memory.server.storage.engine.migrate import migrate
-from swarm_memory.server.storage.engine.opened_file import OpenedFile
+from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
 from swarm_memory.server.storage.search.tokens import scoped
 
 if TYPE_CHECKING:
@@ -119,7 +117,7 @@ def write_transaction(
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        if wal_bytes(database) > LARGE_WAL_BYTES:
+        if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
             truncate_wal(connection)
 
 
@@ -240,7 +238,7 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "C
         connection.execute("PRAGMA schema_version").fetchone()
     except module.Error as error:
         connection.close()
-        held_back = wal_bytes(database) > 0 or _journal_bytes(database) > 0
+        held_back = size_of(f"{database}-wal") > 0 or size_of(f"{database}-journal") > 0
         if mode != "ro" or not isinstance(error, module.OperationalError) or held_back:
             raise
         # A folder that cannot be written has no room for the shared index of the log; there is no log to read either.
@@ -322,17 +320,24 @@ def _use_journal(module: ModuleType, connection: "Connection", database: Path, t
         time.sleep(0.005)
 
 
-def wal_bytes(database: Path) -> int:
-    """Return the size of the log; 0 without one."""
-    return _size(f"{database}-wal")
+def migrate(connection: "Connection") -> int:
+    """Apply what is missing; return how many migrations that were. The caller holds the writer lock."""
+    return sum(_apply(connection, migration) for migration in migrations())
 
 
-def _journal_bytes(database: Path) -> int:
-    return _size(f"{database}-journal")
-
-
-def _size(path: str) -> int:
+def _apply(connection: "Connection", migration: Migration) -> bool:
+    """Apply one migration unless it is there: the version is looked at again inside the exclusive transaction."""
+    connection.execute("BEGIN EXCLUSIVE")
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - asked after each write: no Path is built
-    except OSError:
-        return 0
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        missing = version < migration.number
+        if missing:
+            for statement in migration.statements:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {migration.number:d}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return missing

@@ -13,8 +13,8 @@ import aiosqlite
 
 from swarm_memory.schema.errors import StorageError, StoreReplaced
 from swarm_memory.server.storage.engine.connection import storage_errors, truncate_wal
+from swarm_memory.server.storage.engine.files import OpenedFile
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.engine.opened_file import OpenedFile
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

@@ -1,4 +1,4 @@
-"""Copies of a bank: made while it is in use, checked, few of them kept, put back. No row is changed here.
+"""Copies of a bank: made while it is in use, checked, few of them kept.
 
 A copy is made by SQLite itself (`VACUUM INTO`): one consistent moment, without holding up a writer.
 """
@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.flushing import flush, make_folder
+from swarm_memory.server.storage.engine.files import flush, make_folder
+from swarm_memory.tools.ports.care import Backup
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
@@ -31,15 +32,6 @@ was forgotten."""
 _NAME = re.compile(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
-
-
-class Backup(NamedTuple):
-    """One copy in the folder of copies."""
-
-    path: Path
-    made: datetime
-    reason: str
-    size_bytes: int
 
 
 def backup_folder(database: Path) -> Path:
@@ -59,15 +51,13 @@ def list_backups(database: Path) -> list[Backup]:
     return sorted(found, key=lambda backup: (backup.made, backup.path.name), reverse=True)
 
 
-def advice(database: Path) -> str:
+def advice(database: Path, *, repairable: bool = True) -> str:
     """Return what can be done for a bank that cannot be read."""
-    found = list_backups(database)
+    found, repair = list_backups(database), "run `swarm-memory doctor --repair`"
     if not found:
-        return "run `swarm-memory doctor --repair`; there is no backup"
-    return (
-        f"run `swarm-memory doctor --repair`, or `swarm-memory restore` for the backup of {found[0].made:%F %T} UTC "
-        f"({len(found)} there)"
-    )
+        return f"{repair}; there is no backup" if repairable else "there is no backup"
+    restore = f"`swarm-memory restore` for the backup of {found[0].made:%F %T} UTC ({len(found)} there)"
+    return f"{repair}, or {restore}" if repairable else f"run {restore}"
 
 
 def back_up(

@@ -19,7 +19,7 @@ from swarm_memory.schema.sqlite.statements import (
     shadow_tables,
     vector_table,
 )
-from swarm_memory.server.storage.care.backup import advice
+from swarm_memory.server.storage.engine.backup import advice
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

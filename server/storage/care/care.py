@@ -1,0 +1,80 @@
+"""The care of a bank's file in SQLite."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.storage.care.adopt import adopt, check_adoptable
+from swarm_memory.server.storage.care.repair import repair
+from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.engine.backup import backup_folder, list_backups
+from swarm_memory.server.storage.engine.driver import Driver, choose
+from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.tools.ports.care import Adoption, Backup, Care, Inspection, Repaired, Restored
+from swarm_memory.tools.ports.models import Embedder
+
+
+class SqliteCare(Care):
+    """Opens the bank for what it is asked, and closes it again; nothing is opened before."""
+
+    def __init__(self, database: Path, settings: Settings, scope: Scope, make_embedder: Callable[[], Embedder]) -> None:
+        self._database = database
+        self._settings = settings
+        self._scope = scope
+        self._make_embedder = make_embedder
+
+    @property
+    def backup_folder(self) -> Path:
+        return backup_folder(self._database)
+
+    def backups(self) -> list[Backup]:
+        return list_backups(self._database)
+
+    def damaged_files(self) -> list[Path]:
+        return sorted(self._database.parent.glob(f"{self._database.name}.corrupt-*[Z]"))
+
+    async def back_up(self, target: Path | None = None) -> Path:
+        async with self._store() as store:
+            return await store.back_up(target)
+
+    def restore(self, source: Path | None = None) -> Restored:
+        return restore(self._database, source, self._driver(), self._settings.storage.busy_timeout_s)
+
+    def repair(self) -> Repaired:
+        return repair(self._database, self._driver(), self._settings.storage.busy_timeout_s)
+
+    async def inspect(self) -> Inspection:
+        async with self._store() as store:
+            return await store.inspect()
+
+    async def check_adoptable(self) -> None:
+        await check_adoptable(self._database, sqlite=self._settings.storage.sqlite)
+
+    async def adopt(self) -> Adoption:
+        return await adopt(
+            self._database,
+            scope=self._scope,
+            embedder=self._make_embedder(),
+            pii=self._settings.distill.redact_pii,
+            sqlite=self._settings.storage.sqlite,
+            timeout_s=self._settings.storage.busy_timeout_s,
+        )
+
+    def _driver(self) -> Driver:
+        return choose(self._settings.storage.sqlite)
+
+    @asynccontextmanager
+    async def _store(self) -> AsyncGenerator[SqliteStore]:
+        storage = self._settings.storage
+        store = await open_store(
+            self._database,
+            sqlite=storage.sqlite,
+            busy_timeout_s=storage.busy_timeout_s,
+            embedder=self._make_embedder(),
+        )
+        try:
+            yield store
+        finally:
+            await store.close()
