@@ -8,6 +8,9 @@ from swarm_memory.schema.base import Model, Scope, Timestamp
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 
+JobAction = Literal["status", "result", "cancel", "resume", "list"]
+"""What a caller may ask of one job, or of all."""
+
 
 class Progress(Model):
     """How far a piece of work is."""

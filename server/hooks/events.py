@@ -1,23 +1,24 @@
 """What each event of the host does: notes for a prompt, a row for a tool call, a job for a task that ended.
 
-It knows the events and not how they arrive. It never returns context for an event but a prompt: from Stop it would make
-the host go on.
+Only a prompt, and a call that is about to be made, get context: from Stop it would make the host go on.
 """
 
 import logging
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 import anyio
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.hook import HookEvent, HostSession
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.server.state_files import CHILD_VARIABLE
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.tool_memory import CORRECTED
@@ -49,10 +50,27 @@ _CONTINUED_HOLD = timedelta(hours=1)
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
+HookAnswer: TypeAlias = dict[str, JsonValue]
+
 log = logging.getLogger("swarm_memory.hooks")
 
 
-async def handle_hook(toolbox: Toolbox, event: HookEvent) -> dict[str, JsonValue]:
+async def answer_hook(open_toolbox: Callable[[], Awaitable[Toolbox]], event: dict[str, JsonValue]) -> HookAnswer:
+    """Return hook JSON for one event; `{}`, which means "go on", when the event is none or anything went wrong."""
+    if os.environ.get(CHILD_VARIABLE):
+        return {}  # an agent that we started ourselves must not be learned from
+    try:
+        return await handle_hook(await open_toolbox(), HookEvent.model_validate(event))
+    except ValidationError as error:
+        log.warning("not a hook event: %s", error.errors(include_url=False, include_input=False)[0]["msg"])
+    except SwarmMemoryError as error:
+        log.warning("the hook did nothing: %s", error)
+    except Exception:  # a main: a fault in a hook must never reach the editor
+        log.exception("the hook did nothing")
+    return {}
+
+
+async def handle_hook(toolbox: Toolbox, event: HookEvent) -> HookAnswer:
     """Do what the event asks for and return hook JSON: `additionalContext` for a prompt that strategies fit, or before
     a call that looks like one that failed; else `{}`.
 

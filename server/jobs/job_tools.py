@@ -9,8 +9,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, RUN, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.job import Job, JobStatus, Progress
-from swarm_memory.server.mcp.answers import JobAction, JobAnswer, JobsAnswer
+from swarm_memory.schema.job import Job, JobAction, JobStatus, Progress
 from swarm_memory.tools.toolbox import Toolbox
 
 RUN_MATTS = "run_matts"
@@ -91,14 +90,13 @@ async def manage_jobs(
     wake: Callable[[], None] | None = None,
     wait_s: float | None = None,
     on_progress: OnProgress | None = None,
-) -> JobsAnswer:
+) -> list[Job]:
     """Show, wait for, cancel or go on with one job, or list those of the project, newest first.
 
     A scaling job may be named by its run too. Raises `InputError`, `NotFoundError`.
     """
     if action == "list":
-        found = await toolbox.store.list_jobs(toolbox.scope, _ALL, limit)
-        return JobsAnswer(jobs=[JobAnswer.of(job.model_copy(update={"payload": {}})) for job in found])
+        return await toolbox.store.list_jobs(toolbox.scope, _ALL, limit)
     if not job_id:
         raise InputError(f"job_id is missing: action {action} is about one job")
     found = await _found(toolbox, job_id)
@@ -110,7 +108,7 @@ async def manage_jobs(
         await cancel(toolbox, found.id)
     elif action in ("result", "resume"):
         await follow(toolbox, found.id, wait_s=wait_s, on_progress=on_progress)
-    return JobsAnswer(jobs=[JobAnswer.of(await _found(toolbox, found.id))])
+    return [await _found(toolbox, found.id)]
 
 
 async def resume(toolbox: Toolbox, job: Job) -> Job:

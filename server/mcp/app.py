@@ -1,19 +1,22 @@
-"""The MCP server: its tools, resources and prompts put together. It knows the handlers and no adapter.
+"""The MCP server: its tools, resources and prompts put together, and the tool that a host's hooks call.
 
 Operations are imported by the handler that calls them: a client waits for the list of tools, not for their code.
 """
 
+import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 from mcp.server import MCPServer
-from mcp.types import Tool
+from mcp.types import CallToolResult, TextContent, Tool
+from pydantic import Field, JsonValue
 
 from swarm_memory.server.bank import Bank, MakeWorker, OpenToolbox, running
-from swarm_memory.server.mcp.handlers import benchmark, hook, learning, long_work, memories, sources, tool_memory
-from swarm_memory.server.mcp.prompts import add_prompts
-from swarm_memory.server.mcp.resources import add_resources
+from swarm_memory.server.mcp import jobs, learning, memories, sources, tool_memory
+from swarm_memory.server.mcp.resources import add_prompts, add_resources
+from swarm_memory.server.mcp.tool import AGAIN, AppContext, bank_of, client_of, tool
 
 NAME = "swarm-memory"
 
@@ -32,15 +35,29 @@ swarm-memory keeps strategies that earlier tasks of this project taught: what wo
 No result is also an answer: when nothing fits, the reply says what came nearest and why it was left out.
 """
 
-_UNLISTED = {tool.name for tool in hook.TOOLS}
-_LISTED = (*memories.TOOLS, *learning.TOOLS, *long_work.TOOLS, *tool_memory.TOOLS, *sources.TOOLS, *benchmark.TOOLS)
+_LISTED = (*memories.TOOLS, *learning.TOOLS, *jobs.TOOLS, *tool_memory.TOOLS, *sources.TOOLS)
+
+
+async def handle_hook(
+    ctx: AppContext,
+    event: Annotated[dict[str, JsonValue], Field(description="The event as the host gives it")],
+) -> CallToolResult:
+    """For the host's hooks only; a model has no use for it. Answers the JSON that the hook protocol expects."""
+    from swarm_memory.server.hooks.events import answer_hook
+
+    bank = bank_of(ctx)
+    answer = await answer_hook(bank.toolbox, event)
+    if isinstance(session_id := event.get("session_id"), str):
+        bank.note_session(client_of(ctx), session_id)
+    bank.wake_worker()
+    return CallToolResult(content=[TextContent(type="text", text=json.dumps(answer))], structured_content=answer)
 
 
 class BankServer(MCPServer[Bank]):
-    """The SDK's server, which does not list the tools that only the host's hooks call: no model should pay for them."""
+    """The SDK's server, which does not list the tool that only the host's hooks call: no model should pay for it."""
 
     async def list_tools(self) -> list[Tool]:
-        return [tool for tool in await super().list_tools() if tool.name not in _UNLISTED]
+        return [listed for listed in await super().list_tools() if listed.name != handle_hook.__name__]
 
 
 def build_server(
@@ -62,7 +79,7 @@ def build_server(
         instructions=INSTRUCTIONS,
         log_level="WARNING",
         lifespan=lambda _: running(Bank(open_toolbox, make_worker, root), on_closed),
-        tools=[*_LISTED, *hook.TOOLS],
+        tools=[*_LISTED, tool(handle_hook, "Handle a hook", AGAIN)],
     )
     add_resources(server)
     add_prompts(server)

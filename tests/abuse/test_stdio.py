@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.server.mcp.stdio_input import (
+from swarm_memory.server.mcp.stdio import (
     MAX_MESSAGE_BYTES,
     AnswerableLines,
     answerable,

@@ -15,7 +15,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.mcp.handlers import hook, learning, memories, tool_memory
+from swarm_memory.server.mcp import app, learning, memories, tool_memory
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
@@ -100,9 +100,9 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         "log_tool_call": lambda number: tool_memory.log_tool_call(
             context, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
         ),
-        "hook Stop": lambda number: hook.handle_hook(context, event("Stop", number)),
-        "hook PostToolUse": lambda number: hook.handle_hook(context, event("PostToolUse", number)),
-        "hook UserPromptSubmit": lambda number: hook.handle_hook(context, event("UserPromptSubmit", number)),
+        "hook Stop": lambda number: app.handle_hook(context, event("Stop", number)),
+        "hook PostToolUse": lambda number: app.handle_hook(context, event("PostToolUse", number)),
+        "hook UserPromptSubmit": lambda number: app.handle_hook(context, event("UserPromptSubmit", number)),
         "consolidate": lambda number: consolidate(toolbox, full=number % 2 == 0),
     }
 

@@ -20,6 +20,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.job_tools import cancel, follow, manage_jobs, run_as_job
 from swarm_memory.server.jobs.long_jobs import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
 from swarm_memory.server.jobs.worker import Report, Worker
+from swarm_memory.server.mcp.answers import JobAnswer
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -86,13 +87,13 @@ async def test_a_long_job_gives_its_id_and_is_asked_for_later(tmp_path: Path) ->
         group.start_soon(working.run)
         begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
         assert begun.status == "running"
-        (shown,) = (await manage_jobs(tools, "status", begun.id)).jobs
+        (shown,) = map(JobAnswer.of, await manage_jobs(tools, "status", begun.id))
         assert (shown.status, shown.done, shown.total) == ("running", 3, 3)
         assert shown.hint is not None
         release.set()
-        (ended,) = (await manage_jobs(tools, "result", begun.id)).jobs
+        (ended,) = map(JobAnswer.of, await manage_jobs(tools, "result", begun.id))
         assert (ended.status, ended.result, ended.hint) == ("completed", {"counted": 3, "given": None}, None)
-        listed = (await manage_jobs(tools, "list", None)).jobs
+        listed = [JobAnswer.of(each) for each in await manage_jobs(tools, "list", None)]
         assert [(each.job_id, each.status) for each in listed] == [(begun.id, "completed")]
         group.cancel_scope.cancel()
 
@@ -116,7 +117,7 @@ async def test_a_cancelled_job_stops_soon_and_a_queued_one_never_begins(tmp_path
         assert await cancel(tools, waiting.id)
         group.start_soon(working.run)
         begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
-        (shown,) = (await manage_jobs(tools, "cancel", begun.id)).jobs
+        (shown,) = map(JobAnswer.of, await manage_jobs(tools, "cancel", begun.id))
         assert shown.status == "cancelled"
         assert not await cancel(tools, begun.id)
         second = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.5)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.server.mcp.output_cap import Paging, capped, capped_text
+from swarm_memory.server.mcp.tool import Paging, capped, capped_text
 from swarm_memory.tools.text.tokens import count_tokens
 
 PAGED = Paging(offset=10, counts=("k",))

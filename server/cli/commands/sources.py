@@ -149,7 +149,7 @@ def _show_indexed(done: IndexedSource) -> None:
 
 
 def _show_found(found: SourceSearch) -> None:
-    from swarm_memory.server.mcp.source_answers import FoundSource
+    from swarm_memory.server.mcp.answers import FoundSource
 
     for number, hit in enumerate(found.hits, start=found.offset + 1):
         shown = FoundSource.of_hit(hit)

@@ -1,4 +1,4 @@
-"""MCP tools of the loop: judge, distill, learn, credit. Operations are imported by the handler that calls them."""
+"""The MCP tools of the loop: judge, distill, learn, credit."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,11 +10,11 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
-from swarm_memory.server.mcp.answers import DistillAnswer, JobAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
-from swarm_memory.server.mcp.handlers.base import ADDS, AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
+from swarm_memory.server.mcp.answers import DistillAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
+from swarm_memory.server.mcp.tool import ADDS, AGAIN, AppContext, TaskId, answered, answered_job, bank_of, tool
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.toolbox import Toolbox
+    from swarm_memory.schema.trajectory import Trajectory
 
 TranscriptPath = Annotated[str | None, Field(description="Claude Code transcript or trajectory (.jsonl, .json)")]
 Task = Annotated[str | None, Field(description="With steps: what was asked")]
@@ -47,10 +47,8 @@ async def judge_trajectory(
     from swarm_memory.tools.distill.judged import judged
 
     toolbox = await bank_of(ctx).toolbox()
-    given = await read_one(
-        Given(transcript_path, task, steps, task_id, bank_of(ctx).transcript_folders), toolbox.settings.learn
-    )
-    kept, result = await judged(toolbox, given, _own_verdict(verdict, confidence, reasons))
+    trajectory = await read_one(_given(ctx, transcript_path, task, steps, task_id), toolbox.settings.learn)
+    kept, result = await judged(toolbox, trajectory, _own_verdict(verdict, confidence, reasons))
     return answered(VerdictAnswer.of(kept.task_id, result))
 
 
@@ -73,20 +71,27 @@ async def distill_memories(
     cleaned of paths, secrets and personal data, and stored. Good items are general steps.
     """
     toolbox = await bank_of(ctx).toolbox()
-    trajectory = await read_one(
-        Given(transcript_path, task, steps, task_id, bank_of(ctx).transcript_folders), toolbox.settings.learn
-    )
+    trajectory = await read_one(_given(ctx, transcript_path, task, steps, task_id), toolbox.settings.learn)
     own = _own_verdict(verdict, confidence, reasons)
-    if items:
-        from swarm_memory.tools.learn.learn import learn
+    return answered(await (_stored(ctx, trajectory, own, items) if items else _proposed(ctx, trajectory, own)))
 
-        result = await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
-        bank_of(ctx).wake_worker()
-        return answered(DistillAnswer.kept(result))
+
+async def _stored(
+    ctx: AppContext, trajectory: "Trajectory", own: Verdict | None, items: list[MemoryDraft]
+) -> DistillAnswer:
+    from swarm_memory.tools.learn.learn import learn
+
+    result = await learn(await bank_of(ctx).toolbox(), trajectory, agent_verdict=own, agent_drafts=items)
+    bank_of(ctx).wake_worker()
+    return DistillAnswer.kept(result)
+
+
+async def _proposed(ctx: AppContext, trajectory: "Trajectory", own: Verdict | None) -> DistillAnswer:
     from swarm_memory.tools.distill.judged import drawn, judged
 
+    toolbox = await bank_of(ctx).toolbox()
     kept, result = await judged(toolbox, trajectory, own)
-    return answered(DistillAnswer.proposed(kept.task_id, result, await drawn(toolbox, kept, result)))
+    return DistillAnswer.proposed(kept.task_id, result, await drawn(toolbox, kept, result))
 
 
 async def learn_from_trajectory(
@@ -106,38 +111,37 @@ async def learn_from_trajectory(
     Give either transcript_path (all its tasks, or only task_id) or task and steps. With `verdict` yours counts
     instead of the evidence. Learning twice from the same work changes nothing. Says what was stored, or why nothing.
     """
-    from swarm_memory.tools.learn.learn import learn
-
-    toolbox = await bank_of(ctx).toolbox()
     own = _own_verdict(verdict, confidence, reasons)
     if own is not None and transcript_path is not None and task_id is None:
         raise InputError("your verdict is of one task: say which by task_id")
     if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
-        return answered(await _imported(ctx, toolbox, folder, task_id))
-    learned: list[Learned] = []
-    due = False
-    async for trajectory in read_all(
-        Given(transcript_path, task, steps, task_id, bank_of(ctx).transcript_folders), toolbox.settings.learn
-    ):
+        return await _imported(ctx, folder, task_id)
+    return answered(await _learned(ctx, _given(ctx, transcript_path, task, steps, task_id), own))
+
+
+async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> LearnAnswer:
+    """Learn from each task of what was given, telling which one is done."""
+    from swarm_memory.tools.learn.learn import learn
+
+    toolbox = await bank_of(ctx).toolbox()
+    answer = LearnAnswer(tasks=[])
+    async for trajectory in read_all(given, toolbox.settings.learn):
         result = await learn(toolbox, trajectory, agent_verdict=own)
-        learned.append(Learned.of(result))
-        due = result.consolidation_due
-        await ctx.report_progress(len(learned), message=trajectory.task[:80])
+        answer.tasks.append(Learned.of(result))
+        answer.consolidation_due = result.consolidation_due
+        await ctx.report_progress(len(answer.tasks), message=trajectory.task[:80])
     bank_of(ctx).wake_worker()
-    return answered(LearnAnswer(tasks=learned, consolidation_due=due))
+    return answer
 
 
-async def _imported(ctx: AppContext, toolbox: "Toolbox", folder: str, task_id: str | None) -> JobAnswer:
+async def _imported(ctx: AppContext, folder: str, task_id: str | None) -> CallToolResult:
     """Take in a folder as a job. An export in it may be anybody's: its memories wait in quarantine."""
-    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
     from swarm_memory.server.jobs.long_jobs import IMPORT, checked_files
 
     if task_id is not None:
         raise InputError("task_id is of one transcript: name its file, or leave task_id out")
     await anyio.to_thread.run_sync(checked_files, [folder], bank_of(ctx).root)
-    payload: dict[str, JsonValue] = {"paths": [folder], "quarantine": True}
-    ended = await run_as_job(toolbox, IMPORT, payload, wake=bank_of(ctx).wake_worker, on_progress=telling(ctx))
-    return JobAnswer.of(not_failed(ended))
+    return await answered_job(ctx, IMPORT, {"paths": [folder], "quarantine": True})
 
 
 async def record_outcome(
@@ -153,6 +157,10 @@ async def record_outcome(
     verdict = _own_verdict(outcome, 1.0, None)
     assert verdict is not None
     return answered(OutcomeAnswer.of(await record(toolbox, task_id, verdict, given=True, named=used or ())))
+
+
+def _given(ctx: AppContext, path: str | None, task: str | None, steps: Steps, task_id: str | None) -> Given:
+    return Given(path, task, steps, task_id, bank_of(ctx).transcript_folders)
 
 
 def _own_verdict(label: str | None, confidence: float, reasons: list[str] | None) -> Verdict | None:

@@ -5,9 +5,8 @@ from typing import Annotated, Any
 from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
 
-from swarm_memory.server.mcp.answers import JobAnswer
-from swarm_memory.server.mcp.handlers.base import AGAIN, READS, AppContext, answered, bank_of, telling, tool
-from swarm_memory.server.mcp.tool_memory_answers import GuidanceAnswer, LogAnswer
+from swarm_memory.server.mcp.answers import GuidanceAnswer, LogAnswer
+from swarm_memory.server.mcp.tool import AGAIN, READS, AppContext, answered, answered_job, bank_of, tool
 
 Names = Annotated[list[str] | None, Field(description="Tools; default all")]
 
@@ -30,14 +29,9 @@ async def log_tool_call(
 
 async def summarize_tool_memory(ctx: AppContext, tool_names: Names = None) -> CallToolResult:
     """Evaluate what was logged and summarize tools with news; after 45 s a job_id instead."""
-    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
     from swarm_memory.server.jobs.tool_memory import SUMMARIZE
 
-    bank = bank_of(ctx)
-    toolbox = await bank.toolbox()
-    payload: dict[str, JsonValue] = {"tool_names": list[JsonValue](tool_names) if tool_names else None}
-    ended = await run_as_job(toolbox, SUMMARIZE, payload, wake=bank.wake_worker, on_progress=telling(ctx))
-    return answered(JobAnswer.of(not_failed(ended)))
+    return await answered_job(ctx, SUMMARIZE, {"tool_names": list[JsonValue](tool_names) if tool_names else None})
 
 
 async def retrieve_tool_memory(

@@ -1,14 +1,15 @@
-"""MCP tools whose work runs as a job: consolidation, scaling, and the jobs themselves."""
+"""The MCP tools whose work runs as a job: consolidation, scaling, benchmarks, and the jobs themselves."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from mcp.types import CallToolResult
-from pydantic import Field, JsonValue
+from pydantic import Field
 
+from swarm_memory.schema.job import JobAction
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.hosts.input import GivenAttempt
-from swarm_memory.server.mcp.answers import JobAction, JobAnswer
-from swarm_memory.server.mcp.handlers.base import AGAIN, AppContext, TaskId, answered, bank_of, telling, tool
+from swarm_memory.server.mcp.answers import JobAnswer, JobsAnswer
+from swarm_memory.server.mcp.tool import AGAIN, AppContext, TaskId, answered, answered_job, bank_of, telling, tool
 
 
 async def consolidate_memories(
@@ -21,16 +22,12 @@ async def consolidate_memories(
 
     Answers what was done with its run_id; after 45 s a job_id.
     """
-    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
     from swarm_memory.server.jobs.long_jobs import CONSOLIDATE
 
-    bank = bank_of(ctx)
-    toolbox = await bank.toolbox()
+    toolbox = await bank_of(ctx).toolbox()
     if undo is not None:
         await toolbox.store.upkeep_batches(toolbox.scope, undo)  # raises for a run that is not known
-    payload: dict[str, JsonValue] = {"dry_run": dry_run, "full": full, "undo": undo}
-    ended = await run_as_job(toolbox, CONSOLIDATE, payload, wake=bank.wake_worker, on_progress=telling(ctx))
-    return answered(JobAnswer.of(not_failed(ended)))
+    return await answered_job(ctx, CONSOLIDATE, {"dry_run": dry_run, "full": full, "undo": undo})
 
 
 async def run_matts(
@@ -55,7 +52,6 @@ async def run_matts(
 
     For attempts of your own, or when the user wants several. Answers the best and the items; after 45 s a job_id.
     """
-    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
     from swarm_memory.server.jobs.long_jobs import RUN_MATTS, check_runner
     from swarm_memory.server.jobs.matts import with_attempts
     from swarm_memory.server.runners.build import MattsJob, RunnerSpec
@@ -66,11 +62,7 @@ async def run_matts(
     asked = MattsJob(task=task, mode=mode, count=k, task_id=task_id, runner=who)
     asked = await with_attempts(toolbox, asked, attempts or ())
     check_runner(toolbox, asked, bank.root)
-    payload = asked.model_dump(mode="json")
-    ended = await run_as_job(
-        toolbox, RUN_MATTS, payload, key=asked.run_id, wake=bank.wake_worker, on_progress=telling(ctx)
-    )
-    return answered(JobAnswer.of(not_failed(ended)))
+    return await answered_job(ctx, RUN_MATTS, asked.model_dump(mode="json"), key=asked.run_id)
 
 
 async def job(
@@ -83,11 +75,27 @@ async def job(
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
-    return answered(await manage_jobs(toolbox, action, job_id, wake=bank.wake_worker, on_progress=telling(ctx)))
+    found = await manage_jobs(toolbox, action, job_id, wake=bank.wake_worker, on_progress=telling(ctx))
+    return answered(JobsAnswer(jobs=[JobAnswer.of(each) for each in found]))
+
+
+NONE: dict[str, Any] = {}
+
+
+async def run_benchmark(
+    ctx: AppContext,
+    suite: Annotated[str, Field(description="retrieval, tool-memory, performance, learning")] = "retrieval",
+    options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
+) -> CallToolResult:
+    """When the user asks: measure this memory. Answers tables, or a job_id."""
+    from swarm_memory.server.benchmark.job import BENCHMARK, checked_payload
+
+    return await answered_job(ctx, BENCHMARK, checked_payload(suite, options))
 
 
 TOOLS = (
     tool(consolidate_memories, "Consolidate memories", AGAIN),
     tool(run_matts, "Scale a task", AGAIN | {"open_world_hint": True}),
     tool(job, "Long work", AGAIN),
+    tool(run_benchmark, "Run a benchmark", AGAIN),
 )

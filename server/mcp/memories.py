@@ -7,7 +7,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from swarm_memory.server.mcp.answers import RetrieveAnswer, StatusAnswer
-from swarm_memory.server.mcp.handlers.base import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
+from swarm_memory.server.mcp.tool import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
 
 
 async def retrieve_memories(

@@ -1,0 +1,344 @@
+"""How a tool of the MCP server is made and answers: strict arguments, errors to act on, and a limit of tokens."""
+
+import difflib
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, TypeAlias, cast
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.job import Progress
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.mcp.answers import JobAnswer
+from swarm_memory.tools.text.tokens import count_tokens
+
+NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
+
+
+UNCAPPED = frozenset({"handle_hook"})
+"""Its answer is JSON of the hooks' protocol, with limits of its own: cut, no host could read it."""
+
+
+class StrictTool(Tool):
+    """The SDK's tool ignores unknown arguments in silence and hides our errors; this one does neither.
+
+    An answer that is longer than `output.max_tokens` allows is cut at a boundary.
+    """
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Close the published schemas, and make them short: an agent pays for every token of them."""
+        self.parameters = compact(self.parameters) | {"additionalProperties": False}
+        if self.fn_metadata.output_schema is not None:
+            self.fn_metadata.output_schema = shallow(compact(self.fn_metadata.output_schema))
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+        """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
+        self._refuse_unknown(arguments)
+        try:
+            result = await super().run(arguments, context, convert_result)
+        except UnexpectedToolError as error:
+            if isinstance(error.__cause__, SwarmMemoryError):
+                raise ToolError(str(error.__cause__)) from error.__cause__
+            if isinstance(error.__cause__, MemoryError):
+                raise ToolError(NO_MEMORY) from error.__cause__
+            raise
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_invalid(error.__cause__)) from error.__cause__
+            raise
+        max_tokens = bank_of(context).max_output_tokens
+        if max_tokens is None or not isinstance(result, CallToolResult) or self.name in UNCAPPED:
+            return result
+        return within(result, max_tokens, self._paging(arguments))
+
+    def _paging(self, arguments: dict[str, Any]) -> "Paging":
+        known = self.parameters.get("properties", {})
+        counts = tuple(name for name in ("k", "limit") if name in known)
+        return Paging(arguments.get("offset") or 0 if "offset" in known else None, counts)
+
+    def _refuse_unknown(self, arguments: dict[str, Any]) -> None:
+        known: list[str] = list(self.parameters.get("properties", {}))
+        for name in arguments:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known) or 'none'}"
+                raise ToolError(f"{self.name} takes no argument {name[:80]!r}: {hint}")
+
+
+def _invalid(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in faults[:5])
+
+
+_ANY_JSON = "#/$defs/JsonValue"
+
+
+def compact(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema without `title` keywords, with "X or null, by default null" as an optional X.
+
+    A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice.
+    """
+    if schema == {"$ref": _ANY_JSON}:
+        return {}
+    parts = ((key, _compact_part(key, value)) for key, value in schema.items() if key != "title")
+    kept = {key: part for key, part in parts if key != "$defs" or part}
+    options: list[Any] = kept.get("anyOf", [])
+    if {"type": "null"} in options and "default" in kept and kept["default"] is None:
+        del kept["anyOf"], kept["default"]
+        others = [option for option in options if option != {"type": "null"}]
+        kept = {**(others[0] if len(others) == 1 else {"anyOf": others}), **kept}
+    return kept
+
+
+def shallow(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer with the kinds of its fields alone: what is within them their values show."""
+    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
+    kinds = {name: {"type": "object"} if "$ref" in field else _kind(field) for name, field in fields.items()}
+    return {"type": "object", "properties": kinds}
+
+
+def _kind(field: dict[str, Any]) -> dict[str, Any]:
+    return {"type": field["type"]} if "type" in field else {}
+
+
+def _compact_part(key: str, value: Any) -> Any:
+    if key in {"properties", "$defs"}:
+        return {name: compact(part) for name, part in value.items() if key != "$defs" or part}
+    if key == "additionalProperties" and isinstance(value, dict):
+        return compact(cast(dict[str, Any], value)) or True
+    if isinstance(value, list):
+        return [_compact_part("", part) for part in cast(list[Any], value)]
+    return compact(cast(dict[str, Any], value)) if isinstance(value, dict) else value
+
+
+AppContext: TypeAlias = Context[Bank]
+
+Project = Annotated[str | None, Field(description="Name of another project; this one by default")]
+TaskId = Annotated[str | None, Field(max_length=500, description="Id of the task")]
+
+READS = {"read_only_hint": True, "idempotent_hint": True}
+ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
+AGAIN = ADDS | {"idempotent_hint": False}
+"""Adds something at each call."""
+MENDS = ADDS | {"destructive_hint": True}
+
+
+def tool(
+    handler: Callable[..., Any], title: str, hints: dict[str, bool], meta: dict[str, Any] | None = None
+) -> StrictTool:
+    """Return the tool of a handler; its docstring is what a model reads.
+
+    Only what an agent calls most publishes the schema of its answer: the others' answers show their own shape, and all
+    schemas together must cost an agent less than 5,000 tokens.
+    """
+    annotations = ToolAnnotations.model_validate({"open_world_hint": False, **hints})
+    made = StrictTool.from_function(
+        handler, title=title, description=inspect.getdoc(handler), annotations=annotations, meta=meta
+    )
+    assert isinstance(made, StrictTool)
+    return made
+
+
+def answered(answer: BaseModel) -> CallToolResult:
+    """Give the answer as structure and as the same JSON in text, both without what is empty."""
+    content = answer.model_dump(mode="json", exclude_none=True)
+    text = answer.model_dump_json(exclude_none=True)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
+
+
+def within(result: CallToolResult, max_tokens: int, paging: "Paging") -> CallToolResult:
+    """Return an answer that has at most so many tokens, structure and text alike."""
+    texts = [part.text for part in result.content if isinstance(part, TextContent)]
+    if all(is_within(text, max_tokens) for text in texts):
+        return result
+    if result.structured_content is not None:
+        content = capped(result.structured_content, max_tokens, paging)
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return result.model_copy(
+            update={"content": [TextContent(type="text", text=text)], "structured_content": content}
+        )
+    text = capped_text("\n\n".join(texts), max_tokens, paging)
+    return result.model_copy(update={"content": [TextContent(type="text", text=text)]})
+
+
+async def answered_job(
+    ctx: Context[Any], kind: str, payload: Mapping[str, JsonValue], key: str | None = None
+) -> CallToolResult:
+    """Queue a job, wait for its end as long as a host does, and answer how it then stands.
+
+    Raises `InputError` with what it says when it has failed.
+    """
+    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
+
+    bank = bank_of(ctx)
+    toolbox = await bank.toolbox()
+    ended = await run_as_job(toolbox, kind, payload, key=key, wake=bank.wake_worker, on_progress=telling(ctx))
+    return answered(JobAnswer.of(not_failed(ended)))
+
+
+def bank_of(ctx: Context[Any]) -> Bank:
+    """Return the bank of the server that was called."""
+    return ctx.request_context.lifespan_context
+
+
+def client_of(ctx: Context[Any]) -> str | None:
+    """Return what tells the caller from other clients: over stdio there is one; None where HTTP has no session."""
+    return "" if ctx.headers is None else ctx.headers.get("mcp-session-id")
+
+
+def telling(ctx: Context[Any]) -> Callable[[Progress], Awaitable[None]]:
+    """Return what passes a job's progress on to the client."""
+
+    async def tell(progress: Progress) -> None:
+        await ctx.report_progress(progress.done, progress.total, progress.message)
+
+    return tell
+
+
+NOTE_TOKENS = 80
+"""Kept free for the note."""
+
+_MIN_STRING_CHARS = 200
+_BOUNDARIES = ("\n\n", "\n", ". ", " ")
+_CHARS_PER_TOKEN = 7
+"""No token of the estimate has more letters."""
+
+Json: TypeAlias = dict[str, Any]
+
+
+class Paging(NamedTuple):
+    """What a caller can ask of the tool to get what was left out."""
+
+    offset: int | None = None
+    """What the call gave as its offset; None when the tool has none."""
+    counts: Sequence[str] = ()
+    """Those of its arguments that say how many are wanted."""
+
+
+class _Cut(NamedTuple):
+    """Where something can be shortened, and what that saves at most."""
+
+    holder: Any
+    key: str | int
+    saves: int
+    is_top: bool
+
+
+def is_within(text: str, max_tokens: int) -> bool:
+    """Whether a text is within the limit: a short one surely is, without being looked at."""
+    return 3 * len(text) <= max_tokens or count_tokens(text) <= max_tokens
+
+
+def capped_text(text: str, max_tokens: int, paging: Paging) -> str:
+    """Return a text within the limit, with a line that says what was left out where something was."""
+    if is_within(text, max_tokens):
+        return text
+    kept = _beginning(text, max_tokens - NOTE_TOKENS)
+    return f"{kept}\n\n[{_note(count_tokens(text) - count_tokens(kept), None, paging)}]"
+
+
+def capped(content: Mapping[str, Any], max_tokens: int, paging: Paging) -> Json:
+    """Return an answer within the limit: the last entries of its longest lists are left out, its longest texts cut.
+
+    `cut` then says how many tokens are missing and how to get them.
+    """
+    whole = _tokens(content)
+    if whole <= max_tokens:
+        return dict(content)
+    left: Json = json.loads(json.dumps(content))
+    room = max_tokens - NOTE_TOKENS
+    shown: int | None = None
+    while (excess := _tokens(left) - room) > 0:
+        cut = _heaviest(left)
+        if cut is None:
+            left = {}
+            break
+        value = cut.holder[cut.key]
+        if isinstance(value, list):
+            _shorten_list(cast(list[Any], value), excess)
+            shown = len(cast(list[Any], value)) if cut.is_top else shown
+        else:
+            cut.holder[cut.key] = _shortened(value, excess)
+    missing = whole - _tokens(left)
+    left["cut"] = {"left_out_tokens": missing, "how": _note(missing, shown, paging)}
+    return left
+
+
+def _heaviest(value: Json) -> _Cut | None:
+    """Return the longest list of more than one entry; where none weighs enough, the longest text."""
+    cuts = list(_cuts(value, 0))
+    lists = [cut for cut in cuts if isinstance(cut.holder[cut.key], list)]
+    texts = [cut for cut in cuts if not isinstance(cut.holder[cut.key], list)]
+    best_list = max(lists, key=lambda cut: cut.saves, default=None)
+    best_text = max(texts, key=lambda cut: cut.saves, default=None)
+    if best_list is None or (best_text is not None and best_text.saves > 4 * best_list.saves):
+        return best_text
+    return best_list
+
+
+def _cuts(value: object, depth: int) -> Iterator[_Cut]:
+    pairs: Iterable[tuple[Any, Any]]
+    if isinstance(value, dict):
+        pairs = cast(Json, value).items()
+    elif isinstance(value, list):
+        pairs = enumerate(cast(list[Any], value))
+    else:
+        return
+    for key, part in pairs:
+        if isinstance(part, list):
+            entries = cast(list[Any], part)
+            if len(entries) > 1:
+                yield _Cut(cast(Any, value), key, _tokens(entries[1:]), depth == 0)
+        elif isinstance(part, str) and len(part) > _MIN_STRING_CHARS:
+            yield _Cut(cast(Any, value), key, count_tokens(part), False)
+        yield from _cuts(cast(object, part), depth + 1)
+
+
+def _shorten_list(entries: list[Any], excess: int) -> None:
+    """Drop entries from the end until so many tokens are saved or one is left."""
+    saved = 0
+    while len(entries) > 1 and saved < excess:
+        saved += _tokens(entries.pop())
+
+
+def _shortened(text: str, excess: int) -> str:
+    return _beginning(text, max(0, count_tokens(text) - excess - 1))
+
+
+def _beginning(text: str, max_tokens: int) -> str:
+    """Return the beginning of a text, at most so many tokens of it, up to a paragraph, line, sentence or word."""
+    low, high = 0, min(len(text), max(0, max_tokens) * _CHARS_PER_TOKEN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count_tokens(text[:middle]) <= max_tokens else (low, middle - 1)
+    part = text[:low]
+    for boundary in _BOUNDARIES:
+        at = part.rfind(boundary)
+        if at > len(part) // 2:
+            part = part[: at + 1]
+            break
+    part = part.rstrip()
+    return f"{part} …" if part else ""
+
+
+def _note(missing: int, shown: int | None, paging: Paging) -> str:
+    """Say how many tokens are missing, and how to get them."""
+    said = f"{missing:,} tokens were left out"
+    ways: list[str] = []
+    if shown is not None and paging.offset is not None:
+        ways.append(f"call again with offset={paging.offset + shown}")
+    elif paging.counts:
+        ways.append(f"call again with a smaller {' or '.join(paging.counts)}")
+    else:
+        ways.append("ask for less at once")
+    return f"{said}: {', '.join(ways)}, or raise output.max_tokens"
+
+
+def _tokens(value: object) -> int:
+    return count_tokens(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
