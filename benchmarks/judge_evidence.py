@@ -19,7 +19,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.hosts.transcript import Labelled, read_labelled
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.guard.archive import archivable
+from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
 

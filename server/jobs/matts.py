@@ -9,7 +9,7 @@ from swarm_memory.schema.rollout import MAX_ROLLOUTS
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.runners.build import MattsJob
-from swarm_memory.tools.guard.archive import archivable
+from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.toolbox import Toolbox
 
 

@@ -9,7 +9,7 @@ from attacked_bank import FULL, Told, is_trusted, item, items_of, opened, put, u
 from poisoning_chains import Chain, chains, play, sound_memories
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.guard.hearsay import is_hearsay
+from swarm_memory.tools.guard.trust import repeats_what_was_told
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -103,13 +103,13 @@ def worked(session: str, *, told: str = "") -> Told:
     ],
 )  # fmt: skip
 def test_a_step_is_hearsay_when_it_was_told_before_it_was_done(content: str, work: Told, expected: bool) -> None:
-    assert is_hearsay(MemoryDraft(title="Clear it", content=content), work.done()) is expected
+    assert repeats_what_was_told(MemoryDraft(title="Clear it", content=content), work.done()) is expected
 
 
 def test_a_step_of_a_memory_that_nobody_vouches_for_is_hearsay() -> None:
     lesson = MemoryDraft(title="Begin with the cache", content=f"1. First {STEP.lower()}")
-    assert not is_hearsay(lesson, worked("a").done())
-    assert is_hearsay(lesson, worked("a").done(), [item("An older memory", f"1. {STEP}")])
+    assert not repeats_what_was_told(lesson, worked("a").done())
+    assert repeats_what_was_told(lesson, worked("a").done(), [item("An older memory", f"1. {STEP}")])
 
 
 async def test_hearsay_is_borne_out_by_one_who_was_not_told_and_not_by_those_who_follow_it(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from poison_attacks import attacks
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.server.chat.scripted import ScriptedChatModel
-from swarm_memory.tools.guard.gate import SCREENED
-from swarm_memory.tools.guard.model_screen import screened
+from swarm_memory.tools.guard.gate import SCREENED, screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, of_run, set_memory_status

@@ -11,7 +11,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.credit.usage import Injection, advised_terms, detect_uses
-from swarm_memory.tools.guard.archive import archivable
+from swarm_memory.tools.guard.redact import archivable
 
 FIRST = made().model_copy(update={"id": "rm_01JXYZABCD0000000000000001"})
 SECOND = made("Ask first", "1. Ask the user.").model_copy(update={"id": "rm_01JXYZEFGH0000000000000002"})

@@ -10,7 +10,7 @@ from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.model import distill_with_fallback
-from swarm_memory.tools.guard.archive import archivable
+from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import judge
 from swarm_memory.tools.toolbox import Toolbox
 

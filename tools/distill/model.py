@@ -9,8 +9,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.drafts import DistilledItems, check_items
-from swarm_memory.tools.guard.archive import archivable
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.model import shown_task
 from swarm_memory.tools.model.ask import ask
 from swarm_memory.tools.model.parse import Unparsed

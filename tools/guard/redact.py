@@ -1,20 +1,20 @@
-"""Secrets and personal data out of text before it is embedded, stored or sent; what is not general out of strategies.
-
-It knows no store and no model. What a vendor's secret looks like stands in `secret_rules`.
-"""
+"""What may be kept of a text: without secrets and personal data, in bounds, and of a strategy what is general."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
-from swarm_memory.tools.guard.personal_data import find_personal_data
-from swarm_memory.tools.guard.secret_context import find_by_context, is_mixed
-from swarm_memory.tools.guard.secret_rules import SECRET_RULES
-from swarm_memory.tools.guard.spans import Span
+from pydantic import JsonValue
 
-_HINTS = tuple(dict.fromkeys(hint for rule in SECRET_RULES for hint in rule.hints))
-"""Most texts have none of them, and each tool call is redacted while somebody waits."""
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.guard.sensitive import Span, find_personal_data, find_secrets
+from swarm_memory.tools.text.cleaning import clean
+
+_MAX_DEPTH = 20
+_MAX_TASK_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
 
     Linear in the length of the text; redacting twice changes nothing.
     """
-    spans = list(_secrets(text))
+    spans = list(find_secrets(text))
     if pii:
         spans.extend(find_personal_data(text))
     if not spans:
@@ -46,18 +46,6 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
     return Redacted("".join(kept), dict(counts))
 
 
-def _secrets(text: str) -> Iterator[Span]:
-    """Yield the secrets, those of known vendors first."""
-    present = {hint for hint in _HINTS if hint in text}
-    for rule in SECRET_RULES if present else ():
-        if not present.isdisjoint(rule.hints):
-            group = 1 if rule.pattern.groups else 0
-            for match in rule.pattern.finditer(text):
-                if is_mixed(match[group]):
-                    yield Span(*match.span(group), f"[secret:{rule.kind}]")
-    yield from find_by_context(text)
-
-
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield spans in order; those that overlap become one, named by the one that was found first."""
     ordered = sorted(enumerate(spans), key=lambda each: each[1].start)
@@ -70,6 +58,52 @@ def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
         mark = span.mark if number < rank else current.mark
         rank, current = min(rank, number), Span(current.start, max(current.end, span.end), mark)
     yield current
+
+
+def archivable(trajectory: Trajectory, settings: Settings) -> Trajectory:
+    """Return the trajectory with every text of it cleaned and redacted, long texts cut and the middle left out.
+
+    At most `settings.learn.max_steps` steps of at most `max_step_chars` characters; doing it twice changes nothing.
+    """
+    pii, limit = settings.distill.redact_pii, settings.learn.max_step_chars
+    kept, dropped = _ends(trajectory.steps, settings.learn.max_steps)
+    steps = tuple(_step(step, limit, pii=pii) for step in kept)
+    task = _text(trajectory.task, _MAX_TASK_CHARS, pii=pii)
+    changed = {"task": task, "steps": steps, "dropped_steps": trajectory.dropped_steps + dropped}
+    return trajectory.model_copy(update=changed)
+
+
+def _ends(steps: tuple[Step, ...], limit: int) -> tuple[tuple[Step, ...], int]:
+    """The end tells how it went and weighs more than the beginning."""
+    if len(steps) <= limit:
+        return steps, 0
+    head = limit // 4
+    return steps[:head] + steps[len(steps) - (limit - head) :], len(steps) - limit
+
+
+def _step(step: Step, limit: int, *, pii: bool) -> Step:
+    changed: dict[str, object] = {"text": _text(step.text, limit, pii=pii)}
+    if step.tool_input is not None:
+        changed["tool_input"] = _value(step.tool_input, limit, _MAX_DEPTH, pii=pii)
+    return step.model_copy(update=changed)
+
+
+def _text(text: str, limit: int, *, pii: bool) -> str:
+    """Redacted before it is cut: half a secret would not be known as one."""
+    return clean(redact(clean(text), pii=pii).text, limit)
+
+
+def _value(value: JsonValue, limit: int, depth: int, *, pii: bool) -> JsonValue:
+    if isinstance(value, str):
+        return _text(value, limit, pii=pii)
+    if depth <= 0:
+        return None
+    if isinstance(value, Mapping):
+        fields = cast(Mapping[str, JsonValue], value)
+        return {_text(key, 200, pii=pii): _value(field, limit, depth - 1, pii=pii) for key, field in fields.items()}
+    if isinstance(value, list):
+        return [_value(part, limit, depth - 1, pii=pii) for part in value]
+    return value
 
 
 _MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone)\]")

@@ -1,20 +1,16 @@
-"""What in a text speaks to an agent, a judge or a distiller instead of describing work, by rules and a classifier.
-
-Rules stop what is known and clumsy, the classifier some of what no rule knows; they are one layer. What neither can
-see, provenance and quarantine must hold.
-"""
+"""What in a text speaks to an agent, a judge or a distiller instead of describing work, by rules and a classifier."""
 
 import base64
 import binascii
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from swarm_memory.tools.guard.classifier import suspicion
-from swarm_memory.tools.guard.screening_orders import ORDERS
-from swarm_memory.tools.guard.screening_rules import ALIKE, FORGIVEN, INSISTING, RULES, Rule
+from swarm_memory.tools.guard.rules import SCREENING, Rule, Table, compiled, table
 from swarm_memory.tools.text.cleaning import clean
 
 CLASSIFIED = "suspect wording"
@@ -37,6 +33,23 @@ _HEX = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,1000}|\b(?:[0-9a-fA-F]{2}){16,2000}\
 _CLAUSE_END = re.compile(r"[.;:!?\n]")
 
 
+_FORGIVEN = re.compile(
+    r"\b(?:never|do not|don't|does not|must not|mustn't|should not|shouldn't|cannot|can't|avoid|refuse|instead of"
+    r"|rather than|stop|forbid|forbidden|reject|block|prevent|detect|without|no longer|not)\b"
+)
+"""What takes back what follows it in the clause."""
+
+_INSISTING = re.compile(r"\b(?:forget|fail|hesitate|omit|skip|neglect|refuse|miss|only|just|simply)\b")
+"""What makes of "never" an order: never forget to …, do not just … but …"""
+
+_ALIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb"
+    "\u03bf\u03b1\u03b5\u03b9\u03ba\u03bd\u03c1\u03c4\u0131\u0261",
+    "aeopcyxijsdhoaeikvptig",
+)
+"""Letters of other alphabets that look like Latin ones."""
+
+
 class Finding(NamedTuple):
     """One thing that makes a text suspect."""
 
@@ -44,6 +57,15 @@ class Finding(NamedTuple):
     """The shape of attack."""
     quote: str
     """The words that show it, at most 120 characters."""
+
+
+class _Shape(NamedTuple):
+    """The rules of one shape of attack as one pattern."""
+
+    name: str
+    pattern: re.Pattern[str]
+    can_be_negated: bool
+    """Whether "never ..." before it makes it sound advice."""
 
 
 def screen(text: str) -> tuple[Finding, ...]:
@@ -70,9 +92,9 @@ def by_rules(text: str) -> tuple[Finding, ...]:
     if len(text) > MAX_CHARS:
         findings["too long"] = Finding("too long", f"{len(text):,} characters")
     for view in readings(text[:MAX_CHARS]):
-        for rule in (*RULES, *ORDERS):
-            if rule.name not in findings and (quote := _found(rule, view)):
-                findings[rule.name] = Finding(rule.name, quote)
+        for shape in _shapes(table(SCREENING)):
+            if shape.name not in findings and (quote := _found(shape, view)):
+                findings[shape.name] = Finding(shape.name, quote)
     if _hides(text[:MAX_CHARS]):
         findings["hidden characters"] = Finding("hidden characters", "invisible or direction-changing characters")
     return tuple(findings.values())
@@ -83,9 +105,25 @@ def reason_of(findings: tuple[Finding, ...]) -> str:
     return "; ".join(f'{finding.rule}: "{finding.quote}"' for finding in findings[:3])
 
 
-def _found(rule: Rule, text: str) -> str | None:
-    for match in rule.pattern.finditer(text):
-        if not (rule.can_be_negated and _is_taken_back(text, match.start())):
+@cache
+def _shapes(rules: Table) -> tuple[_Shape, ...]:
+    """Return one pattern for all rows of a section: searching once is faster than once for each row."""
+    sections: dict[str, list[Rule]] = {}
+    for rule in rules.rules:
+        sections.setdefault(rule.section, []).append(rule)
+    return tuple(
+        _Shape(
+            rows[0].kind,
+            compiled("|".join(f"(?:{rule.pattern})" for rule in rows), section),
+            section.endswith(".unless_negated"),
+        )
+        for section, rows in sections.items()
+    )
+
+
+def _found(shape: _Shape, text: str) -> str | None:
+    for match in shape.pattern.finditer(text):
+        if not (shape.can_be_negated and _is_taken_back(text, match.start())):
             return " ".join(match.group(0).split())[:120]
     return None
 
@@ -95,7 +133,7 @@ def _is_taken_back(text: str, start: int) -> bool:
     before = text[max(0, start - _CLAUSE) : start]
     ends = [match.end() for match in _CLAUSE_END.finditer(before)]
     clause = before[ends[-1] :] if ends else before
-    return FORGIVEN.search(clause) is not None and INSISTING.search(clause) is None
+    return _FORGIVEN.search(clause) is not None and _INSISTING.search(clause) is None
 
 
 def readings(text: str) -> Iterator[str]:
@@ -119,7 +157,7 @@ def readings(text: str) -> Iterator[str]:
 
 
 def _readable(text: str) -> str:
-    text = unicodedata.normalize("NFKC", clean(text)).translate(ALIKE)
+    text = unicodedata.normalize("NFKC", clean(text)).translate(_ALIKE)
     text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), text)
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return text.replace("*", "").replace("_ ", " ").replace("`", "").casefold()

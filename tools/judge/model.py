@@ -9,8 +9,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.guard.archive import archivable
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.evidence import Signal
 from swarm_memory.tools.judge.verdicts import MAX_MODEL_CONFIDENCE, Judged, combine, without_model
 from swarm_memory.tools.model.ask import Answered, ask

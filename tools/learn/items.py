@@ -12,7 +12,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.guard.hearsay import is_hearsay
+from swarm_memory.tools.guard.trust import repeats_what_was_told
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""
@@ -61,7 +61,7 @@ def drawn_item(draft: MemoryDraft, origin: Origin, *, outcome: Outcome, confiden
         prompt_hash=origin.drawing.prompt_hash,
         model=origin.drawing.model,
         run_id=origin.run_id,
-        hearsay=is_hearsay(draft, origin.trajectory, origin.had),
+        hearsay=repeats_what_was_told(draft, origin.trajectory, origin.had),
     )
     return MemoryItem(
         id=new_id(MEMORY),

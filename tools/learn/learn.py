@@ -15,8 +15,8 @@ from swarm_memory.tools.consolidate.superseding import supersede_guardrails
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.distill.judged import drawn
-from swarm_memory.tools.guard.archive import archivable
-from swarm_memory.tools.guard.quota import check_quota
+from swarm_memory.tools.guard.gate import check_quota
+from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.judge.verdicts import Judged, audit_event
 from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item

@@ -8,8 +8,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
-from swarm_memory.tools.guard.gate import told_of
-from swarm_memory.tools.guard.model_screen import screened
+from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, unverified
 from swarm_memory.tools.ports.bank import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.retrieve.embed import cosine, prepare, prepare_without_vectors

@@ -11,7 +11,7 @@ from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
 from swarm_memory.tools.consolidate.due import queue_when_due
-from swarm_memory.tools.guard.quota import check_quota
+from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.run_ending import complete_run, fail_run
 from swarm_memory.tools.matts.scaling import OnProgress, Scaling

@@ -14,8 +14,7 @@ import anyio
 from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.guard.archive import archivable
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.judge.verdicts import Judged, audit_event, hard_label

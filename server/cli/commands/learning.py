@@ -43,7 +43,7 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
       zcat runs.jsonl.gz | swarm-memory judge - --json
     """
     from swarm_memory.tools.distill.judged import judged
-    from swarm_memory.tools.guard.archive import archivable
+    from swarm_memory.tools.guard.redact import archivable
     from swarm_memory.tools.judge.judge import judge_by_evidence
 
     settings = invocation.settings().settings
@@ -74,7 +74,7 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
     """
     from swarm_memory.tools.distill.distill import distill_by_extraction
     from swarm_memory.tools.distill.judged import drawn, judged
-    from swarm_memory.tools.guard.archive import archivable
+    from swarm_memory.tools.guard.redact import archivable
     from swarm_memory.tools.judge.judge import judge_by_evidence
 
     settings = invocation.settings().settings

@@ -68,7 +68,7 @@ def _one_trajectory(file: str, task_id: str, settings: "Settings") -> "Trajector
     import sys
 
     from swarm_memory.server.hosts.transcript import read_trajectories
-    from swarm_memory.tools.guard.archive import archivable
+    from swarm_memory.tools.guard.redact import archivable
 
     source = sys.stdin.buffer if file == "-" else file
     found = list(read_trajectories(source, limits=settings.learn))

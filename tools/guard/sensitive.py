@@ -1,25 +1,45 @@
-"""Finding secrets by what stands around them: names, headers, flags, connection strings, PEM frames."""
+"""What of a text is secret, or identifies a person: vendors' formats, what stands around a secret, personal data."""
 
 import math
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from swarm_memory.tools.guard.spans import Span
+from swarm_memory.tools.guard.rules import SECRETS, Table, table
 
 
-def find_by_context(text: str) -> Iterator[Span]:
-    """Yield the secrets that their surroundings give away, in no order; spans may overlap."""
-    lower = _lowered(text)
+class Span(NamedTuple):
+    """The half-open range `start` … `end` of a text, and the mark that takes its place."""
+
+    start: int
+    end: int
+    mark: str
+
+
+def find_secrets(text: str) -> Iterator[Span]:
+    """Yield the secrets, those of known vendors first, then those that their surroundings give away.
+
+    Spans may overlap. Linear in the length of the text.
+    """
+    rules = table(SECRETS)
+    present = {hint for hint in rules.hints if hint in text}
+    for rule in rules.of("vendors") if present else ():
+        if not present.isdisjoint(rule.hints):
+            group = 1 if rule.compiled.groups else 0
+            for match in rule.compiled.finditer(text):
+                if _is_mixed(match[group]):
+                    yield Span(*match.span(group), f"[secret:{rule.kind}]")
     yield from _private_keys(text)
-    yield from _headers(text, lower)
-    yield from _addresses(text)
-    yield from _assignments(text, lower)
-    yield from _flags(text, lower)
+    lower = _lowered(text)
+    yield from _given(rules, "context.headers", text, lower)
+    yield from _given(rules, "context.addresses", text, lower)
+    yield from _assignments(rules, text, lower)
+    yield from _given(rules, "context.commands", text, lower)
 
 
-def is_mixed(secret: str) -> bool:
+def _is_mixed(secret: str) -> bool:
     """Tell a random string from a word: it has a digit, or letters of both cases."""
     return any(each.isdigit() for each in secret) or (secret.lower() != secret and secret.upper() != secret)
 
@@ -48,85 +68,25 @@ def _private_keys(text: str) -> Iterator[Span]:
         if place < len(ends) and ends[place] <= limit:
             position = ends[place]
         else:
-            position = _end_of(_PEM_BODY.match(text, match.end(), limit), match.end())
+            body = _PEM_BODY.match(text, match.end(), limit)
+            position = body.end() if body else match.end()
         yield Span(match.start(), position, "[secret:private-key]")
 
 
-def _end_of(match: re.Match[str] | None, otherwise: int) -> int:
-    return match.end() if match else otherwise
+def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
+    """Yield the values in headers, addresses and on command lines."""
+    for rule in rules.of(section):
+        if any(hint in lower for hint in rule.hints):
+            for match in rule.compiled.finditer(lower):
+                value = text[match.start(1) : match.end(1)]
+                is_header = section == "context.headers"
+                is_value = (
+                    any(map(str.isdigit, value)) if is_header else value.lower() not in rules.words["placeholders"]
+                )
+                if is_value and not _is_reference(value):
+                    yield Span(*match.span(1), f"[secret:{rule.kind}]")
 
 
-_AUTHORIZATION = re.compile(
-    r"authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:(?:bearer|basic|token|digest|apikey|key|negotiate)\s{1,3})?"
-    r"([^\s\"'\[,;{}<$]{8,4000})"
-)
-_BEARER = re.compile(r"\bbearer\s{1,3}([a-z0-9_.~+/=-]{16,4000})")
-_COOKIE = re.compile(r"\b(?:set-)?cookie[\"']?\s{0,2}:\s{0,2}[\"']?([a-z0-9_.-]{1,80}=[^\s\"'\[<][^\n\"'\[]{8,4000})")
-
-
-def _headers(text: str, lower: str) -> Iterator[Span]:
-    if "authorization" in lower:
-        yield from _groups(_AUTHORIZATION, text, lower, "[secret:authorization]")
-    if "bearer" in lower:
-        yield from _groups(_BEARER, text, lower, "[secret:bearer-token]")
-    if "cookie" in lower:
-        yield from _groups(_COOKIE, text, lower, "[secret:cookie]")
-
-
-def _groups(pattern: re.Pattern[str], text: str, lower: str, mark: str) -> Iterator[Span]:
-    for match in pattern.finditer(lower):
-        value = text[match.start(1) : match.end(1)]
-        if any(map(str.isdigit, value)) and not _is_reference(value):
-            yield Span(*match.span(1), mark)
-
-
-_USER_INFO = re.compile(r"://([^\s/:@\"'<>\[\]{}$]{0,100}):([^\s/@\"'<>\[\]]{1,200})@")
-_TOKEN_INFO = re.compile(r"://([A-Za-z0-9_-]{20,255})@")
-
-
-def _addresses(text: str) -> Iterator[Span]:
-    """Yield the passwords in connection strings `scheme://user:password@host`."""
-    if "://" not in text or "@" not in text:
-        return
-    for match in _USER_INFO.finditer(text):
-        if not _is_reference(match[2]) and match[2].lower() not in _PLACEHOLDERS:
-            yield Span(*match.span(2), "[secret:url-password]")
-    for match in _TOKEN_INFO.finditer(text):
-        if is_mixed(match[1]):
-            yield Span(*match.span(1), "[secret:url-password]")
-
-
-_PASSWORD_NAMES = (
-    r"passw(?:or)?d",
-    r"passphrase",
-    r"passwort",
-    r"pwd(?=[\"']?\s{0,3}[:=])",
-    r"pass(?=[\"']?\s{0,3}=)",
-    r"kennwort",
-    r"密码",
-)
-_TOKEN_NAMES = (
-    r"secret",
-    r"token(?!s|iz|_type|_count|_limit)",
-    r"credential",
-    r"auth(?=\"?\s{0,3}[:=])",
-    r"signature(?==)",
-    r"sig(?==)",
-    r"sas(?==)",
-    r"key(?![a-z]|s[a-z])",
-)
-_NAMES = tuple(
-    (re.compile(name), is_password)
-    for names, is_password in ((_PASSWORD_NAMES, True), (_TOKEN_NAMES, False))
-    for name in names
-)
-"""Each begins with letters of its own: such patterns are searched for many times faster than one of alternatives."""
-
-_KIND_OF_KEY = re.compile(
-    r"(?:api|access|secret|private|auth|encryption|encrypt|signing|master|account|storage|service|license|deploy|shared"
-    r"|session|consumer|client|app|application|admin|webhook|subscription|instrumentation|integration|ssh|jwt|hmac|aes"
-    r"|cipher|crypto|host|functions?|team|bot|server|write|ingest|publish|live|rest|sharedaccess|dev|test|prod)[_ -]?$"
-)
 _AFTER_NAME = re.compile(r"[a-z0-9_.-]{0,30}[\"'`\])]{0,2}[ \t]{0,4}(?::=|=>|==|=|:)[ \t]{0,4}(?:[a-z]{0,2}[\"'`]|)")
 _VALUE = re.compile(r"[^\s\"'`,;&<>|(){}\[\]]{4,4000}")
 _QUOTED = re.compile(r"[^\n\"'`]{4,4000}")
@@ -135,27 +95,28 @@ _NAME_ONLY = re.compile(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
 _NAME_BEFORE = re.compile(r"[A-Z0-9_]{0,60}$")
 
 
-def _assignments(text: str, lower: str) -> Iterator[Span]:
+def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
     """Yield the values that are given to names such as `password`, `api_key`, `client_secret`."""
-    for pattern, is_password in _NAMES:
+    for rule in rules.of("names"):
+        is_password = rule.section == "names.password"
         position = 0
-        for name in pattern.finditer(lower):
+        for name in rule.compiled.finditer(lower):
             after = _AFTER_NAME.match(lower, name.end()) if name.start() >= position else None
-            if after is None or not _names_secret(name, lower):
+            if after is None or not _names_secret(name, lower, rules.words["kinds_of_key"]):
                 continue
             start, end, quoted = _value_after(text, after)
             # A long value is looked at once, whatever names stand in it: the search stays linear.
             position = end if end - start > _LONG_VALUE else position
             loud = quoted or _is_loud(text, name.start(), after) or _is_own_line(text, name.start(), end, after)
-            if _is_secret_value(text[start:end], is_password=is_password, loud=loud):
+            if _is_secret_value(text[start:end], rules, is_password=is_password, loud=loud):
                 yield Span(start, end, "[secret:password]" if is_password else "[secret:assigned]")
 
 
-def _names_secret(name: re.Match[str], lower: str) -> bool:
+def _names_secret(name: re.Match[str], lower: str, kinds_of_key: frozenset[str]) -> bool:
     """Tell whether the word, with what stands before it, names a secret: an API key, not a sort key."""
     before = lower[max(0, name.start() - 20) : name.start()]
     if name[0].startswith("key"):
-        return _KIND_OF_KEY.search(before) is not None
+        return (before[:-1] if before.endswith(("_", " ", "-")) else before).endswith(tuple(kinds_of_key))
     return name[0] not in ("auth", "sig", "sas", "pass") or not before[-1:].isalpha()
 
 
@@ -186,15 +147,6 @@ def _is_own_line(text: str, start: int, end: int, after: re.Match[str]) -> bool:
     )
 
 
-_PLACEHOLDERS = frozenset({
-    "password", "passwd", "pass", "secret", "token", "string", "str", "none", "null", "nil", "undefined",
-    "true", "false", "example", "changeme", "change-me", "redacted", "required", "optional", "hidden",
-    "placeholder", "default", "unknown", "invalid", "missing", "empty", "bytes", "text", "number", "integer",
-    "boolean", "object", "any", "void", "func", "function", "import", "return", "value", "user", "username",
-    "your", "test", "testing", "todo", "xxx", "dummy", "sample", "fake", "foo", "bar", "baz", "bearer", "basic",
-    "incorrect", "expired", "field", "input", "type", "auto", "env", "environment", "file", "path", "vault",
-    "prompt", "stdin",
-})  # fmt: skip
 _REFERENCE = re.compile(
     r"\$|%[({A-Z]|\{|<|\[|\*{3}|x{4,}|\.{3}|…|#\{|@\{|!|&[A-Za-z]|os\.|process\.|env[.\[(]|self\.|this\."
     r"|config[.\[]|settings\.|args\."
@@ -206,11 +158,11 @@ _CODE = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$"
 _PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@/-]+$|[\w-]+(?:/[\w.-]+)+\.\w{1,5}$")
 
 
-def _is_secret_value(value: str, *, is_password: bool, loud: bool) -> bool:
+def _is_secret_value(value: str, rules: Table, *, is_password: bool, loud: bool) -> bool:
     if (
         len(value) < 4
         or _is_reference(value)
-        or value.lower().strip("_-") in _PLACEHOLDERS
+        or value.lower().strip("_-") in rules.words["placeholders"]
         or " " in value.strip()
         or "\t" in value
     ):
@@ -227,7 +179,7 @@ def _is_secret_value(value: str, *, is_password: bool, loud: bool) -> bool:
             and _entropy(value) >= 3.6
             and value != value.lower()
         )
-    return len(value) >= 10 and is_mixed(value) and _entropy(value) >= (2.5 if loud else 3.0) and not _is_code(value)
+    return len(value) >= 10 and _is_mixed(value) and _entropy(value) >= (2.5 if loud else 3.0) and not _is_code(value)
 
 
 def _is_password(value: str, *, loud: bool) -> bool:
@@ -260,28 +212,83 @@ def _entropy(value: str) -> float:
     return -sum(n / length * math.log2(n / length) for n in counts.values())
 
 
-_FLAG = re.compile(
-    r"(?<!\w)(?:--(?:password|passwd|pass|token|secret|api-key|apikey|access-key|secret-key|auth-token"
-    r"|access-token)[ \t]{1,3}"
-    r"|sshpass[ \t]{1,3}-p[ \t]{0,3}"
-    r"|login[ \t]{1,3}\S{1,100}[ \t]{1,3}password[ \t]{1,3})[\"']?([^\s\"'<>|;&$\[\]-][^\s\"'<>"
-    r"|;&\[\]]{3,300})"
+_EMAIL = re.compile(
+    r"(?<![\w.%+/-])([A-Za-z0-9][\w.%+-]{0,63})@((?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24}))(?![\w-]|\.\w)"
 )
-_MYSQL = re.compile(
-    r"(?<!\w)(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;&]{0,200}?[ \t]-p([^\s\"'|;&$\[\]<>-][^\s\"'"
-    r"|;&\[\]<>]{3,100})"
-)
-_CURL_USER = re.compile(
-    r"(?<!\w)curl\b[^\n|]{0,300}?[ \t](?:-u|--user)[ \t=]{0,2}[\"']?[^\s:\"'$<>]{1,100}:([^\s\"'|;&$\[\]<>]{4,200})"
+_CARD = re.compile(r"(?<![\w.-])(?<!\d[ ])[2-6](?:[ -]?\d){11,18}(?![\w-]|\.\d)(?![ ]\d)")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+_PHONE = re.compile(
+    r"(?<![\w.+/@-])(?:"
+    r"\+[1-9]\d{0,2}(?:[ .-]?\(0?\d{0,4}\))?(?:[ .-]\d{2,8}){1,5}"  # +49 170 1234567
+    r"|\+[1-9]\d{10,13}"
+    r"|\(\d{3}\) ?\d{3}-\d{4}"  # (555) 123-4567
+    r"|[2-9]\d{2}-[2-9]\d{2}-\d{4}"
+    r")(?![\w-]|\.\d)"
 )
 
 
-def _flags(text: str, lower: str) -> Iterator[Span]:
-    """Yield the secrets that stand on a command line."""
-    patterns = ((_FLAG, ("--", "sshpass", "login")), (_MYSQL, ("mysql", "mariadb")), (_CURL_USER, ("curl",)))
-    for pattern, hints in patterns:
-        if any(hint in lower for hint in hints):
-            for match in pattern.finditer(lower):
-                value = text[match.start(1) : match.end(1)]
-                if not _is_reference(value) and value.lower() not in _PLACEHOLDERS:
-                    yield Span(*match.span(1), "[secret:password]")
+def find_personal_data(text: str) -> Iterator[Span]:
+    """Yield what identifies a person: e-mail addresses, cards (Luhn), IBANs (mod 97), phone numbers (cautiously)."""
+    if "@" in text:
+        yield from _emails(text)
+    for match in _CARD.finditer(text):
+        if is_card_number(match[0]):
+            yield Span(*match.span(), "[card]")
+    for match in _IBAN.finditer(text):
+        if is_iban(match[0]):
+            yield Span(*match.span(), "[iban]")
+    for match in _PHONE.finditer(text):
+        if _is_phone(text, match):
+            yield Span(*match.span(), "[phone]")
+
+
+def is_card_number(text: str) -> bool:
+    """Tell whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
+    digits = re.sub(r"\D", "", text)
+    if len(digits) not in _card_lengths(digits):
+        return False
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0
+
+
+def _card_lengths(digits: str) -> tuple[int, ...]:
+    if digits[:2] in ("34", "37"):
+        return (15,)
+    if digits[:2] in ("36", "38", "39") or "300" <= digits[:3] <= "305":
+        return (14,)
+    if digits[0] == "4":
+        return (13, 16)
+    master = "51" <= digits[:2] <= "55" or "2221" <= digits[:4] <= "2720"
+    other = digits[:2] in ("35", "50", "56", "57", "58", "60", "62", "63", "64", "65", "67")
+    return (16,) if master or other else ()
+
+
+def is_iban(text: str) -> bool:
+    """Tell whether text has the length of its country's account numbers and passes mod 97 (ISO 13616)."""
+    compact = text.replace(" ", "")
+    if f"{compact[:2]}{len(compact)}" not in table(SECRETS).words["iban_lengths"]:
+        return False
+    return int("".join(str(int(each, 36)) for each in compact[4:] + compact[:4])) % 97 == 1
+
+
+def _emails(text: str) -> Iterator[Span]:
+    words = table(SECRETS).words
+    for match in _EMAIL.finditer(text):
+        in_address = "://" in text[max(0, match.start() - 100) : match.start()].rpartition(" ")[2]
+        if (
+            not in_address
+            and match[3].lower() not in words["endings_of_files"]
+            and match[1].lower() not in words["mailboxes_of_nobody"]
+        ):
+            yield Span(*match.span(), "[email]")
+
+
+def _is_phone(text: str, match: re.Match[str]) -> bool:
+    """Leave out sums, lines of a diff and other numbers with a plus."""
+    digits = sum(each.isdigit() for each in match[0])
+    at_line_start = match.start() == 0 or text[match.start() - 1] == "\n"
+    is_bare = match[0][1:].isdigit()
+    return 9 <= digits <= 15 and not (is_bare and at_line_start)
