@@ -29,6 +29,42 @@ SAVE_WAIT_S = 10.0
 log = logging.getLogger(__name__)
 
 
+class _Host(aiosqlite.Connection):
+    """aiosqlite's thread, on which a whole function runs in one go; nothing else touches what is inside aiosqlite."""
+
+    def __init__(self, connector: "Callable[[], Connection]") -> None:
+        super().__init__(connector, 64)
+        self._thread.daemon = True  # an open connection must not keep the process alive
+
+    async def open(self) -> None:
+        """Start the thread and connect there. Raises what the connector raises."""
+        try:
+            await self
+        except BaseException:
+            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
+            # not await it: it is cancelled again at once.
+            self._thread.join(END_WAIT_S)
+            raise
+
+    @property
+    def hosted(self) -> "Connection":
+        """The connection, for what runs on the thread."""
+        return self._conn
+
+    def host(self, connection: "Connection") -> None:
+        """Take another connection, from the thread."""
+        self._connection = connection
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Run a function on the thread. Raises `StorageError` after `close`."""
+        try:
+            return await self._execute(function)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        except ValueError as error:
+            if str(error) != "Connection closed":
+                raise
+            raise StorageError("the bank is closed") from error
+
+
 class ConnectionThread:
     """One connection on one daemon thread. Functions run one after another, each to its end.
 
@@ -39,14 +75,14 @@ class ConnectionThread:
         self,
         database: Path,
         module: ModuleType,
-        connection: aiosqlite.Connection,
+        host: _Host,
         opened: OpenedFile,
         again: "Callable[[], Connection]",
         writes: bool,
     ) -> None:
         self._database = database
         self._module = module
-        self._connection = connection
+        self._host = host
         self._again = again
         self._writes = writes
         self._process = os.getpid()
@@ -66,17 +102,9 @@ class ConnectionThread:
     ) -> "ConnectionThread":
         """Connect on a new thread, and later by `again` to what was put in the file's place. Raises what they raise."""
         opened = OpenedFile(database)
-        connection = aiosqlite.Connection(connector, 64)
-        # An open connection must not keep the process alive: aiosqlite's thread is none that ends by itself.
-        thread = connection._thread  # pyright: ignore[reportPrivateUsage]
-        thread.daemon = True
-        try:
-            return cls(database, module, await connection, opened, again or connector, writes)
-        except BaseException:
-            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
-            # not await it: it is cancelled again at once.
-            thread.join(END_WAIT_S)
-            raise
+        host = _Host(connector)
+        await host.open()
+        return cls(database, module, host, opened, again or connector, writes)
 
     async def run(self, function: "Callable[[Connection], T]") -> T:
         """Run a function on the thread and return its result, in errors of ours.
@@ -86,7 +114,13 @@ class ConnectionThread:
         """
         if os.getpid() != self._process:
             raise StorageError("the bank was opened before this process forked: open it anew in the child")
-        work = asyncio.ensure_future(self._run(function))
+
+        def guarded() -> T:
+            with storage_errors(self._module, self._database):
+                self._check()
+                return function(self._host.hosted)
+
+        work = asyncio.ensure_future(self._host.run(guarded))
         work.add_done_callback(_seen)
         return await asyncio.shield(work)
 
@@ -97,24 +131,7 @@ class ConnectionThread:
         if self._connected:
             with suppress(StoreReplaced):
                 await self.run(closing)
-        await asyncio.shield(self._connection.close())
-
-    async def _run(self, function: "Callable[[Connection], T]") -> T:
-        def guarded() -> T:
-            with storage_errors(self._module, self._database):
-                self._check()
-                return function(self._connection._conn)  # pyright: ignore[reportPrivateUsage]
-
-        return await self._on_thread(guarded)
-
-    async def _on_thread(self, guarded: "Callable[[], T]") -> T:
-        try:
-            # The only way to run a whole transaction in one go; each public call would be a step of its own.
-            return await self._connection._execute(guarded)  # pyright: ignore
-        except ValueError as error:
-            if str(error) != "Connection closed":
-                raise
-            raise StorageError("the bank is closed") from error
+        await asyncio.shield(self._host.close())
 
     def _check(self) -> None:
         """Raise `StoreReplaced` when the connection is gone, or what it opened is."""
@@ -139,19 +156,19 @@ class ConnectionThread:
                 with storage_errors(self._module, self._database):
                     if self._writes and self.opened.look() == "log lost":
                         self._save_log()
-                    self._connection._conn.close()  # pyright: ignore[reportPrivateUsage]
+                    self._host.hosted.close()
 
-        await asyncio.shield(asyncio.ensure_future(self._on_thread(disconnect)))
+        await asyncio.shield(asyncio.ensure_future(self._host.run(disconnect)))
 
     async def reconnect(self) -> None:
         """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
 
         def reconnect() -> None:
             opened = OpenedFile(self._database)
-            self._connection._connection = self._again()  # pyright: ignore[reportPrivateUsage]
+            self._host.host(self._again())
             self.opened, self._connected = opened, True
 
-        await asyncio.shield(asyncio.ensure_future(self._on_thread(reconnect)))
+        await asyncio.shield(asyncio.ensure_future(self._host.run(reconnect)))
 
     def _save_log(self) -> None:
         """Write the deleted log, which only open connections still see, into the database."""
@@ -163,7 +180,7 @@ class ConnectionThread:
                     self._database,
                 )
             else:
-                truncate_wal(self._connection._conn)  # pyright: ignore[reportPrivateUsage]
+                truncate_wal(self._host.hosted)
 
 
 def _seen(work: "asyncio.Future[T]") -> None:
