@@ -1,4 +1,4 @@
-"""Runs one program to its end with input, a limit on its output, and no survivors; not what it is for."""
+"""Runs one program to its end with input, a limit on its output, and no survivors."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+
+from swarm_memory.server.blas import for_others
 
 OUTER_SESSION = frozenset({"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"})
 """Marks of an agent's session that a program started from it must not take for its own."""
@@ -53,7 +55,7 @@ async def run(
         stdout=PIPE,
         stderr=PIPE,
         cwd=cwd,
-        env=dict(environment),
+        env=for_others(environment),
         start_new_session=True,
     )
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelError, StorageError, SwarmMemoryError
+from swarm_memory.server.blas import start_no_threads
 from swarm_memory.server.cli.invocation import Invocation
 
 EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
@@ -150,6 +151,7 @@ def _log_to_stderr(verbose: int) -> None:
 
 def main() -> None:
     """Run the command of `sys.argv` and end the process with its exit code."""
+    start_no_threads()
     try:
         code = cli.main(prog_name="swarm-memory", standalone_mode=False)
     except click.ClickException as error:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.embedding.table import BIAS, Table
 from swarm_memory.server.embedding.wordpiece import WordPiece
-from swarm_memory.tools.blas import one_blas_thread
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
@@ -112,8 +111,7 @@ class StaticEmbedder:
 
     def _with_numpy(self, counts: Sequence[Mapping[int, int]]) -> list[Vector]:
         """Sum the texts' rows in 32-bit integers, some texts at once. Raises `ImportError` without numpy."""
-        with one_blas_thread():
-            import numpy as np
+        import numpy as np
 
         table = self._table
         rows = np.frombuffer(table.data, np.uint8, table.rows * table.dimensions, table.rows_at)

@@ -6,7 +6,6 @@ numpy is imported when it is first needed.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from swarm_memory.tools.blas import one_blas_thread
 from swarm_memory.tools.credit.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ class Resampling:
 
     def intervals(self, rows: Sequence[Sequence[float]]) -> list[Interval]:
         """Return the mean of each row of n values with its percentile interval."""
-        with one_blas_thread():
-            import numpy
+        import numpy
 
         if not rows:
             return []
@@ -51,8 +49,7 @@ class Resampling:
 
         Both are resampled together: case by case.
         """
-        with one_blas_thread():
-            import numpy
+        import numpy
 
         pairs = numpy.asarray([values, others], dtype="f8").T
         means = numpy.concatenate([weights @ pairs for weights in self._weights()])
@@ -64,8 +61,7 @@ class Resampling:
 
     def _weights(self) -> "list[NDArray[float64]]":
         """Return how often each case is drawn, as a share of n, in blocks of resamples."""
-        with one_blas_thread():
-            import numpy
+        import numpy
 
         drawn = numpy.random.default_rng(self._seed)
         blocks = [min(_AT_ONCE, self._resamples - at) for at in range(0, self._resamples, _AT_ONCE)]

@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from swarm_memory.tools.blas import one_blas_thread
-
 if TYPE_CHECKING:
     from numpy import float32, int8, int64, uint64
     from numpy.typing import NDArray
@@ -73,8 +71,7 @@ def near_pairs(
     Of each vector at most `MAX_PARTNERS` partners are given. `on_progress` is told (done, total) and may raise to
     stop. Raises `ImportError` without numpy.
     """
-    with one_blas_thread():
-        import numpy
+    import numpy
 
     if len(directions) < 2:
         return []
@@ -98,8 +95,7 @@ class _Search:
     """One search among the rows of a matrix."""
 
     def __init__(self, matrix: "Numbers", floor: float, on_progress: Progress | None) -> None:
-        with one_blas_thread():
-            import numpy
+        import numpy
 
         self._np = numpy
         self._matrix = matrix

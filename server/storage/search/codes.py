@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from swarm_memory.tools.blas import one_blas_thread
-
 if TYPE_CHECKING:
     from swarm_memory.server.storage.search.vectors import Quantization
 
@@ -46,8 +44,7 @@ def codes(blobs: Sequence[bytes], quantization: "Quantization", dims: int) -> li
     if len(blobs) < _MANY:
         return [code(blob, quantization, dims) for blob in blobs]
     try:
-        with one_blas_thread():
-            import numpy
+        import numpy
     except ImportError:
         return [code(blob, quantization, dims) for blob in blobs]
     kind = "i1" if quantization == "int8" else "f4"

@@ -6,7 +6,6 @@ from operator import mul
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.tools.blas import one_blas_thread
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
@@ -83,8 +82,7 @@ def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> lis
         return []
     code = "b" if quantization == "int8" else "f"
     try:
-        with one_blas_thread():
-            import numpy
+        import numpy
     except ImportError:
         own = array(code, query)
         length = math.sqrt(sum(map(mul, own, own)))
