@@ -19,7 +19,6 @@ from swarm_memory.server.benchmark.http_load import load_over_http
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.benchmark.bench import Bench, Suite
 from swarm_memory.tools.benchmark.performance.made import DOMAINS, HashedEmbedder, MadeMemories, steps_to
 from swarm_memory.tools.benchmark.performance.options import PerformanceOptions
 from swarm_memory.tools.benchmark.performance.published import MEASUREMENTS
@@ -35,6 +34,7 @@ from swarm_memory.tools.benchmark.performance.report import (
     operation_figures,
     operation_table,
 )
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Embedder
@@ -54,7 +54,7 @@ Operation = Callable[[], Awaitable[object]]
 class _Run:
     """One run of the suite while it goes on."""
 
-    bench: Bench
+    bench: SuiteContext
     options: PerformanceOptions
     operations: dict[str, dict[str, list[float]]] = field(default_factory=dict[str, dict[str, list[float]]])
     sizes: list[Size] = field(default_factory=list[Size])
@@ -95,7 +95,7 @@ class _Run:
         await self.bench.report(Progress(done=self.done, total=self.total, message=message))
 
 
-async def measure(bench: Bench, options: PerformanceOptions) -> SuiteResults:
+async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResults:
     """Measure the parts that are asked for. Raises `ConfigError`, `StorageError`, and what the embedder raises."""
     run = _Run(bench, options)
     if hasattr(os, "getloadavg"):

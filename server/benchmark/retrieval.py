@@ -16,11 +16,11 @@ from swarm_memory.server.benchmark.files import load
 from swarm_memory.server.benchmark.outside import OutsideMemory
 from swarm_memory.server.wiring import make_embedder
 from swarm_memory.tools.benchmark.answering import Graded, answer_table, grade_answers
-from swarm_memory.tools.benchmark.bench import Bench, Suite
 from swarm_memory.tools.benchmark.datasets import cut, described
 from swarm_memory.tools.benchmark.debris import poisoned
 from swarm_memory.tools.benchmark.measuring import REFERENCE, Asked, Summary, ask_all, fill
 from swarm_memory.tools.benchmark.options import RetrievalOptions
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.benchmark.systems.bank import Bank, BankSystem, TemporalSystem
 from swarm_memory.tools.benchmark.systems.bm25 import OkapiSystem
 from swarm_memory.tools.benchmark.systems.context import ContextSystem
@@ -42,7 +42,7 @@ _LEG = {"min_cosine": 0.0, "delta": 0.0}
 class _Run:
     """One run of the suite while it goes on."""
 
-    bench: Bench
+    bench: SuiteContext
     options: RetrievalOptions
     dataset: Dataset
     stack: AsyncExitStack
@@ -82,7 +82,7 @@ class _Run:
             await self.bench.report(Progress(done=self.done, total=self.total, message=f"{system}: {number} asked"))
 
 
-async def measure(bench: Bench, options: RetrievalOptions) -> SuiteResults:
+async def measure(bench: SuiteContext, options: RetrievalOptions) -> SuiteResults:
     """Measure the systems on the dataset, variant by variant of a sweep. Raises `InputError`, `ConfigError`."""
     variants = list(options.variants())
     _check(bench, options)
@@ -109,12 +109,12 @@ async def _measure_all(run: _Run, variants: Sequence[tuple[str, RetrievalOptions
         await _measure_system(run, OutsideMemory(config, run.stack), run.dataset, "")
 
 
-def _load(bench: Bench, options: RetrievalOptions) -> Dataset:
+def _load(bench: SuiteContext, options: RetrievalOptions) -> Dataset:
     path = None if options.path is None else bench.root / Path(options.path).expanduser()
     return load(options.dataset, path, options.documents)
 
 
-def _check(bench: Bench, options: RetrievalOptions) -> None:
+def _check(bench: SuiteContext, options: RetrievalOptions) -> None:
     if any(name.endswith("rerank") for name in options.systems) and _reranker(bench) is None:
         raise InputError(
             "option systems: a rerank system needs an endpoint in the settings, or a chat model under chat.providers"
@@ -233,14 +233,14 @@ async def _system(name: str, options: RetrievalOptions, banks: _Banks, embedder:
             return BankSystem(name, await banks.bank(), settings)
 
 
-def _reranker(bench: Bench) -> Reranker | None:
+def _reranker(bench: SuiteContext) -> Reranker | None:
     toolbox = bench.toolbox
     if toolbox.reranker is not None:
         return toolbox.reranker
     return None if toolbox.chat is None else ChatReranker(toolbox.chat, _RERANK_TIMEOUT_S)
 
 
-def _embedder(bench: Bench, options: RetrievalOptions) -> Embedder:
+def _embedder(bench: SuiteContext, options: RetrievalOptions) -> Embedder:
     """Return the embedder of the settings, or another one; what an endpoint or a network gives is kept in a file."""
     changes = options.embedding.model_dump(exclude_none=True)
     if not changes:

@@ -18,7 +18,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteRe
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.benchmark.suites import find_suite
-from swarm_memory.tools.benchmark.bench import Bench, Report, SuiteOptions
+from swarm_memory.tools.benchmark.suite import Report, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
@@ -66,7 +66,7 @@ async def run_benchmark(
 
     await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)
     with tempfile.TemporaryDirectory(prefix="swarm-memory-benchmark-") as scratch:
-        bench = Bench(
+        bench = SuiteContext(
             toolbox=toolbox,
             root=root,
             folder=Path(scratch),
@@ -117,7 +117,7 @@ def _told(value: JsonValue, key: str = "") -> JsonValue:
     if isinstance(value, list):
         return [_told(each) for each in value]
     if isinstance(value, str):
-        return Path(value).name if key in ("path", "queries") else redact(value).text
+        return Path(value).name if key in ("path", "queries", "tasks") else redact(value).text
     return value
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.errors import InputError
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.benchmark.bench import Suite
+    from swarm_memory.tools.benchmark.suite import Suite
 
 SUITES = {
     "retrieval": "swarm_memory.server.benchmark.retrieval",
-    "learning": "swarm_memory.server.benchmark.learning",
+    "learning": "swarm_memory.server.benchmark.tasks",
     "performance": "swarm_memory.server.benchmark.performance",
     "tool-memory": "swarm_memory.server.benchmark.tool_memory",
 }

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
-from swarm_memory.tools.benchmark.bench import Bench, Suite
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.benchmark.tool_suite.chooser import ChatChooser, Chooser, GuidanceReader
 from swarm_memory.tools.benchmark.tool_suite.experiment import SCENARIOS, Called, Epoch, Pace, Scenario
 from swarm_memory.tools.benchmark.tool_suite.options import ToolSuiteOptions
@@ -33,7 +33,7 @@ _TELL_EVERY = 10
 class _Run:
     """One run of the suite while it goes on."""
 
-    bench: Bench
+    bench: SuiteContext
     options: ToolSuiteOptions
     questions: QuestionSet
     chooser: Chooser
@@ -59,7 +59,7 @@ class _Run:
             await self.bench.report(Progress(done=self.done, total=self.total, message=scenario))
 
 
-async def measure(bench: Bench, options: ToolSuiteOptions) -> SuiteResults:
+async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
     """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
     questions = await anyio.to_thread.run_sync(_questions, bench.root, options)
     bank = _judged_as_chosen(bench.toolbox, options)
@@ -116,7 +116,7 @@ def _delay(toolbox: Toolbox, options: ToolSuiteOptions) -> float:
 
 
 @asynccontextmanager
-async def _scratch(bench: Bench, bank: Toolbox) -> AsyncGenerator[Toolbox]:
+async def _scratch(bench: SuiteContext, bank: Toolbox) -> AsyncGenerator[Toolbox]:
     async with bench.open_store(bank.embedder) as store:
         yield replace(bank, store=store)
 

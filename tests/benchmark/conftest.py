@@ -13,6 +13,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.toolbox import Toolbox
 
+TASKS = Path(__file__).resolve().parents[2] / "benchmarks" / "tasks"
+
 ITEMS = [
     {"id": "a1", "content": "The login page needs the session cookie to be secure.", "group": "a"},
     {"id": "a2", "content": "Database migrations run before the tests of the shop.", "group": "a"},

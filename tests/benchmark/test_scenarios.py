@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from swarm_memory.server.benchmark.scenario_runner import check
-from swarm_memory.tools.benchmark.tasks.scenarios import ScenarioName, scenario, scenario_names
+from swarm_memory.server.benchmark.tasks import check, read_scenarios
+from swarm_memory.tools.benchmark.suites.tasks import TaskOptions
+from tests.benchmark.conftest import TASKS
 
+SCENARIOS = {each.name: each for each in read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))}
 SOLUTIONS = Path(__file__).with_name("solutions")
 
 EARLY = '"PRAGMA user_version = 2", "COMMIT", "BEGIN IMMEDIATE", '
 
-WRONG: list[tuple[ScenarioName, str, str, str]] = [
+WRONG: list[tuple[str, str, str, str]] = [
     ("web_scraping", "and following not in seen", "", "did not end within"),
     ("web_scraping", "*(fetch(urljoin(following, part)) for part in page.parts)", "", "products instead of"),
     ("web_scraping", "error.code != 503 or", "error.code == 503 or", "it ended with code 1"),
@@ -51,43 +53,43 @@ WRONG: list[tuple[ScenarioName, str, str, str]] = [
 """A right solution with one part of it spoilt, and what the checker says of it."""
 
 
-def _copy(name: ScenarioName, folder: Path) -> Path:
-    shutil.copytree(scenario(name).work, folder, dirs_exist_ok=True)
+def _copy(name: str, folder: Path) -> Path:
+    shutil.copytree(SCENARIOS[name].work, folder, dirs_exist_ok=True)
     return folder
 
 
-def _solved(name: ScenarioName, folder: Path) -> Path:
+def _solved(name: str, folder: Path) -> Path:
     shutil.copytree(SOLUTIONS / name, _copy(name, folder), dirs_exist_ok=True)
     return folder
 
 
-@pytest.mark.parametrize("name", scenario_names())
-def test_a_task_says_what_is_wanted_and_nothing_of_its_checker(name: ScenarioName) -> None:
-    found = scenario(name)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_task_says_what_is_wanted_and_nothing_of_its_checker(name: str) -> None:
+    found = SCENARIOS[name]
     assert len(found.task) > 300
     assert "check.py" not in found.task
     assert found.work.is_dir()
     assert not list(found.work.rglob("check*"))
 
 
-@pytest.mark.parametrize("name", scenario_names())
-async def test_the_untouched_folder_does_not_meet_the_task(name: ScenarioName, tmp_path: Path) -> None:
-    code, said = await check(scenario(name), _copy(name, tmp_path / "work"))
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_the_untouched_folder_does_not_meet_the_task(name: str, tmp_path: Path) -> None:
+    code, said = await check(SCENARIOS[name], _copy(name, tmp_path / "work"))
     assert (code, bool(said)) == (1, True)
 
 
-@pytest.mark.parametrize("name", scenario_names())
-async def test_a_right_solution_meets_the_task(name: ScenarioName, tmp_path: Path) -> None:
-    assert await check(scenario(name), _solved(name, tmp_path / "work")) == (0, "")
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_a_right_solution_meets_the_task(name: str, tmp_path: Path) -> None:
+    assert await check(SCENARIOS[name], _solved(name, tmp_path / "work")) == (0, "")
 
 
 @pytest.mark.parametrize(("name", "right", "wrong", "said"), WRONG)
-async def test_a_wrong_solution_does_not(name: ScenarioName, right: str, wrong: str, said: str, tmp_path: Path) -> None:
+async def test_a_wrong_solution_does_not(name: str, right: str, wrong: str, said: str, tmp_path: Path) -> None:
     folder = _solved(name, tmp_path / "work")
     (file,) = (folder / each.name for each in (SOLUTIONS / name).glob("*.py"))
     text = file.read_text(encoding="utf-8")
     assert right in text
     file.write_text(text.replace(right, wrong), encoding="utf-8")
-    code, told = await check(scenario(name), folder)
+    code, told = await check(SCENARIOS[name], folder)
     assert code == 1
     assert said in told

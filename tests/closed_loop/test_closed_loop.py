@@ -11,13 +11,10 @@ from random import Random
 from types import ModuleType
 
 import pytest
-
-from swarm_memory.schema.rollout import MattsRequest
-from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
-from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.benchmark.world import advice, agent, terms
-from swarm_memory.tools.benchmark.world.agent import STEP_LIMIT, attempt
-from swarm_memory.tools.benchmark.world.experiment import (
+from world import advice, agent, terms
+from world.agent import STEP_LIMIT, attempt
+from world.experiment import (
+    ARMS,
     Arm,
     ExplorerRunner,
     OpenBank,
@@ -28,9 +25,15 @@ from swarm_memory.tools.benchmark.world.experiment import (
     run_scaled,
     schedule,
 )
-from swarm_memory.tools.benchmark.world.figures import calls, gain, judged, level, success
-from swarm_memory.tools.benchmark.world.rules import FAMILIES
-from swarm_memory.tools.benchmark.world.terms import Action, shell
+from world.figures import calls, gain, judged, level, success
+from world.report import WorldReport
+from world.rules import FAMILIES
+from world.terms import Action, shell
+
+from swarm_memory.schema.rollout import MattsRequest
+from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.benchmark.svg import svg
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -251,3 +254,19 @@ def test_the_judge_is_held_against_the_world() -> None:
     table = judged([base, replace(base, met=False), replace(base, label="Undecided")])
     assert table["accuracy"] == 0.5
     assert table["coverage"] == 0.6667
+
+
+async def test_the_report_has_levels_curves_with_bands_and_paired_differences(open_bank: OpenBank) -> None:
+    places = [place for seed in (1, 2) for place in schedule(seed, 2)]
+    results = [each for arm in ARMS for each in await results_of(arm, places, open_bank)]
+    for with_notes in (False, True):
+        results += [each async for each in run_scaled(1, places[:6], open_bank, with_notes=with_notes)]
+    found = WorldReport(results, (1,)).results()
+    values = {(each.subject, each.measure): each.value for each in found.figures if not each.part}
+    gained = values["memory", "success_rate"] - values["none", "success_rate"]
+    assert values["memory less none", "success_rate"] == pytest.approx(gained, abs=1e-3)
+    assert values["k=1, no notes", "steps"] > 1
+    assert len(found.case_ids) == 2 * 2 * 6
+    assert {each.subject for each in found.cases} == {"none", "memory", "shuffled"}
+    assert [len(each.low) for each in found.plots[0].series] == [2, 2, 2]
+    assert "<polygon" in svg(found.plots[0])

@@ -9,10 +9,9 @@ from pydantic import BeforeValidator, Field, JsonValue, ValidationError
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.benchmark.bench import SuiteOptions
 from swarm_memory.tools.benchmark.conversations import Documents
 from swarm_memory.tools.benchmark.datasets import Split
-from swarm_memory.tools.benchmark.listed import listed
+from swarm_memory.tools.benchmark.suite import SuiteOptions, comma_list
 from swarm_memory.tools.benchmark.systems.bank import TEMPORAL_BOOST
 from swarm_memory.tools.benchmark.systems.context import ContextWeights
 from swarm_memory.tools.retrieve.retrieve import MAX_K
@@ -74,11 +73,11 @@ class RetrievalOptions(SuiteOptions):
     dataset: DatasetName = Field(default="sample", description="Which data")
     path: str | None = Field(default=None, description="The file or folder of the data")
     documents: Documents = Field(default="full", description="longmemeval: what of a session is its document")
-    systems: Annotated[tuple[SystemName, ...], BeforeValidator(listed)] = Field(
+    systems: Annotated[tuple[SystemName, ...], BeforeValidator(comma_list)] = Field(
         default=("hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi", "hybrid+context"),
         description="What is measured",
     )
-    k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(listed)] = Field(
+    k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(comma_list)] = Field(
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
     )
     floor: bool = Field(default=True, description="false: take what is nearest though it does not fit")
@@ -93,11 +92,11 @@ class RetrievalOptions(SuiteOptions):
     embedding: EmbedderChoice = Field(default=EmbedderChoice(), description="Another embedder; command line only")
     split: Split = Field(default="all", description="held: every tenth question; tune: the others")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
-    groups: Annotated[tuple[int, int] | None, BeforeValidator(listed)] = Field(
+    groups: Annotated[tuple[int, int] | None, BeforeValidator(comma_list)] = Field(
         default=None, description="Only the groups from the first to the last of these numbers"
     )
     poison: int = Field(default=0, ge=0, le=10_000, description="Near-duplicate debris added to each group")
-    sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(listed)]] = Field(
+    sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(comma_list)]] = Field(
         default_factory=dict, description=f"Values to try, by option: {', '.join(SWEPT)}"
     )
     answers: bool = Field(default=False, description="Also let the chat model answer from what was found")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from swarm_memory.schema.benchmark import BenchmarkRun, Table
-    from swarm_memory.tools.benchmark.bench import Report
     from swarm_memory.tools.benchmark.compare import Comparison
+    from swarm_memory.tools.benchmark.suite import Report
     from swarm_memory.tools.toolbox import Toolbox
 
 INTERRUPTED = 130

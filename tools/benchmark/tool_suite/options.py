@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from swarm_memory.tools.benchmark.bench import SuiteOptions
+from swarm_memory.tools.benchmark.suite import SuiteOptions
 
 
 class ToolSuiteOptions(SuiteOptions):

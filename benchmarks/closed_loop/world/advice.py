@@ -1,10 +1,10 @@
-"""How an agent reads notes: which actions a text speaks for and against, and when; words only, no rule of any world."""
+"""How an agent reads notes: which actions a text speaks for and against, and when; by words alone."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarm_memory.tools.benchmark.world.terms import Action
+from world.terms import Action
 
 _NOTE = re.compile(r"(?m)^\d+\) (?P<title>.*?)(?: \[\w+\])?$\n(?:   Steps: (?P<steps>.*))?")
 _SPAN = re.compile(r"`([^`]+)`")

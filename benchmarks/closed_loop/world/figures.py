@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from statistics import fmean
 
-from swarm_memory.tools.benchmark.world.experiment import Result
+from world.experiment import Result
 
 RESAMPLES = 2000
 

@@ -1,4 +1,4 @@
-"""The seam of all benchmarks: what a suite is, and what it is given to work with. It knows no suite."""
+"""What a benchmark suite is, what it is given to work with, and how its options are checked."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.benchmark import SuiteResults
@@ -18,6 +18,9 @@ from swarm_memory.tools.toolbox import Toolbox
 
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 
+T = TypeVar("T")
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
 
 class OpenStore(Protocol):
     """Opens an empty store of the real kind in a file of its own, which is gone after the block."""
@@ -26,7 +29,7 @@ class OpenStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class SuiteContext:
     """What a suite works with. Cancellation is that of the task: nothing needs to be asked."""
 
     toolbox: Toolbox
@@ -60,14 +63,47 @@ class Suite(Generic[Options]):
     name: str
     summary: str
     options: type[Options]
-    measure: Callable[[Bench, Options], Awaitable[SuiteResults]]
+    measure: Callable[[SuiteContext, Options], Awaitable[SuiteResults]]
 
     def checked(self, given: Mapping[str, JsonValue]) -> Options:
         """Return the options, checked. Raises `InputError` that names the one to change."""
         try:
             return self.options.model_validate(given)
         except ValidationError as error:
-            first = error.errors(include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "options"
+            where, message = first_fault(error)
             known = ", ".join(self.options.model_fields)
-            raise InputError(f"suite {self.name}, option {where}: {first['msg']}; the options are {known}") from error
+            raise InputError(
+                f"suite {self.name}, option {where or 'options'}: {message}; the options are {known}"
+            ) from error
+
+
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """Return where the first fault of a value is, as a path with dots, and what is wrong there."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return ".".join(map(str, first["loc"])), first["msg"]
+
+
+def checked_options(form: type[AnyModel], given: Mapping[str, object], option: str) -> AnyModel:
+    """Return options that are part of others, checked. Raises `InputError` that names the option."""
+    try:
+        return form.model_validate(given)
+    except ValidationError as error:
+        where, message = first_fault(error)
+        raise InputError(f"option {option}{where}: {message}") from error
+
+
+def checked(form: TypeAdapter[T], value: object, where: str) -> T:
+    """Return a value of a file in its form. Raises `InputError` that names the place: `where`, then the path inside."""
+    try:
+        return form.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        inside = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
+        raise InputError(f"{where}{inside}: {first['msg']}") from error
+
+
+def comma_list(value: object) -> object:
+    """Take `a,b`, or one number, as they are typed, for a list; leave all else as it is."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return [value] if isinstance(value, int) else value

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
-from swarm_memory.tools.benchmark.world.terms import Action, Seen, shell
+from world.terms import Action, Seen, shell
 
 
 class World(ABC):

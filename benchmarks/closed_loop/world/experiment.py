@@ -1,10 +1,7 @@
-"""The closed loop run as an experiment: arms that differ in their memory alone, over the same tasks and random streams.
-
-How a bank is opened is its caller's business; it draws no conclusions, that is for `figures`.
-"""
+"""The closed loop as an experiment: arms that differ in their memory alone, over the same tasks and random streams."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from random import Random
@@ -13,12 +10,12 @@ from typing import Literal
 from swarm_memory.schema.memory import Retrieval
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Label, Step, Trajectory
-from swarm_memory.tools.benchmark.world.agent import attempt
-from swarm_memory.tools.benchmark.world.rules import FAMILIES, World, make_world
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from world.agent import attempt
+from world.rules import FAMILIES, World, make_world
 
 Arm = Literal["none", "memory", "shuffled"]
 ARMS: tuple[Arm, ...] = ("none", "memory", "shuffled")
@@ -198,8 +195,3 @@ async def run_scaled(
 def run_id_of(k: int, place: Place) -> str:
     """Return the same id for the same run every time, so that seeds drawn from it repeat."""
     return f"run_{hashlib.sha256(f'{k}-{place.key}'.encode()).hexdigest()[:26].upper()}"
-
-
-def result_record(result: Result) -> Mapping[str, object]:
-    """Return a result as JSON can hold it."""
-    return asdict(result)

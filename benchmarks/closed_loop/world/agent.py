@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from swarm_memory.schema.trajectory import Step
-from swarm_memory.tools.benchmark.world.advice import Note, meant, read_notes, words
-from swarm_memory.tools.benchmark.world.terms import Action, Environment, Seen
+from world.advice import Note, meant, read_notes, words
+from world.terms import Action, Environment, Seen
 
 STEP_LIMIT = 10
 

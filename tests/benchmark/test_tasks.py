@@ -1,4 +1,4 @@
-"""The learning suite: the world as a suite, and scenarios done by a command that really edits files."""
+"""The suite of tasks, done by a command that really edits files and by a chat model."""
 
 import json
 import shlex
@@ -7,28 +7,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.job import Progress
-from swarm_memory.server.benchmark.running import read_run, run_benchmark
-from swarm_memory.server.benchmark.scenario_runner import ScenarioRunner
+from swarm_memory.server.benchmark.running import run_benchmark
+from swarm_memory.server.benchmark.tasks import ScenarioRunner, read_scenarios
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.runners.folder_tools import FolderTools
 from swarm_memory.server.runners.model import ModelRunner
 from swarm_memory.server.runners.working_copy import WorkingCopies
-from swarm_memory.tools.benchmark.learning.task_arms import CountingChat, TaskArm, TaskResult, run_arm, schedule
-from swarm_memory.tools.benchmark.learning.task_report import TaskReport
-from swarm_memory.tools.benchmark.svg import svg
-from swarm_memory.tools.benchmark.tasks.scenarios import Scenario, scenario_names
+from swarm_memory.tools.benchmark.suites.tasks import (
+    Arm,
+    CountingChat,
+    Scenario,
+    TaskArm,
+    TaskOptions,
+    TaskReport,
+    TaskResult,
+    schedule,
+)
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Told
+from tests.benchmark.conftest import TASKS, Told
 
 COMMAND = shlex.join([sys.executable, str(Path(__file__).with_name("editing_agent.py"))])
-WORLD: dict[str, Any] = {"seeds": 2, "tasks": 2, "scaling_tasks": 1, "k": 2}
-TASKS: dict[str, Any] = {"parts": "tasks", "scenarios": "payment_api", "rounds": 2, "k": 2, "command": COMMAND}
+ASKED: dict[str, Any] = {
+    "tasks": str(TASKS), "scenarios": "payment_api", "rounds": 2, "k": 2, "command": COMMAND,
+}  # fmt: skip
 
 
 def _allowing(toolbox: Toolbox) -> Toolbox:
@@ -41,43 +46,10 @@ async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> Bench
     return run
 
 
-async def test_the_world_gives_arms_curves_with_bands_and_paired_differences(
-    toolbox: Toolbox, root: Path, told: Told
-) -> None:
-    run = await _run(toolbox, root, told, **WORLD)
-    values = {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
-    base = values["none", "success_rate"]
-    assert values["memory less none", "success_rate"] == pytest.approx(
-        values["memory", "success_rate"] - base, abs=1e-3
-    )
-    assert values["k=1, no notes", "steps"] > 1
-    assert len(run.results.case_ids) == 2 * 2 * 6
-    assert {each.subject for each in run.results.cases} == {"none", "memory", "shuffled"}
-    curve = run.results.plots[0]
-    assert [len(each.low) for each in curve.series] == [2, 2, 2]
-    assert "<polygon" in svg(curve)
-    assert told.all[-1].done == told.all[-1].total == 2 * 6 * (3 * 2 + 4)
-
-
-async def test_an_interrupted_world_keeps_the_seeds_that_every_arm_did(toolbox: Toolbox, root: Path) -> None:
-    with anyio.CancelScope() as scope:
-
-        async def stop_in_the_third(progress: Progress) -> None:
-            if progress.message.startswith("seed 9: memory"):
-                scope.cancel()
-                await anyio.lowlevel.checkpoint()
-
-        await _run(toolbox, root, stop_in_the_third, **WORLD | {"seeds": 3, "tasks": 1})
-    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
-    kept = await read_run(toolbox, row.run_id)
-    assert kept.status == "interrupted"
-    assert {case.partition("-")[0] for case in kept.results.case_ids} == {"7", "8"}
-
-
 async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
     toolbox: Toolbox, root: Path, told: Told
 ) -> None:
-    run = await _run(_allowing(toolbox), root, told, **TASKS)
+    run = await _run(_allowing(toolbox), root, told, **ASKED)
     tasks: Any = run.results.details["tasks"]
     assert [each["arm"] for each in tasks] == ["baseline"] * 2 + ["reasoningbank"] * 2 + ["reasoningbank+matts"] * 2
     by_arm = {arm: [each["met"] for each in tasks if each["arm"] == arm] for arm in ("baseline", "reasoningbank")}
@@ -92,18 +64,31 @@ async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
 
 
 async def test_a_shown_check_is_what_the_judge_goes_by(toolbox: Toolbox, root: Path, told: Told) -> None:
-    run = await _run(_allowing(toolbox), root, told, **TASKS | {"show_check": True, "k": 4, "rounds": 1})
+    run = await _run(_allowing(toolbox), root, told, **ASKED | {"show_check": True, "k": 4, "rounds": 1})
     scaled: Any = [each for each in run.results.details["tasks"] if each["arm"] == "reasoningbank+matts"]  # type: ignore[union-attr]
     assert [(each["met"], each["met_rollouts"] > 0) for each in scaled] == [(True, True)]
 
 
 async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path, told: Told) -> None:
     with pytest.raises(InputError, match="tasks need an agent"):
-        await _run(toolbox, root, told, parts="tasks")
+        await _run(toolbox, root, told, tasks=str(TASKS))
     with pytest.raises(ConfigError, match="is not allowed"):
-        await _run(toolbox, root, told, **TASKS)
-    with pytest.raises(InputError, match=r"option scenarios\.0"):
-        await _run(toolbox, root, told, parts="tasks", scenarios="rocket_science")
+        await _run(toolbox, root, told, **ASKED)
+
+
+async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    with pytest.raises(InputError, match=r"option tasks is missing: .* -o tasks=benchmarks/tasks"):
+        await _run(toolbox, root, told)
+    with pytest.raises(InputError, match=r"holds no task: .* benchmarks/tasks of its repository"):
+        await _run(toolbox, root, told, tasks="nowhere")
+    (root / "mine" / "half").mkdir(parents=True)
+    (root / "mine" / "half" / "task.md").write_text("Do half of it.", encoding="utf-8")
+    with pytest.raises(InputError, match=r"half lacks work, check\.py"):
+        await _run(toolbox, root, told, tasks="mine")
+    with pytest.raises(InputError, match=r"option scenarios: .* has no task 'rocket_science'; it has batch_csv"):
+        await _run(toolbox, root, told, tasks=str(TASKS), scenarios="rocket_science")
 
 
 async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(toolbox: Toolbox, tmp_path: Path) -> None:
@@ -122,11 +107,15 @@ async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(toolbo
         agent = ModelRunner(bank.chat, workplace=tools)
         return ScenarioRunner(chosen, agent, scratch, show_check=False, metered=True)
 
-    places = schedule(7, ("payment_api",), 1)
-    (result,) = [each async for each in run_arm("baseline", places, bank, make, 1, _ignore)]
+    places = schedule(7, _scenarios("payment_api"), 1)
+    (result,) = [each async for each in Arm("baseline", 1, make, _ignore).run(places, bank)]
     assert (result.met, result.tokens_counted, result.steps) == (True, True, 1)
     assert result.tokens > 1000
     assert not any((tmp_path / "baseline").rglob("*.py"))
+
+
+def _scenarios(*names: str) -> tuple[Scenario, ...]:
+    return read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name, scenarios=names or None))
 
 
 async def _ignore(arm: TaskArm, place: object) -> None:
@@ -134,11 +123,11 @@ async def _ignore(arm: TaskArm, place: object) -> None:
 
 
 def test_every_arm_does_the_same_tasks_with_the_same_seeds() -> None:
-    places = schedule(7, scenario_names(), 3)
+    places = schedule(7, _scenarios(), 3)
     assert len({place.run_id for place in places}) == 15
-    assert places == schedule(7, scenario_names(), 3)
+    assert places == schedule(7, _scenarios(), 3)
     for at in range(3):
-        assert {place.scenario for place in places[5 * at : 5 * at + 5]} == set(scenario_names())
+        assert {place.scenario for place in places[5 * at : 5 * at + 5]} == set(_scenarios())
 
 
 def _result(arm: TaskArm, at: int, met: bool, tokens: int) -> TaskResult:
