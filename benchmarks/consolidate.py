@@ -38,8 +38,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.contradictions import opposition
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
-from swarm_memory.tools.consolidate.opposites import opposition
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import cosine, prepare
 from swarm_memory.tools.toolbox import Toolbox

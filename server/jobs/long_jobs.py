@@ -18,8 +18,8 @@ from swarm_memory.server.jobs.job_tools import RUN_MATTS
 from swarm_memory.server.jobs.worker import LongHandler, Report
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
-from swarm_memory.tools.consolidate.due import CONSOLIDATE
-from swarm_memory.tools.consolidate.embedding_backlog import EMBED, embed_backlog
+from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
+from swarm_memory.tools.retrieve.embed import EMBED, embed_backlog
 from swarm_memory.tools.toolbox import Toolbox
 
 IMPORT = "import"

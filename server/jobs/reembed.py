@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swarm_memory.tools.consolidate.embedding_backlog import BATCH, embed_batch
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.sources import SourceStore
 from swarm_memory.tools.ports.store import Store
+from swarm_memory.tools.retrieve.embed import BATCH, embed_batch
 
 
 @dataclass(slots=True)

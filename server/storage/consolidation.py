@@ -24,8 +24,8 @@ from swarm_memory.server.storage.rows import (
     to_text,
 )
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.tools.consolidate.due import FINISHED
 from swarm_memory.tools.ports.upkeep import (
+    FINISHED,
     Aging,
     PendingUpkeep,
     UpkeepBatch,

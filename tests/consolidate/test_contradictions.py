@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -91,7 +92,7 @@ async def test_a_model_names_the_relation_and_its_direction(
 ) -> None:
     older, newer = await _pair(kept)
     chat = ScriptedChatModel([_says(said, 0.8)])
-    done = await consolidate(kept.toolbox, chat=chat)
+    done = await consolidate(replace(kept.toolbox, chat=chat))
     (related,) = done.related
     ends = (newer, older) if from_newer else (older, newer)
     assert (related.link.src_id, related.link.dst_id, related.link.relation) == (*ends, relation)
@@ -107,7 +108,7 @@ async def test_a_model_that_sees_no_relation_or_is_not_sure_links_nothing(
 ) -> None:
     await kept.add(*OLD[0])
     await kept.add(*NEW)
-    done = await consolidate(kept.toolbox, chat=ScriptedChatModel([answer]))
+    done = await consolidate(replace(kept.toolbox, chat=ScriptedChatModel([answer])))
     assert done.related == ()
 
 
@@ -115,7 +116,7 @@ async def test_a_model_that_sees_no_relation_or_is_not_sure_links_nothing(
 async def test_an_unusable_answer_leaves_the_word_to_the_rules(kept: Kept, answer: ScriptedAnswer) -> None:
     await kept.add(*OLD[0])
     await kept.add(*NEW)
-    done = await consolidate(kept.toolbox, chat=ScriptedChatModel([answer, answer, answer]))
+    done = await consolidate(replace(kept.toolbox, chat=ScriptedChatModel([answer, answer, answer])))
     assert [each.method for each in done.related] == ["rules"]
     assert any("rules decided" in notice for notice in done.notices)
 
@@ -124,7 +125,7 @@ async def test_a_model_that_is_gone_is_asked_once_and_named(kept: Kept) -> None:
     await kept.add_all(OLD)
     await kept.add(*NEW)
     chat = ScriptedChatModel([ModelUnavailable("nobody is at home")])
-    done = await consolidate(kept.toolbox, chat=chat)
+    done = await consolidate(replace(kept.toolbox, chat=chat))
     assert len(chat.requests) == 1
     assert {each.method for each in done.related} == {"rules"}
     assert any("nobody is at home" in notice for notice in done.notices)
@@ -133,14 +134,14 @@ async def test_a_model_that_is_gone_is_asked_once_and_named(kept: Kept) -> None:
 async def test_a_model_is_asked_about_so_many_pairs_and_no_more(kept: Kept) -> None:
     await kept.add_all([(f"{MIGRATIONS} of `{thing}`", ADVICE[0][1]) for thing in THINGS[:14]])
     chat = ScriptedChatModel([_says("unrelated")] * 200)
-    assert (await consolidate(kept.toolbox, chat=chat)).asked == len(chat.requests) == MAX_ASKED
+    assert (await consolidate(replace(kept.toolbox, chat=chat))).asked == len(chat.requests) == MAX_ASKED
 
 
 async def test_what_notes_say_stands_fenced_in_the_question(kept: Kept) -> None:
     older, newer = await _pair(kept)
     assert older != newer
     chat = ScriptedChatModel([_says("unrelated")])
-    await consolidate(kept.toolbox, chat=chat)
+    await consolidate(replace(kept.toolbox, chat=chat))
     (request,) = chat.requests
     assert MIGRATIONS not in request.system
     assert request.user.count(MIGRATIONS) == 2
@@ -152,7 +153,7 @@ async def test_a_pair_that_is_linked_is_not_looked_at_again(kept: Kept) -> None:
     await kept.add(*NEW)
     await consolidate(kept.toolbox)
     chat = ScriptedChatModel([_says("contradicts")])
-    done = await consolidate(kept.toolbox, full=True, chat=chat)
+    done = await consolidate(replace(kept.toolbox, chat=chat), full=True)
     assert (done.related, done.asked) == ((), 0)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.consolidate.opposites import NEGATED, TURNED, opposition
+from swarm_memory.tools.consolidate.contradictions import NEGATED, TURNED, opposition
 
 OPPOSITES = (
     ("Always run the migrations before the deploy", "Never run the migrations before the deploy"),

@@ -8,7 +8,7 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.memory import LearnResult, MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
-from swarm_memory.tools.consolidate.superseding import is_superseded
+from swarm_memory.tools.consolidate.duplicates import is_superseded
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.toolbox import Toolbox
 

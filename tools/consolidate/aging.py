@@ -1,15 +1,19 @@
-"""How confidence fades without use, and what is no longer worth keeping. Pure functions of one item and the time."""
+"""Aging: confidence fades without use, and what is no longer worth keeping is archived, a page of items at a time."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from swarm_memory.schema.memory import Pruned
 from swarm_memory.schema.settings import ConsolidateSettings
-from swarm_memory.tools.ports.upkeep import Aging, UpkeepItem
+from swarm_memory.tools.consolidate.upkeep import UpkeepRun
+from swarm_memory.tools.ports.upkeep import Aging, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency, unit
 
 AGING_STEP = timedelta(days=1)
 """A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""
 
 _DIGITS = 6
+_PAGE = 1000
 
 
 def faded(item: UpkeepItem, since: datetime | None, now: datetime, half_life_days: float) -> float:
@@ -35,19 +39,82 @@ def is_worthless(item: UpkeepItem, confidence: float, now: datetime, settings: C
         and item.last_used is None
         and item.status_reason is None
         and confidence < settings.min_confidence_keep
-        and age_days(item, now) > settings.prune_age_days
+        and _age_days(item, now) > settings.prune_age_days
     )
 
 
-def age_days(item: UpkeepItem, now: datetime) -> float:
-    """Return how many days ago an item was made; an item of the future is 0 days old."""
-    return max(0.0, (now - item.created_at) / timedelta(days=1))
+async def age_items(run: UpkeepRun, state: UpkeepState, full: bool) -> None:
+    """Let confidence fade and archive what is not worth keeping; a pass that was cut off is ended first."""
+    before = state.aging
+    if before is not None and run.now < before.at:
+        return
+    if before is not None and before.through is not None:
+        before = await _pass(run, before, before)
+    due = _next_pass(before, run.now)
+    if due is not None or full:
+        await _pass(run, before, due)
 
 
-def next_pass(before: Aging | None, now: datetime) -> Aging | None:
+def _next_pass(before: Aging | None, now: datetime) -> Aging | None:
     """Return the pass that is due: what is left of an unfinished one, else a new one; None when it is too early."""
     if before is None:
         return Aging(now, 0, None)
     if before.through is not None:
         return before
     return Aging(now, 0, before.at) if now - before.at >= AGING_STEP else None
+
+
+async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Aging | None:
+    """Go over all items, a page at a time, and return the state of aging that this leaves.
+
+    Without `this` nothing fades, and only what is not worth keeping goes. When another run ages the same items
+    meanwhile, the rest is left to it.
+    """
+    store, scope, embedder = run.toolbox.store, run.toolbox.scope, run.toolbox.embedder
+    after, is_last = (this.through or 0) if this else 0, False
+    while not is_last:
+        page = await store.upkeep_items(scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE)
+        is_last = len(page) < _PAGE
+        after = page[-1].position if page else after
+        reached = None
+        if this is not None:
+            reached = Aging(this.at) if is_last else Aging(this.at, after, this.since)
+        changes = [change for item in page if (change := _aged(run, item, this)) is not None]
+        if reached is not None or changes:
+            written = await run.write(changes, aging=None if reached is None else (before, reached))
+            if written.refused:
+                return before
+            _note(run, changes, set(written.changed))
+        run.tell(run.told + len(page))
+        before = reached or before
+    return before
+
+
+def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging | None) -> UpkeepChange | None:
+    """Return what time does to an item; None for nothing."""
+    if item.id in run.gone:
+        return None
+    settings, confidence = run.toolbox.settings.consolidate, item.confidence
+    if this is not None:
+        confidence = faded(item, this.since, this.at, settings.confidence_half_life_days)
+    if is_worthless(item, confidence, run.now, settings):
+        reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
+        return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
+    return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)
+
+
+def _note(run: UpkeepRun, changes: Sequence[UpkeepChange], written: set[str]) -> None:
+    for change in changes:
+        if change.seen.id not in written:
+            continue
+        if change.status == "active":
+            run.aged += 1
+        else:
+            age = round(_age_days(change.seen, run.now), 1)
+            run.pruned.append(Pruned(id=change.seen.id, confidence=change.confidence, age_days=age))
+            run.gone.add(change.seen.id)
+
+
+def _age_days(item: UpkeepItem, now: datetime) -> float:
+    """Return how many days ago an item was made; an item of the future is 0 days old."""
+    return max(0.0, (now - item.created_at) / timedelta(days=1))

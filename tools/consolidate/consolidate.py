@@ -1,8 +1,4 @@
-"""The upkeep of the bank in one run: duplicates, contradictions, aging; every change recorded, every run undoable.
-
-How near two memories stand, whether they say the same or the opposite and how confidence fades stand next door
-(`survey`, `duplicates`, `contradiction`, `aging`); how a batch is written is the store's.
-"""
+"""The upkeep of the bank in one run: duplicates, contradictions, aging; every change recorded, every run undoable."""
 
 from collections.abc import Sequence
 
@@ -10,14 +6,17 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, counted, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Quarantined, Superseded, Undone
-from swarm_memory.tools.consolidate.aging_pass import age_items
+from swarm_memory.tools.consolidate.aging import age_items
 from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
-from swarm_memory.tools.consolidate.duplicates import Duplicate, find_duplicates
-from swarm_memory.tools.consolidate.pairs import IDS_AT_ONCE, Survey, in_parts, survey
-from swarm_memory.tools.consolidate.superseding import change_of, link_of, superseded_pairs
-from swarm_memory.tools.consolidate.texts import PAIRS_AT_ONCE, Texts
-from swarm_memory.tools.consolidate.upkeep_run import Progress, UpkeepRun
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.consolidate.duplicates import (
+    Duplicate,
+    change_of,
+    find_duplicates,
+    is_superseded,
+    link_of,
+)
+from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, read_pairs, survey
+from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -37,7 +36,6 @@ async def consolidate(
     toolbox: Toolbox,
     *,
     dry_run: bool = False,
-    chat: ChatModel | None = None,
     full: bool = False,
     on_progress: Progress | None = None,
 ) -> Consolidation:
@@ -48,7 +46,7 @@ async def consolidate(
     are linked, and a new memory that contradicts several well-used ones is quarantined; confidence without use fades,
     and what nobody used or believes is archived. Everything is written in short batches, each checked against what
     other processes did meanwhile, so that a run that is cut off anywhere leaves a bank in order: the next run goes on.
-    `chat` (default: the toolbox's) says how near memories relate; without one rules look for contradictions.
+    The toolbox's chat model says how near memories relate; without one rules look for contradictions.
     `on_progress` is told (done, total). Raises `StorageError`.
     """
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
@@ -58,7 +56,7 @@ async def consolidate(
     found = await _survey(run, state, full=full)
     await _merge_duplicates(run, state, found)
     await _supersede(run, found)
-    relations = await find_relations(toolbox, found, run.gone, chat or toolbox.chat)
+    relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
     await age_items(run, state, full)
     notices = [*found.notices, *relations.notices]
@@ -129,52 +127,43 @@ async def _merge_duplicates(run: UpkeepRun, state: UpkeepState, found: Survey) -
 
 async def _merge(run: UpkeepRun, duplicates: Sequence[Duplicate]) -> int:
     """Archive duplicates, and return how many were still there to be archived."""
-    merged = 0
+    before = len(run.merged)
     for part in in_parts(duplicates, _BATCH):
-        written = set((await run.write(*_merging(part))).changed)
+        changes = [
+            UpkeepChange(
+                seen=each.item,
+                confidence=each.item.confidence,
+                status="archived",
+                reason=f"duplicate of {each.kept.id} ({each.similarity:.2f})",
+                needs=each.kept.id,
+            )
+            for each in part
+        ]
+        links = [
+            MemoryLink(src_id=each.item.id, dst_id=each.kept.id, relation="duplicate_of", weight=each.similarity)
+            for each in part
+        ]
+        written = await run.withdraw(changes, links)
         run.merged += [
             Merged(id=each.item.id, kept=each.kept.id, similarity=each.similarity)
             for each in part
             if each.item.id in written
         ]
-        run.gone |= written
-        merged += len(written)
-    return merged
-
-
-def _merging(part: Sequence[Duplicate]) -> tuple[list[UpkeepChange], list[MemoryLink]]:
-    changes = [
-        UpkeepChange(
-            seen=each.item,
-            confidence=each.item.confidence,
-            status="archived",
-            reason=f"duplicate of {each.kept.id} ({each.similarity:.2f})",
-            needs=each.kept.id,
-        )
-        for each in part
-    ]
-    links = [
-        MemoryLink(src_id=each.item.id, dst_id=each.kept.id, relation="duplicate_of", weight=each.similarity)
-        for each in part
-    ]
-    return changes, links
+    return len(run.merged) - before
 
 
 async def _supersede(run: UpkeepRun, found: Survey) -> None:
     """Archive guardrails for whose error another memory tells a way out that was seen to work."""
     seen = {item.id: item for item in found.items}
-    texts = Texts(run.toolbox, lambda item: item)
-    for part in in_parts(found.pairs, PAIRS_AT_ONCE):
-        named = [(found.items[pair.first].id, found.items[pair.second].id) for pair in part]
-        ids = [pair for pair in named if run.gone.isdisjoint(pair)]
-        read = await texts.read(each for pair in ids for each in pair)
-        near = ((read[one], read[other]) for one, other in ids if one in read and other in read)
-        pairs = dict(superseded_pairs(near))
-        changes = [change_of(seen[each], by) for each, by in pairs.items() if (by, each) not in found.linked]
-        links = [link_of(each.seen.id, pairs[each.seen.id]) for each in changes]
-        written = set((await run.write(changes, links)).changed)
-        run.superseded += [Superseded(id=each, by=by) for each, by in pairs.items() if each in written]
-        run.gone |= written
+    async for part, items in read_pairs(
+        run.toolbox, found, found.pairs, lambda item: item, lambda item: item.id not in run.gone
+    ):
+        near = [ids for ids in map(found.ids, part) if run.gone.isdisjoint(ids) and items.keys() >= {*ids}]
+        both = [pair for one, other in near for pair in ((one, other), (other, one))]
+        repairs = {guard: repair for guard, repair in both if is_superseded(items[guard], items[repair])}
+        changes = [change_of(seen[each], by) for each, by in repairs.items() if (by, each) not in found.linked]
+        written = await run.withdraw(changes, [link_of(each.seen.id, repairs[each.seen.id]) for each in changes])
+        run.superseded += [Superseded(id=each, by=by) for each, by in repairs.items() if each in written]
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
@@ -184,7 +173,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         await run.write((), [related.link for related in part], part)
     against: dict[str, set[str]] = {}
     links = [related.link for related in relations.related]
-    for link in [*links, *await _links_of(run, [link.src_id for link in links])]:
+    for link in [*links, *await links_of(run.toolbox, [link.src_id for link in links])]:
         if link.relation == "contradicts" and _is_doubtful(items.get(link.src_id), items.get(link.dst_id), run.gone):
             against.setdefault(link.src_id, set()).add(link.dst_id)
     doubted = [items[item_id] for item_id, others in against.items() if len(others) >= SEVERAL]
@@ -199,8 +188,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         for item in doubted
     ]
     for part in in_parts(changes, _BATCH):
-        written = set((await run.write(part)).changed)
-        run.gone |= written
+        written = await run.withdraw(part)
         run.quarantined += [
             Quarantined(
                 id=change.seen.id, contradicts=tuple(sorted(against[change.seen.id])), confidence=change.confidence
@@ -208,13 +196,6 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
             for change in part
             if change.seen.id in written
         ]
-
-
-async def _links_of(run: UpkeepRun, ids: Sequence[str]) -> list[MemoryLink]:
-    found: list[MemoryLink] = []
-    for part in in_parts(ids, IDS_AT_ONCE):
-        found += await run.toolbox.store.memory_links(run.toolbox.scope, part)
-    return found
 
 
 def _is_doubtful(newer: UpkeepItem | None, older: UpkeepItem | None, gone: set[str]) -> bool:
@@ -226,16 +207,7 @@ def _is_doubtful(newer: UpkeepItem | None, older: UpkeepItem | None, gone: set[s
 
 def _summary(result: Consolidation) -> dict[str, JsonValue]:
     """Return the figures of a run; its batches have the rest."""
-    return {
-        "full": result.full,
-        "compared": result.compared,
-        "merged": len(result.merged),
-        "superseded": len(result.superseded),
-        "related": len(result.related),
-        "quarantined": len(result.quarantined),
-        "pruned": len(result.pruned),
-        "aged": result.aged,
-        "skipped": len(result.skipped),
-        "asked": result.asked,
-        "notices": list(result.notices),
-    }
+    counted_only = ("merged", "superseded", "related", "quarantined", "pruned", "skipped")
+    told = {name: len(getattr(result, name)) for name in counted_only}
+    others = {"full": result.full, "compared": result.compared, "aged": result.aged, "asked": result.asked}
+    return {**others, **told, "notices": list(result.notices)}

@@ -1,24 +1,31 @@
-"""Which memories say the same as a better one. How near they stand is known already; nothing is written here."""
+"""Which memories another one makes superfluous: it says the same, or tells the way out that a guardrail lacked."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import MemoryItem, Outcome
-from swarm_memory.tools.consolidate.neighbours import Pair
-from swarm_memory.tools.consolidate.opposites import is_negated, is_turned, opposition
-from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, in_parts
-from swarm_memory.tools.consolidate.superseding import is_way_out
-from swarm_memory.tools.consolidate.texts import PAIRS_AT_ONCE, Texts
-from swarm_memory.tools.ports.upkeep import UpkeepItem
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Outcome
+from swarm_memory.tools.consolidate.contradictions import advice_of, is_negated, is_turned, opposition
+from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
+from swarm_memory.tools.distill.lessons import GUARDRAIL, PROVEN_REPAIR
+from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.failures import error_key
 
 MIN_SHARED_WORDS = 0.40
 """Share of the stems of two memories that must be the same (Jaccard): neighbours in one subject share fewer, and
 vectors of a language that the embedder does not know are near each other whatever they say."""
 
+MIN_SHARED_SYMPTOM = 0.5
+"""So much of the words of both symptoms is the same (Jaccard), beside the kind of error: a kind may hold several."""
+
+MAX_GUARDRAILS = 50
+"""Of one kind of error so many, the newest, are looked at for a new way out."""
+
+_WHEN = re.compile(r'Of use when `(?P<program>[^`]+)` (?:ends|fails) with "(?P<symptom>[^"]+)"\.')
 _NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+(?:\.\d+)*")
 
 
@@ -51,17 +58,22 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
     joins already is left alone: somebody restored it, or it is known to be another matter. A memory that others were
     archived for stays.
     """
-    threshold = duplicate_threshold(toolbox)
-    pairs = [pair for pair in survey.pairs if pair.cosine >= threshold and not _is_settled(survey, pair)]
-    kept = [True] * len(survey.items)
+    threshold, contradiction = duplicate_threshold(toolbox), toolbox.settings.consolidate.contradiction_threshold
+    pairs = [
+        pair
+        for pair in survey.pairs
+        if pair.cosine >= threshold and survey.ids(pair)[1] not in survey.kept_before and not survey.is_linked(pair)
+    ]
+    gone: set[str] = set()
     found: list[Duplicate] = []
-    texts = Texts(toolbox, gist_of)
-    for part in in_parts(pairs, PAIRS_AT_ONCE):
-        gists = await texts.read(survey.items[place].id for pair in part for place in pair[:2] if kept[place])
+    async for part, gists in read_pairs(toolbox, survey, pairs, gist_of, lambda item: item.id not in gone):
         for first, second, cosine in part:
             item, better = survey.items[second], survey.items[first]
-            if kept[first] and kept[second] and _are_same(gists, item, better, toolbox):
-                kept[second] = False
+            one, other = gists.get(item.id), gists.get(better.id)
+            if one is None or other is None or not gone.isdisjoint((item.id, better.id)):
+                continue
+            if is_same(one, other, contradiction):
+                gone.add(item.id)
                 found.append(Duplicate(item, better, round(cosine, 4)))
     return found
 
@@ -103,17 +115,81 @@ def gist_of(item: MemoryItem) -> Gist:
         numbers=frozenset(_NUMBER.findall(item.title)),
         words=frozenset(tokenize(item.embedding_text)),
         negated=is_negated(item.title),
-        text=f"{item.title}\n{item.content}",
+        text=advice_of(item),
     )
 
 
-def _are_same(gists: Mapping[str, Gist], item: UpkeepItem, better: UpkeepItem, toolbox: Toolbox) -> bool:
-    one, other = gists.get(item.id), gists.get(better.id)
-    if one is None or other is None:
+class Symptom(NamedTuple):
+    """When a memory is of use."""
+
+    program: str
+    """The command or the tool that failed."""
+    key: tuple[str, str]
+    """The kind of error and its subject."""
+    words: frozenset[str]
+
+
+def symptom_of(item: MemoryItem) -> Symptom | None:
+    """Return the symptom that an item names; None for one that names none or was not drawn from calls here."""
+    found = _WHEN.match(item.description)
+    source = item.provenance
+    if found is None or source.distiller != "extractive" or source.imported_from is not None:
+        return None
+    words = re.findall(r"[^\W\d_]{2,}", found["symptom"].lower())
+    return Symptom(found["program"], error_key(found["symptom"]), frozenset(words))
+
+
+def is_way_out(item: MemoryItem) -> bool:
+    """Whether an item tells what was seen to get past its error."""
+    return PROVEN_REPAIR in item.tags and item.status == "active" and symptom_of(item) is not None
+
+
+def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
+    """Whether a way out makes an earlier guardrail out of date: the same program failed with the same symptom."""
+    if GUARDRAIL not in guardrail.tags or PROVEN_REPAIR in guardrail.tags or not is_way_out(repair):
         return False
-    return is_same(one, other, toolbox.settings.consolidate.contradiction_threshold)
+    ours, theirs = symptom_of(guardrail), symptom_of(repair)
+    if guardrail.created_at > repair.created_at or ours is None or theirs is None or ours[:2] != theirs[:2]:
+        return False
+    return len(ours.words & theirs.words) >= MIN_SHARED_SYMPTOM * len(ours.words | theirs.words)
 
 
-def _is_settled(survey: Survey, pair: Pair) -> bool:
-    first, second = survey.items[pair.first].id, survey.items[pair.second].id
-    return second in survey.kept_before or (first, second) in survey.linked or (second, first) in survey.linked
+def change_of(seen: UpkeepItem, repair_id: str) -> UpkeepChange:
+    """Return the archiving of a guardrail; it is not done where the way out is active no more."""
+    reason = f"superseded by {repair_id}: a way out was found"
+    return UpkeepChange(seen=seen, confidence=seen.confidence, status="archived", reason=reason, needs=repair_id)
+
+
+def link_of(guardrail_id: str, repair_id: str) -> MemoryLink:
+    """Return the link that says so."""
+    return MemoryLink(src_id=repair_id, dst_id=guardrail_id, relation="refines", weight=1.0)
+
+
+async def supersede_guardrails(toolbox: Toolbox, items: Iterable[MemoryItem], run_id: str) -> tuple[str, ...]:
+    """Archive the earlier guardrails that new items make out of date, and return their ids.
+
+    It is a batch of the run that stored the items: taking that run back restores them. Raises `StorageError`.
+    """
+    found = {
+        guardrail.id: repair.id
+        for repair in items
+        if is_way_out(repair)
+        for guardrail in await _guardrails_like(toolbox, repair)
+        if is_superseded(guardrail, repair)
+    }
+    if not found:
+        return ()
+    embedder = toolbox.embedder
+    seen = await toolbox.store.upkeep_items_of(toolbox.scope, embedder.name, embedder.dimensions, list(found))
+    joined = {(link.src_id, link.dst_id) for link in await toolbox.store.memory_links(toolbox.scope, list(found))}
+    changes = [change_of(item, found[item.id]) for item in seen if (found[item.id], item.id) not in joined]
+    if not changes:
+        return ()
+    links = tuple(link_of(change.seen.id, found[change.seen.id]) for change in changes)
+    batch = UpkeepBatch(run_id, toolbox.clock.now(), tuple(changes), links)
+    return (await toolbox.store.write_upkeep(toolbox.scope, batch)).changed
+
+
+async def _guardrails_like(toolbox: Toolbox, repair: MemoryItem) -> Sequence[MemoryItem]:
+    wanted = MemoryFilter(tags=(GUARDRAIL,), domain=repair.domain, limit=MAX_GUARDRAILS)
+    return await toolbox.store.list_memories((toolbox.scope,), wanted)

@@ -1,14 +1,15 @@
-"""Which memories stand near each other: all with all, or only the new ones with the bank. It judges no pair."""
+"""Which memories stand near each other: all with all, or only the new ones with the bank; and their texts."""
 
 import asyncio
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Event as Flag
 from typing import TypeVar
 
+from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.consolidate.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
 from swarm_memory.tools.ports.models import Vector
@@ -28,13 +29,15 @@ ALL_FROM = 500
 SATURATION = 5
 """So many uses make half of the use's part of the score."""
 
+PAIRS_AT_ONCE, IDS_AT_ONCE = 500, 500
+"""Pairs whose texts are asked for together; items fetched by one call."""
+
 _PAGE = 2000
-IDS_AT_ONCE = 500
-"""Items fetched by one call."""
+_MAX_KEPT = 20_000
+"""Texts."""
 
 _COPIES = 8
 """Of memories with the very same vector so many are compared with all; the rest get the partners of the first."""
-
 
 T = TypeVar("T")
 
@@ -57,6 +60,15 @@ class Survey:
     without_vector: int
     notices: tuple[str, ...] = ()
 
+    def ids(self, pair: Pair) -> tuple[str, str]:
+        """Return the ids of a pair's memories, the one of better rank first."""
+        return self.items[pair.first].id, self.items[pair.second].id
+
+    def is_linked(self, pair: Pair) -> bool:
+        """Whether some link joins a pair already, in either direction."""
+        first, second = self.ids(pair)
+        return (first, second) in self.linked or (second, first) in self.linked
+
 
 class _Stopped(Exception):
     """Raised in the thread that compares when nobody waits for it any longer."""
@@ -72,26 +84,26 @@ async def survey(
     items = [item for item in found if item.direction is not None]
     pairs: list[Pair] | None = None
     notices: list[str] = []
-    ranked = _Ranked(toolbox)
+    links = await links_of(toolbox, [item.id for item in items])
+    ranked = _ranked(toolbox, items, links)
     if full:
-        await ranked.rank(items)
         try:
-            pairs = await _compare_all(toolbox, ranked.items, on_progress)
+            pairs = await _compare_all(toolbox, ranked, on_progress)
         except ImportError:
             notices.append("numpy is not installed: each memory was compared with its nearest neighbours only")
     if pairs is None:
         near = await _nearest(toolbox, items, on_progress)
         others = await _items_of(toolbox, {other for _, other in near} - {item.id for item in items})
-        await ranked.rank([*items, *others])
-        places = {item.id: place for place, item in enumerate(ranked.items)}
-        pairs = _in_order(near, places)
+        links += await links_of(toolbox, [item.id for item in others])
+        ranked = _ranked(toolbox, [*items, *others], links)
+        pairs = _in_order(near, {item.id: place for place, item in enumerate(ranked)})
     return Survey(
-        items=tuple(ranked.items),
+        items=tuple(ranked),
         pairs=tuple(pairs),
         compared=len(items),
         full=full,
-        linked=frozenset(ranked.linked),
-        kept_before=frozenset(ranked.kept_before),
+        linked=frozenset((link.src_id, link.dst_id) for link in links),
+        kept_before=_kept_before(links),
         crowded=_is_crowded(pairs, duplicate_threshold(toolbox)),
         without_vector=len(found) - len(items),
         notices=tuple(notices),
@@ -128,27 +140,45 @@ def in_parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield values[start : start + size]
 
 
-class _Ranked:
-    """Items by rank: those that stand for duplicates already, then by the bank's score, then the older ones."""
+async def read_pairs(
+    toolbox: Toolbox,
+    survey: Survey,
+    pairs: Sequence[Pair],
+    of: Callable[[MemoryItem], T],
+    is_open: Callable[[UpkeepItem], bool] = lambda item: True,
+) -> AsyncIterator[tuple[Sequence[Pair], Mapping[str, T]]]:
+    """Yield the pairs, so many at once, with what `of` makes of their memories, by id; at most 20,000 are kept.
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-        self.items: list[UpkeepItem] = []
-        self.linked: set[tuple[str, str]] = set()
-        self.kept_before: set[str] = set()
+    Memories that are not there any more have none, nor have those that are not open. Raises `StorageError`.
+    """
+    kept: dict[str, T] = {}
+    for part in in_parts(pairs, PAIRS_AT_ONCE):
+        items = (survey.items[place] for pair in part for place in pair[:2])
+        wanted = dict.fromkeys(item.id for item in items if is_open(item))
+        if len(kept) + len(wanted) > _MAX_KEPT:
+            kept = {}
+        for ids in in_parts([each for each in wanted if each not in kept], IDS_AT_ONCE):
+            for item in await toolbox.store.get_memories((toolbox.scope,), ids):
+                kept[item.id] = of(item)
+        yield part, kept
 
-    async def rank(self, items: Sequence[UpkeepItem]) -> None:
-        """Put items in order; their links are read."""
-        for chunk in in_parts(items, _PAGE):
-            for link in await self._toolbox.store.memory_links(self._toolbox.scope, [item.id for item in chunk]):
-                self.linked.add((link.src_id, link.dst_id))
-                if link.relation == "duplicate_of":
-                    self.kept_before.add(link.dst_id)
-        now, settings = self._toolbox.clock.now(), self._toolbox.settings.retrieve
-        self.items = sorted(
-            items,
-            key=lambda item: (item.id not in self.kept_before, -keep_score(item, now, settings), item.position),
-        )
+
+async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
+    """Return every link from or to one of the memories. Raises `StorageError`."""
+    found: list[MemoryLink] = []
+    for part in in_parts(ids, IDS_AT_ONCE):
+        found += await toolbox.store.memory_links(toolbox.scope, part)
+    return found
+
+
+def _kept_before(links: Sequence[MemoryLink]) -> frozenset[str]:
+    return frozenset(link.dst_id for link in links if link.relation == "duplicate_of")
+
+
+def _ranked(toolbox: Toolbox, items: Sequence[UpkeepItem], links: Sequence[MemoryLink]) -> list[UpkeepItem]:
+    """Return items by rank: those that stand for duplicates already, then by the bank's score, then the older ones."""
+    now, settings, kept = toolbox.clock.now(), toolbox.settings.retrieve, _kept_before(links)
+    return sorted(items, key=lambda item: (item.id not in kept, -keep_score(item, now, settings), item.position))
 
 
 async def _items_after(toolbox: Toolbox, after: int) -> list[UpkeepItem]:

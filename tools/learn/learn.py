@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
 from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.consolidate.due import queue_when_due
-from swarm_memory.tools.consolidate.superseding import supersede_guardrails
+from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
+from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.distill.judged import drawn

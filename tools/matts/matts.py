@@ -10,7 +10,7 @@ import anyio
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
-from swarm_memory.tools.consolidate.due import queue_when_due
+from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.run_ending import complete_run, fail_run

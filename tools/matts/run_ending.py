@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
-from swarm_memory.tools.consolidate.superseding import supersede_guardrails
+from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.learn.items import Origin, drawn_item, mean_confidence
 from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.consolidate.due import queue_when_due
+from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.memories.edit import checked_texts, first_fault, is_memory_id

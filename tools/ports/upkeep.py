@@ -11,6 +11,9 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.tools.ports.models import Vector
 
+FINISHED = "consolidation.finished"
+"""The event of a run that ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class UpkeepItem:

@@ -1,14 +1,43 @@
-"""One run of consolidation: how its batches are written, and what it did so far; what is to be done is not here."""
+"""Runs of upkeep: when one is due and is queued, and what one has written so far."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from swarm_memory.schema.base import JOB, new_id
+from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
+from swarm_memory.tools.retrieve.embed import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox
 
+CONSOLIDATE = "consolidate"
+"""The kind of the jobs that consolidate."""
+
+WHOLE_BANK = "bank"
+"""The key of the one that was not asked for: there is at most one that waits."""
+
 Progress = Callable[[int, int], None]
+
+
+async def queue_when_due(toolbox: Toolbox, *, embedder_answers: bool = False) -> bool:
+    """Queue a consolidation if `consolidate.run_every_new_items` are new and none waits or runs; return if it is due.
+
+    Where the embedder has just answered, the embedding of what was stored while it did not is queued too. Raises
+    `StorageError`.
+    """
+    store, scope, enough = toolbox.store, toolbox.scope, toolbox.settings.consolidate.run_every_new_items
+    pending = await store.pending_upkeep(scope, toolbox.embedder.name, enough)
+    if embedder_answers and pending.not_embedded:
+        await queue_embedding(toolbox, pending.not_embedded)
+    if pending.new < enough:
+        return False
+    former = await store.find_job(scope, CONSOLIDATE, WHOLE_BANK)
+    if former is None or former.ended_at is not None:
+        now = toolbox.clock.now()
+        job = Job(id=new_id(JOB), scope=scope, kind=CONSOLIDATE, key=WHOLE_BANK, run_after=now, created_at=now)
+        await store.enqueue(job)
+    return True
 
 
 @dataclass(slots=True)
@@ -45,6 +74,12 @@ class UpkeepRun:
         batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, told)
         written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
         self.skipped += written.skipped
+        return written
+
+    async def withdraw(self, changes: Sequence[UpkeepChange], links: Sequence[MemoryLink] = ()) -> set[str]:
+        """Write changes after which memories are active no more, and return the ids of those that were written."""
+        written = set((await self.write(changes, links)).changed)
+        self.gone |= written
         return written
 
     def tell(self, done: int) -> None:
