@@ -16,13 +16,12 @@ import anyio
 from mcp import MCPError
 from mcp.client import Client
 from mcp.types import CallToolResult, Tool
+from patience import HANG_S
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
-
-CALL_LIMIT_S = 10.0
 
 
 @dataclass
@@ -76,7 +75,7 @@ class Abused:
         self.tally.calls += 1
         told = f"{tool} {json.dumps(arguments, default=repr)[:600]}"
         try:
-            with anyio.fail_after(CALL_LIMIT_S):
+            with anyio.fail_after(HANG_S):
                 result = await self.client.call_tool(tool, arguments)
         except TimeoutError:
             self.tally.unanswered.append(told)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from banks import abused, settings_of
+from patience import HANG_S, is_in_time
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import EmbeddingSettings, StorageSettings
@@ -25,8 +26,8 @@ pytestmark = [
 
 CONDITIONS = ("locked", "missing", "corrupt", "empty", "not ours", "a link", "full", "no key")
 EVENTS = ("UserPromptSubmit", "PostToolUse", "Stop")
-COMMAND_LIMIT_S = 4.0
-"""1.3 s of its own, and the start of an interpreter on a busy machine."""
+COMMAND_LIMIT_S = 2.0
+"""1.3 s of its own, and the start of an interpreter."""
 
 Record = Callable[[str, str], None]
 
@@ -60,7 +61,7 @@ def made(folder: Path, home: Path) -> None:
     folder.mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "status"]
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, timeout=40)
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, timeout=HANG_S)
 
 
 def _fill_the_disk() -> None:
@@ -90,7 +91,7 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(
                     input=json.dumps(told),
                     capture_output=True,
                     text=True,
-                    timeout=20,
+                    timeout=HANG_S,
                     preexec_fn=_fill_the_disk if condition == "full" else None,
                 )
                 times.append(time.monotonic() - began)
@@ -100,7 +101,7 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(
         "C5",
         f"hook commands in {len(CONDITIONS)} conditions: blocked 0 of {len(times)}, p95 {p95_ms:.0f} ms",
     )
-    assert max(times) < COMMAND_LIMIT_S
+    assert is_in_time(max(times), COMMAND_LIMIT_S)
 
 
 async def test_a_hook_of_the_server_answers_to_go_on(tmp_path: Path, home: Path, record: Record) -> None:

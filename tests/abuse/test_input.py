@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import statistics
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from patience import FULL, HANG_S
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.hosts.transcript import read_trajectories
@@ -27,7 +27,6 @@ from swarm_memory.tools.trajectory.tasks import task_text
 
 pytestmark = pytest.mark.fault
 
-FULL = os.environ.get("FAULTS") == "full"
 MIB = 1024 * 1024
 Record = Callable[[str, str], None]
 
@@ -112,6 +111,9 @@ TARGETS: dict[str, tuple[Callable[[str], object], int]] = {
 }
 """What reads text from outside, and the longest that it is given or looks at."""
 
+MOST_GROWTH = 1.25 if FULL else 1.6
+"""The power of the length with which the time may grow."""
+
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_shape_of_text_takes_more_than_linear_time(target: str, record: Record) -> None:
@@ -119,26 +121,33 @@ def test_no_shape_of_text_takes_more_than_linear_time(target: str, record: Recor
     largest = most if FULL else min(most // 2, 32 * 1024)
     exponents, slowest = [0.0], 0.0
     for shape in ADVERSARIAL.values():
-        times = [(size, _seconds(run, shape(size))) for size in (largest // 16, largest // 4, largest)]
-        slowest = max(slowest, times[-1][1] / largest)
-        if times[-1][1] > 0.005:
-            exponents.append(_slope([(math.log(size), math.log(max(took, 1e-4))) for size, took in times]))
+        exponent, longest_s = _growth(run, [shape(size) for size in (largest // 16, largest // 4, largest)])
+        exponents.append(exponent)
+        slowest = max(slowest, longest_s / largest)
     record(
         "D8",
         f"{target}: slowest of {len(ADVERSARIAL)} shapes {slowest * 1000 * MIB:.0f} ms/MB, "
         f"time grows with length to the {max(exponents):.2f}",
     )
-    assert max(exponents) < (1.25 if FULL else 1.6)
+    assert max(exponents) < MOST_GROWTH
 
 
-def _seconds(run: Callable[[str], object], text: str) -> float:
-    """Return the processor time of the faster of two runs; of one, where `make test` runs it."""
-    times: list[float] = []
-    for _ in range(2 if FULL else 1):
-        began = time.process_time()
-        run(text)
-        times.append(time.process_time() - began)
-    return min(times)
+def _growth(run: Callable[[str], object], texts: Sequence[str]) -> tuple[float, float]:
+    """Return with which power of the length the processor time grows, and the seconds for the longest text.
+
+    Noise only adds to a time, so the least of some runs counts: of more, where the growth looks too steep.
+    """
+    least, exponent = [math.inf] * len(texts), math.inf
+    for number in range(12):
+        for place, text in enumerate(texts):
+            began = time.thread_time()
+            run(text)
+            least[place] = min(least[place], time.thread_time() - began)
+        points = [(math.log(len(text)), math.log(max(took, 1e-4))) for text, took in zip(texts, least, strict=True)]
+        exponent = _slope(points) if least[-1] > 0.005 else 0.0
+        if exponent < MOST_GROWTH and (number or not FULL):
+            break
+    return exponent, least[-1]
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
@@ -182,7 +191,7 @@ def test_a_huge_transcript_is_read_in_bounded_memory(tmp_path: Path, what: str, 
         file.write(GOOD[1] + "\n")
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True, timeout=50
+        [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True, timeout=HANG_S
     )
     steps, last, before, peak = map(int, done.stdout.split())
     took, size = time.monotonic() - began, path.stat().st_size / MIB

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import FULL, HANG_S
 from payloads import RUN, payloads
 
 Record = Callable[[str, str], None]
-FULL = os.environ.get("FAULTS") == "full"
 PAYLOADS = list(payloads())
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -55,7 +54,7 @@ def hostile_run(text: str) -> dict[str, Any]:
 def swarm(folder: Path, *words: str) -> str:
     """Run the command line in a folder."""
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -145,6 +144,6 @@ def is_owned(path: Path) -> bool:
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=3000")
     profile = f"--user-data-dir={path.parent / 'profile'}"
     command = [BROWSER, *options, profile, "--dump-dom", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert "<html" in done.stdout
     return 'data-owned="1"' in done.stdout

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from banks import abused
+from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.config import resolve_settings
@@ -133,7 +134,7 @@ def test_backups_and_tokens_of_the_bank_do_not_go_where_a_link_leads(shop: Path,
 
 def run_command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 async def test_a_folder_is_not_imported_through_a_link_out_of_the_project(shop: Path) -> None:

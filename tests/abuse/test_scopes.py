@@ -1,7 +1,6 @@
 """A tenant never sees another's: not by any tool, resource, id or name, and not in scores or counts either."""
 
 import json
-import os
 import random
 import re
 import statistics
@@ -15,6 +14,7 @@ from typing import Any, cast
 import pytest
 from banks import Abused, abused, settings_of
 from mcp import MCPError
+from patience import FULL
 from test_tools import BENCHMARK, some, teach
 from tool_arguments import TEXTS, drawn, string_fields, valid
 
@@ -31,7 +31,6 @@ pytestmark = [
     pytest.mark.attack,
 ]
 
-FULL = os.environ.get("FAULTS") == "full"
 CALLS = 10_000 if FULL else 100
 SEED = 20261121
 SECRET = "quetzalcoatl"

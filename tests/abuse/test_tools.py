@@ -1,7 +1,6 @@
 """Whatever a caller hands to any tool, it is answered, and what it says never reaches an interpreter."""
 
 import asyncio
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from banks import Abused, Tally, abused, look
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.types import Tool
+from patience import FULL
 from tool_arguments import drawn, string_fields, valid
 
 Record = Callable[[str, str], None]
@@ -19,7 +19,6 @@ pytestmark = [
     pytest.mark.attack,
 ]
 
-FULL = os.environ.get("FAULTS") == "full"
 CALLS = 10_000 if FULL else 100
 """Of each row; the nightly run makes 10,000."""
 

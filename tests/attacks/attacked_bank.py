@@ -1,6 +1,5 @@
 """A real bank in a file that attacks are learned, imported and written into, and trajectories that carry them."""
 
-import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -26,8 +25,6 @@ from swarm_memory.tools.toolbox import Toolbox
 EMBEDDER = StaticEmbedder()
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HERE = Scope(project="shop")
-FULL = os.environ.get("FAULTS") == "full"
-"""Whether this is `make faults`; `make test` runs a short version of what takes long."""
 
 
 class Fixed:

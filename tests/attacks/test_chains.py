@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from attacked_bank import FULL, Told, is_trusted, item, items_of, opened, put, undefended
+from attacked_bank import Told, is_trusted, item, items_of, opened, put, undefended
+from patience import FULL
 from poisoning_chains import Chain, chains, play, sound_memories
 
 from swarm_memory.schema.memory import MemoryDraft

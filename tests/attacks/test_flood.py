@@ -1,7 +1,6 @@
 """A flood of memories: what agents and hooks add in a day ends at the quota, and retrieval stays fast and good."""
 
 import asyncio
-import os
 import random
 import statistics
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from attacked_bank import EMBEDDER, HERE, NOW, Told, item, items_of, opened, put
+from patience import FULL
 
 from swarm_memory.schema.errors import ConfigError, QuotaReached
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
@@ -24,7 +24,6 @@ from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-FULL = os.environ.get("FAULTS") == "full"
 STORES = 100_000 if FULL else 300
 QUOTA = LearnSettings().max_new_per_day if FULL else 60
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from attacked_bank import HERE, NOW, Told, item, items_of, opened, put
+from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, Scope, new_id
@@ -41,7 +42,7 @@ DRAFT = MemoryDraft(title=TITLE, content=f"1. Tune the {ADVICE} of the {TASK}\n2
 def files_with(folder: Path, *marks: str) -> int:
     """Count the files of the bank that hold any of the texts: by another process, for the bank is open here."""
     patterns = [part for mark in marks for part in ("-e", mark)]
-    found = subprocess.run(["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, timeout=20, check=False)
+    found = subprocess.run(["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, timeout=HANG_S, check=False)
     return len(found.stdout.splitlines())
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from attacked_bank import FULL, Told, is_trusted, item, items_of, opened, put, undefended
+from attacked_bank import Told, is_trusted, item, items_of, opened, put, undefended
 from benign_strategies import strategies
+from patience import FULL
 from poison_attacks import attacks
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem

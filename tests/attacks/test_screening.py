@@ -1,11 +1,11 @@
 """What rules and classifier catch and let pass: the figures of `python benchmarks/screening.py`, held from below."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from benign_strategies import strategies
+from patience import grows_by
 from poison_attacks import Half, attacks, half_of
 from unseen_author import unseen_attacks, unseen_strategies
 
@@ -102,14 +102,5 @@ def test_a_finding_names_the_shape_and_quotes_the_words() -> None:
 
 @pytest.mark.parametrize("unit", ["a ", "ignore ", "user says ", "x_key ", '"a" ', "run whatever ", "4lpha "])
 def test_the_time_grows_with_the_length_and_not_with_its_square(unit: str) -> None:
-    def taken(length: int) -> float:
-        text = (unit * (length // len(unit) + 1))[:length]
-        return min(_timed(text) for _ in range(2))
-
-    assert taken(32_000) < 0.02 + 14 * taken(4_000)  # eight times the length; 64 times would be its square
-
-
-def _timed(text: str) -> float:
-    started = time.process_time()
-    screen(text)
-    return time.process_time() - started
+    small, large = ((unit * (length // len(unit) + 1))[:length] for length in (4_000, 32_000))
+    assert grows_by(screen, small, large, at_most=16) <= 16  # eight times the length; 64 times would be its square

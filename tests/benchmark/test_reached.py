@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from mcp.client import Client
+from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
@@ -30,7 +31,7 @@ def swarm(root: Path) -> Command:
     """Run `swarm-memory` in the project's folder."""
 
     def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([*COMMAND, *arguments], cwd=root, capture_output=True, text=True, timeout=50)
+        done = subprocess.run([*COMMAND, *arguments], cwd=root, capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == code, done.stderr
         return done
 
@@ -73,7 +74,7 @@ def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
     while "running" not in swarm("benchmark", "list", "--json").stdout:
         assert running.poll() is None
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=40)
+    _, told = running.communicate(timeout=HANG_S)
     assert running.returncode == 130, told
     assert "interrupted" in told
     (row,) = json.loads(swarm("benchmark", "list", "--json").stdout)

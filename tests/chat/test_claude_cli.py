@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
@@ -137,11 +138,9 @@ async def test_a_child_that_fails_says_why(tmp_path: Path, printed: str, kind: t
 
 
 async def test_a_child_that_hangs_is_ended_at_the_deadline(tmp_path: Path) -> None:
-    stand_in = StandIn(tmp_path, "", then="import time; time.sleep(60)")
-    began = time.perf_counter()
-    with pytest.raises(ModelUnavailable, match=r"0\.5 s"):
+    stand_in = StandIn(tmp_path, "", then="import time; time.sleep(600)")
+    with anyio.fail_after(HANG_S), pytest.raises(ModelUnavailable, match=r"0\.5 s"):
         await stand_in.model.complete(request(timeout_s=0.5))
-    assert time.perf_counter() - began < 1.0
     assert [call.outcome for call in stand_in.meter.calls] == ["unavailable"]
 
 
@@ -218,7 +217,7 @@ class TestRealClaude:
 
     async def test_it_answers_by_the_schema(self, home: Path) -> None:
         async with ScriptedServer([structured({"label": "Success"}), text("done")]) as server:
-            answer = await ask_claude(server, home, request(30))
+            answer = await ask_claude(server, home, request(HANG_S))
         assert answer.data == {"label": "Success"}
         assert answer.usage.input_tokens >= 11
         assert answer.usage.cost_usd is not None
@@ -262,20 +261,17 @@ class TestRealClaude:
     async def test_an_error_of_its_api_is_unavailable(self, home: Path, status: int) -> None:
         async with ScriptedServer([error(status, "no", Retry_After="3600")] * 9) as server:
             with pytest.raises(ModelUnavailable):
-                await ask_claude(server, home, request(30))
+                await ask_claude(server, home, request(HANG_S))
 
     async def test_an_api_that_hangs_ends_at_the_deadline(self, home: Path) -> None:
         async with ScriptedServer([HANG] * 3) as server:
-            began = time.perf_counter()
-            with pytest.raises(ModelUnavailable, match="within 3 s"):
+            with anyio.fail_after(HANG_S), pytest.raises(ModelUnavailable, match="within 3 s"):
                 await ask_claude(server, home, request(3))
-            assert time.perf_counter() - began < 3.5
-            assert server.requests
 
     async def test_a_cancelled_call_leaves_no_process(self, home: Path) -> None:
         async with ScriptedServer([HANG]) as server:
-            call = asyncio.create_task(ask_claude(server, home, request(30)))
-            async with asyncio.timeout(20):
+            call = asyncio.create_task(ask_claude(server, home, request(HANG_S)))
+            async with asyncio.timeout(HANG_S):
                 await server.first_request.wait()
             call.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -1,9 +1,10 @@
 """The chat model for chat completions, with the real client over real sockets: good answers, bad ones and none."""
 
-import time
 from collections.abc import Sequence
 
+import anyio
 import pytest
+from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.chat import ChatRequest
@@ -55,14 +56,13 @@ class Bench:
         self.pauses.append(seconds)
 
 
-async def failure_of(script: Sequence[Turn], asked: ChatRequest | None = None) -> tuple[ModelError, int, float]:
-    """Return the error that a script ends with, the number of requests, and the seconds it took."""
+async def failure_of(script: Sequence[Turn], asked: ChatRequest | None = None) -> tuple[ModelError, int, list[float]]:
+    """Return the error that a script ends with, the number of requests, and the pauses between them."""
     async with ScriptedServer(script) as server:
-        model = Bench(server).model
-        began = time.perf_counter()
-        with pytest.raises(ModelError) as raised:
-            await model.complete(asked or request())
-        return raised.value, len(server.requests), time.perf_counter() - began
+        bench = Bench(server)
+        with anyio.fail_after(HANG_S), pytest.raises(ModelError) as raised:
+            await bench.model.complete(asked or request())
+        return raised.value, len(server.requests), bench.pauses
 
 
 async def test_an_answer_comes_back_checked_with_usage_cost_and_name() -> None:
@@ -243,11 +243,11 @@ FINAL = {
 
 @pytest.mark.parametrize(("script", "said"), FINAL.values(), ids=FINAL.keys())
 async def test_a_lasting_fault_ends_the_call_at_once_and_says_what_to_change(script: list[Turn], said: str) -> None:
-    problem, tries, seconds = await failure_of([*script, GOOD])
+    problem, tries, pauses = await failure_of([*script, GOOD])
     assert isinstance(problem, ModelUnavailable)
     assert said in str(problem)
     assert tries == len(script)
-    assert seconds < 1.5
+    assert pauses == []
 
 
 async def test_an_endpoint_that_stays_down_is_unavailable_after_the_retries() -> None:
@@ -266,16 +266,15 @@ async def test_nobody_listening_is_unavailable() -> None:
 @pytest.mark.parametrize("fault", [HANG, Turn(GOOD.body, 200, GOOD.headers, pause_s=0.05)], ids=["hang", "slow drip"])
 async def test_what_never_ends_is_ended_at_the_deadline(fault: Turn) -> None:
     await failure_of([page()])  # the first import of the client takes longer than the deadline
-    problem, _, seconds = await failure_of([fault], request(timeout_s=0.3))
+    problem, _, _ = await failure_of([fault], request(timeout_s=0.3))
     assert isinstance(problem, ModelUnavailable)
     assert "0.3 s" in str(problem)
-    assert 0.25 < seconds < 0.8
 
 
 async def test_a_pause_beyond_the_deadline_is_not_begun() -> None:
-    problem, tries, seconds = await failure_of([error(429, Retry_After="20"), GOOD], request(timeout_s=2))
+    problem, tries, pauses = await failure_of([error(429, Retry_After="200"), GOOD], request(timeout_s=60))
     assert isinstance(problem, ModelUnavailable)
-    assert (tries, seconds < 1.5) == (1, True)
+    assert (tries, pauses) == (1, [])
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from patience import HANG_S
+
 NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
 CLAUDE = NODE / "claude"
 INSPECTOR = NODE / "mcp-inspector"
@@ -67,7 +69,7 @@ class ClaudeCode:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=RUN_LIMIT_S,
+            timeout=HANG_S,
         )
         log = debug.read_text(encoding="utf-8", errors="replace") if debug.exists() else ""
         return Run(done.returncode, done.stdout, done.stderr, log)

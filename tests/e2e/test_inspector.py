@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
+from patience import HANG_S
 
 from swarm_memory.server.hosts.claude_settings import SERVER_NAME, plan_install, plan_uninstall, server_entry
 from swarm_memory.server.hosts.json_file import apply
@@ -34,7 +35,7 @@ def inspect(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     entry = server_entry(sys.executable)
     server = ["-e", f"CLAUDE_PROJECT_DIR={project}", entry["command"], *entry["args"]]
     command = [str(INSPECTOR), "--cli", *server, *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=HANG_S)
 
 
 def test_every_tool_passes_the_strict_list(tmp_path: Path) -> None:
@@ -78,6 +79,6 @@ def mcp_list(claude: ClaudeCode) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
     )
     return done.stdout + done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from messages_api import MessagesApi, Say, Turn, bash
+from patience import HANG_S
 from record_demo import TASK, write_project
 
 pytestmark = [
@@ -33,7 +34,7 @@ SCRIPT: list[Turn] = [
 def swarm_memory(claude: ClaudeCode, *arguments: str, **settings: str) -> str:
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--project", str(claude.project), *arguments]
     done = subprocess.run(
-        command, cwd=claude.project, env=claude.environment | settings, capture_output=True, text=True, timeout=200
+        command, cwd=claude.project, env=claude.environment | settings, capture_output=True, text=True, timeout=HANG_S
     )
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from patience import HANG_S
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.sources.indexing import IndexRequest, Leave, index
@@ -117,7 +118,7 @@ async def test_a_real_server_is_indexed_over_http(toolbox: Toolbox, tmp_path: Pa
     )
     try:
         assert process.stderr is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             while b"listening" not in (line := (await process.stderr.readline()).lower()):
                 assert line, "the server ended"
         configure(tmp_path, web={"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})

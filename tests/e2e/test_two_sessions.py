@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from messages_api import MessagesApi, Say, Turn, bash
+from patience import HANG_S
 from record_demo import SCRIPT, TASK, write_project
 
 pytestmark = [
@@ -40,7 +41,7 @@ def shop(tmp_path: Path) -> Path:
 def swarm_memory(project: Path, *arguments: str) -> str:
     """Run our command line on the project and return what it printed."""
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--project", str(project), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -57,7 +58,7 @@ def run_session(project: Path, home: Path, script: list[Turn], *prompts: str) ->
     return api, claude
 
 
-def wait_for_processes(project: Path, limit_s: float = 60.0) -> None:
+def wait_for_processes(project: Path, limit_s: float = HANG_S) -> None:
     """Wait until no process works in the project any more: the server and the worker end by themselves."""
     deadline = time.monotonic() + limit_s
     while left := list(processes_in(project)):

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from patience import HANG_S
+
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.memory import MemoryItem
@@ -24,9 +26,6 @@ from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text.tokens import tokenize
-
-FULL = os.environ.get("FAULTS") == "full"
-"""Whether this is `make faults`, which takes its time; `make test` runs a short version of the same."""
 
 HERE = Scope(project="here")
 EVERY = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
@@ -158,7 +157,7 @@ class Crowd:
         self.wait(lambda: name in self._pids)
         os.kill(self._pids[name], signal.SIGKILL)
         self.killed += 1
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG_S
         while name not in self.gone and time.monotonic() < deadline:
             self._poke()
         return self.running.pop(name)
@@ -168,7 +167,7 @@ class Crowd:
         chosen = draw.choice([name for name, what in self.running.items() if what[0] == role])
         self.add(*self.kill(chosen))
 
-    def wait_for_end(self, names: set[str], timeout_s: float = 120.0) -> None:
+    def wait_for_end(self, names: set[str], timeout_s: float = HANG_S) -> None:
         """Wait until these have ended by themselves."""
         deadline = time.monotonic() + timeout_s
         while not names <= self.gone:
@@ -200,7 +199,7 @@ class Crowd:
         self._nursery.stderr.close()
         self._nursery.wait()
 
-    def wait(self, until: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    def wait(self, until: Callable[[], bool], timeout_s: float = HANG_S) -> None:
         """Wait until something was said that makes it true."""
         with self._news:
             if not self._news.wait_for(until, timeout_s):
@@ -244,7 +243,7 @@ def spread(seconds: Sequence[float]) -> str:
     return f"p50 {statistics.median(seconds) * 1e3:.0f}, p99 {p99 * 1e3:.0f}, max {max(seconds) * 1e3:.0f} ms"
 
 
-def wait_for(path: Path, timeout_s: float = 20.0) -> None:
+def wait_for(path: Path, timeout_s: float = HANG_S) -> None:
     """Wait until a process of the rig made a file that says where it is."""
     deadline = time.monotonic() + timeout_s
     while not path.exists():

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 import pytest
-from rig import FULL, HERE, fill, inspected, made_item, with_vectors
+from patience import FULL
+from rig import HERE, fill, inspected, made_item, with_vectors
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.memory import MemoryDraft

@@ -12,18 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import (
-    EVERY,
-    FULL,
-    HERE,
-    Crowd,
-    environment,
-    fill,
-    inspected,
-    made_item,
-    opened,
-    with_vectors,
-)
+from patience import FULL, HANG_S
+from rig import EVERY, HERE, Crowd, environment, fill, inspected, made_item, opened, with_vectors
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError
@@ -137,7 +127,7 @@ def _bytes_with(folder: Path, marks: list[str]) -> int:
     """Count the files below a folder that hold any of the texts: by another process, for the bank may be open here."""
     patterns = [part for mark in marks for part in ("-e", mark)]
     found = subprocess.run(
-        ["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, text=True, timeout=20, check=False
+        ["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, text=True, timeout=HANG_S, check=False
     )
     return len(found.stdout.splitlines())
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import EVERY, FULL, HERE, WORDS, fill, inspected, made_item, opened, with_vectors
+from patience import FULL
+from rig import EVERY, HERE, WORDS, fill, inspected, made_item, opened, with_vectors
 
 from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreReplaced
 from swarm_memory.schema.memory import MemoryItem

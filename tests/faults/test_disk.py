@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import EVERY, FULL, HERE, WORKER, environment, fill, inspected, made_item, opened, present, with_vectors
+from patience import FULL, HANG_S
+from rig import EVERY, HERE, WORKER, environment, fill, inspected, made_item, opened, present, with_vectors
 
 from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -225,7 +226,7 @@ async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(
         command = [sys.executable, str(WORKER), "write", str(database), "auto", f"eio{number}", "12"]
         told = environment(LD_PRELOAD=str(shim), REFUSE_FROM=str(2 + number * 3))
         done = await asyncio.to_thread(
-            subprocess.run, command, env=told, capture_output=True, text=True, timeout=60, check=False
+            subprocess.run, command, env=told, capture_output=True, text=True, timeout=HANG_S, check=False
         )
         lines = [line.split() for line in done.stdout.splitlines()]
         ids = [line[1] for line in lines if line[0] == "ack"]

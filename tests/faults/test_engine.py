@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import FULL, Crowd, inspected, opened, present
+from patience import FULL
+from rig import Crowd, inspected, opened, present
 
 from swarm_memory.schema.errors import StorageError
 

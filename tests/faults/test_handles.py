@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import FULL, environment, inspected, opened, present, spread
+from patience import FULL, HANG_S
+from rig import environment, inspected, opened, present, spread
 
 pytestmark = pytest.mark.fault
 
@@ -118,7 +119,6 @@ async def leave():
 asyncio.run(leave())
 """
 ENDS = ("return", "error", "exit", "writing")
-HANG_S = 20.0
 
 
 def end_unclosed(program: str, *arguments: str, limit_s: float = HANG_S) -> tuple[float | None, list[str]]:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import FULL
 from power import read_steps
 from power_survey import BANK, OLD_BANK, Recording, Survey, changes_of_names, cuts, lay, survey
-from rig import FULL, environment
+from rig import environment
 
 HERE = Path(__file__).parent
 CUTS = 300 if FULL else 25

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import FULL, HERE, fill, opened, possible_rungs, sentence
+from patience import FULL
+from rig import HERE, fill, opened, possible_rungs, sentence
 
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.driver import RUNGS

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import FULL, Crowd, inspected, opened, possible_rungs
+from patience import FULL
+from rig import Crowd, inspected, opened, possible_rungs
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreUntrusted
@@ -228,8 +229,6 @@ def test_a_migration_waits_for_a_copy_and_a_bank_that_cannot_be_copied_is_not_mi
 
     put_old_bank(database)
     (database.parent / "backups").write_text("a file where the folder must be", "utf-8")
-    began = time.monotonic()
     with pytest.raises(StorageError):
         connect(database, driver=choose())
     assert version_of(database) == 1
-    assert time.monotonic() - began < 5

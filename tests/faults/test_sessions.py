@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import FULL, HERE, environment, fill, inspected, opened
+from patience import FULL, HANG_S
+from rig import HERE, environment, fill, inspected, opened
 
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.lock import writer_lock
@@ -28,7 +29,6 @@ HOOKS = [sys.executable, "-I", "-m", "swarm_memory.server.hooks"]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
 CALLS = 100_000
 IN_FLIGHT = 16
-LEFT_LIMIT_S = 30.0
 """How long the process that a session's end leaves to learn from it may take."""
 
 
@@ -120,7 +120,7 @@ async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path,
         await fill(store, 20)
     for number in range(count):
         await asyncio.to_thread(one_session, folder, number, transcript)
-    deadline = time.monotonic() + LEFT_LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while (left := processes_of(folder)) and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     with writer_lock(folder / ".swarm" / "memory.db", 0.5):

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import FULL, HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence, spread
+from patience import FULL, HANG_S
+from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence, spread
 
 pytestmark = [
     pytest.mark.fault,
@@ -120,7 +121,7 @@ async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_t
 def capped_command(folder: Path, megabytes: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run a command that may have so much memory."""
     return subprocess.run(
-        [*CLI, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False, timeout=120,
+        [*CLI, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False, timeout=HANG_S,
         preexec_fn=lambda: _cap_memory(megabytes),
     )  # fmt: skip
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from mcp.client import Client
+from patience import FULL
 from secret_lines import VENDORS
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
@@ -38,7 +38,6 @@ from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 
-FULL = os.environ.get("FAULTS") == "full"
 pytestmark = [pytest.mark.attack, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 PERSONAL = ("maria.kovacs@mail.example.org", "4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00")

@@ -1,12 +1,12 @@
 """Secrets and personal data go, what only looks like them stays."""
 
-import os
 import random
 import time
 from collections.abc import Callable
 
 import pytest
 from harmless_lines import FIXED, random_lines
+from patience import FULL, grows_by, is_in_time
 from secret_lines import VENDORS, WORD, context_lines, pem, run, vendor_lines
 
 from swarm_memory.tools.guard.redact import generalize, redact
@@ -14,7 +14,6 @@ from swarm_memory.tools.guard.rules import SECRETS, table
 from swarm_memory.tools.guard.sensitive import is_card_number, is_iban
 
 SEED = 20_240
-FULL = os.environ.get("FAULTS") == "full"
 Record = Callable[[str, str], None]
 
 
@@ -238,9 +237,9 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     """Return the processor time of the fastest of three runs."""
     times: list[float] = []
     for _ in range(3):
-        start = time.process_time()
+        start = time.thread_time()
         work(text)
-        times.append(time.process_time() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 
@@ -248,9 +247,9 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_time_grows_with_the_length_and_not_with_its_square(shape: str, work: Callable[[str], object]) -> None:
     unit = SHAPES[shape]
-    longest = 1 << (20 if os.environ.get("FAULTS") == "full" else 16)
-    small, large = (seconds(work, unit * (size // len(unit))) for size in (longest >> 4, longest))
-    assert large < 0.25 * longest / (1 << 20) or large / small < 16**1.35
+    longest = 1 << (20 if FULL else 16)
+    small, large = (unit * (size // len(unit)) for size in (longest >> 4, longest))
+    assert grows_by(work, small, large, at_most=16**1.35) <= 16**1.35
 
 
 PROSE = "The migration failed at 12:03:44 in worker-7 (commit 3f2a9c1d, /srv/app/models/order.py:118): retry 2 of 5. "
@@ -270,7 +269,7 @@ def test_redaction_is_fast_enough_to_stand_in_every_way(record: Record) -> None:
     slowest = max(worst, key=lambda name: worst[name])
     told = ", ".join(f"{name} {ms:.0f}" for name, ms in took.items())
     record("H3", f"ms for 100 KB: {told}; worst of {len(worst)} shapes ({slowest}) {worst[slowest]:.0f}")
-    assert max(*took.values(), *worst.values()) < 400
+    assert is_in_time(max(*took.values(), *worst.values()), 400)
 
 
 def test_a_long_random_text_is_not_touched() -> None:

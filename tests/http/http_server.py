@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from patience import HANG_S
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -72,7 +73,7 @@ class HttpServer:
         sent = JSON | (self.authorization if token else {})
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=HANG_S)
         try:
             connection.request(method, path, data, sent)
             answer = connection.getresponse()
@@ -83,12 +84,12 @@ class HttpServer:
 
     def connect(self) -> socket.socket:
         """Open a connection and send nothing."""
-        return socket.create_connection((self.host, self.port), timeout=10)
+        return socket.create_connection((self.host, self.port), timeout=HANG_S)
 
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client]:
         """Connect the SDK's client, in a session of its own."""
-        async with httpx2.AsyncClient(headers=self.authorization, timeout=30) as called:
+        async with httpx2.AsyncClient(headers=self.authorization, timeout=HANG_S) as called:
             transport = streamable_http_client(self.url, http_client=called)
             async with Client(transport, mode="legacy") as client:
                 yield client
@@ -97,7 +98,7 @@ class HttpServer:
         """Send a signal; return the seconds until the process has ended."""
         began = time.monotonic()
         self.process.send_signal(by)
-        self.process.wait(10)
+        self.process.wait(HANG_S)
         return time.monotonic() - began
 
     def resident_bytes(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from http_server import HttpServer
+from patience import HANG_S
 
 NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
 
@@ -37,7 +38,7 @@ def test_claude_code_connects_with_the_token_and_not_without(serve: Callable[...
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
         )
         return done.stdout + done.stderr
 

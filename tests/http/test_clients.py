@@ -1,6 +1,5 @@
 """Several clients of one server over HTTP: each gets its own answers, and the bank is opened once for all."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +8,9 @@ import pytest
 from http_server import INITIALIZE, HttpServer
 from mcp.client import Client
 from mcp.types import CallToolResult
+from patience import FULL
 
 Record = Callable[[str, str], None]
-FULL = os.environ.get("FAULTS") == "full"
 pytestmark = [
     *(pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack),
 ]

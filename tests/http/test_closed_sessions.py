@@ -1,6 +1,5 @@
 """Sessions that clients opened and closed leave nothing in a server that goes on."""
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from http_server import HttpServer
+from patience import FULL, HANG_S
 
 Record = Callable[[str, str], None]
 pytestmark = [
@@ -17,8 +17,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is looked up in /proc"),
 ]
 
-SESSIONS = 20 if os.environ.get("FAULTS") == "full" else 3
-CLOSE_LIMIT_S = 10.0
+SESSIONS = 20 if FULL else 3
 
 
 def held(server: HttpServer) -> tuple[int, int]:
@@ -37,7 +36,7 @@ async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server:
     before = held(server)
     for _ in range(SESSIONS):
         await session()
-    deadline = time.monotonic() + CLOSE_LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while held(server)[0] > before[0] and time.monotonic() < deadline:  # noqa: ASYNC110 - another process closes them
         await anyio.sleep(0.02)
     files, threads = (now - then for now, then in zip(held(server), before, strict=True))

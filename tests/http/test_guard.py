@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 from http_server import INITIALIZE, HttpServer, serving_http
+from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.http.origins import allowed_names, host_allowed, is_loopback, origin_allowed
@@ -62,7 +63,7 @@ def test_a_token_in_the_address_or_given_twice_is_none(server: HttpServer) -> No
     assert server.request(
         "POST", f"/mcp?token={server.token}&access_token={server.token}", INITIALIZE, token=False
     ).status in (401, 429)
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=HANG_S)
     connection.putrequest("POST", "/mcp")
     for value in (f"Bearer {server.token}", "Bearer other"):
         connection.putheader("Authorization", value)
@@ -149,7 +150,7 @@ def test_on_every_address_of_the_machine_only_the_given_name_is_answered(serve: 
 @pytest.mark.parametrize("host", ["0.0.0.0", "memory.example.org"])
 def test_it_does_not_start_on_another_address_without_the_names_it_is_called_by(tmp_path: Path, host: str) -> None:
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", "0", "--host", host]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 3
     assert "--allow-host" in done.stderr
     assert not list(tmp_path.rglob("*.token"))

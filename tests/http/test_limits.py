@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import os
 import socket
 import sys
 import time
@@ -13,13 +12,13 @@ from typing import Any
 
 import pytest
 from http_server import INITIALIZE, Answer, HttpServer
+from patience import FULL, HANG_S, is_in_time
 
 from swarm_memory.server.http.limits import MAX_CLIENTS, RateLimit
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
-FULL = os.environ.get("FAULTS") == "full"
 MIB = 1024 * 1024
 PING = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
 
@@ -88,7 +87,7 @@ def test_a_connection_without_a_request_and_one_that_drips_are_closed_and_the_se
         began = time.monotonic()
         with ThreadPoolExecutor(40) as pool:
             ended = list(pool.map(_seconds_held, [*silent, *dripping]))
-        assert max(ended) < 5
+        assert is_in_time(max(ended), 5)
         record("G9", f"slow headers: {len(ended)} of 40 closed, the last after {time.monotonic() - began:.1f} s")
         assert server.request(body=INITIALIZE).status == 200
 
@@ -97,7 +96,7 @@ def _seconds_held(connection: socket.socket) -> float:
     """Drip a byte now and then until the server closes the connection."""
     began = time.monotonic()
     connection.settimeout(0.1)
-    while time.monotonic() - began < 10:
+    while time.monotonic() - began < HANG_S:
         try:
             if not connection.recv(1):
                 break
@@ -134,7 +133,7 @@ def _first(
     server: HttpServer, status: int, body: Mapping[str, Any] = INITIALIZE, session: str | None = None
 ) -> dict[str, str] | None:
     """Return the headers of the first answer with a status: the server sees others come and go a little later."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG_S
     while time.monotonic() < deadline:
         named = {"mcp_session_id": session} if session else {}
         answer = server.request("POST", "/mcp", body, token=True, **named)

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, new_id
@@ -83,7 +84,7 @@ async def test_a_resting_worker_wakes_when_it_is_told_of_a_job(toolbox: Toolbox)
         await anyio.wait_all_tasks_blocked()
         await toolbox.store.enqueue(job_of(toolbox))
         worker.wake()
-        with anyio.fail_after(3):
+        with anyio.fail_after(HANG_S):
             await done.wait()
         group.cancel_scope.cancel()
 
@@ -98,7 +99,7 @@ async def test_a_resting_worker_wakes_by_itself_when_a_job_falls_due(toolbox: To
     await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
     async with anyio.create_task_group() as group:
         group.start_soon(Worker(toolbox, doing(note)).run)
-        with anyio.fail_after(3):
+        with anyio.fail_after(HANG_S):
             await done.wait()
         group.cancel_scope.cancel()
 
@@ -116,7 +117,7 @@ class Looks:
         return 0
 
     async def reach(self, count: int) -> None:
-        with anyio.fail_after(3):
+        with anyio.fail_after(HANG_S):
             while self.count < count:
                 self._more = anyio.Event()
                 await self._more.wait()
@@ -169,7 +170,7 @@ async def test_a_job_that_another_process_left_is_done_when_the_server_is_used(t
         await anyio.wait_all_tasks_blocked()
         await toolbox.store.enqueue(job_of(toolbox))
         worker.note_use()
-        with anyio.fail_after(3):
+        with anyio.fail_after(HANG_S):
             await done.wait()
         group.cancel_scope.cancel()
 
@@ -182,7 +183,7 @@ async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) 
     assert await toolbox.store.claim("the dead one", datetime.now(UTC), toolbox.settings.jobs.lease_s, ("learn",))
     worker = Worker(toolbox, doing(fine))
     assert await worker.work_off_due() == 0
-    with anyio.fail_after(4):
+    with anyio.fail_after(HANG_S):
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             while (await only_job(toolbox)).status != "completed":
@@ -192,16 +193,26 @@ async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) 
     assert (job.attempts, job.result) == (2, {"by": "the second"})
 
 
-async def test_a_long_job_keeps_its_lease(toolbox: Toolbox) -> None:
+async def test_a_long_job_keeps_its_lease(toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> None:
     lease_s = toolbox.settings.jobs.lease_s
+    beat, beats, enough = toolbox.store.heartbeat, list[datetime](), anyio.Event()
     stolen: list[Job | None] = []
 
+    async def noted(job_id: str, worker: str, now: datetime) -> bool:
+        is_kept = await beat(job_id, worker, now)
+        beats.append(now)
+        if len(beats) == 2:
+            enough.set()
+        return is_kept
+
     async def long(_: Job) -> Result:
-        with anyio.move_on_after(lease_s * 2.5):
-            await anyio.Event().wait()
-        stolen.append(await toolbox.store.claim("a thief", datetime.now(UTC), lease_s, ("learn",)))
+        with anyio.fail_after(HANG_S):
+            await enough.wait()
+        just_before_its_end = beats[-1] + timedelta(seconds=lease_s * 0.9)
+        stolen.append(await toolbox.store.claim("a thief", just_before_its_end, lease_s, ("learn",)))
         return {}
 
+    monkeypatch.setattr(toolbox.store, "heartbeat", noted)
     await toolbox.store.enqueue(job_of(toolbox))
     assert await Worker(toolbox, doing(long)).work_off_due() == 1
     assert stolen == [None]
@@ -257,7 +268,7 @@ async def test_a_job_that_takes_too_long_is_ended(toolbox: Toolbox) -> None:
         return {}
 
     await toolbox.store.enqueue(job_of(toolbox))
-    with anyio.fail_after(4.5):
+    with anyio.fail_after(HANG_S):
         await Worker(toolbox, doing(endless)).work_off_due()
     job = await only_job(toolbox)
     assert job.status == "failed"
@@ -309,7 +320,7 @@ async def test_a_running_server_learns_from_what_its_hooks_queue(
     event = {"hook_event_name": "SessionEnd", "session_id": "s-1", "transcript_path": str(path)}
     async with connected() as caller:
         assert await caller.call("handle_hook", event=event) == {}
-        with anyio.fail_after(4.5):
+        with anyio.fail_after(HANG_S):
             while (await caller.call("memory_status"))["memories"].get("active", 0) == 0:
                 await anyio.lowlevel.checkpoint()
 
@@ -358,6 +369,6 @@ async def test_what_one_lane_queued_the_other_does_at_once(toolbox: Toolbox) -> 
         await anyio.wait_all_tasks_blocked()
         await toolbox.store.enqueue(job_of(toolbox))
         worker.wake()
-        with anyio.fail_after(4):
+        with anyio.fail_after(HANG_S):
             await done.wait()
         group.cancel_scope.cancel()

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from patience import HANG_S
 from pydantic import JsonValue
 from worlds import TASK, Agent, attempt, matts, met, missed, opened
 
@@ -199,7 +200,7 @@ print('done')
         first = worker(tools, **long_handlers(tmp_path))
         group.start_soon(first.run)
         begun.append((await run_as_job(tools, RUN_MATTS, payload, wake=first.wake, wait_s=0)).id)
-        with anyio.fail_after(4):
+        with anyio.fail_after(HANG_S):
             while not (log.exists() and log.read_text() == "12"):
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
@@ -234,7 +235,7 @@ async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path:
         group.start_soon(working.run)
         begun = await run_as_job(tools, RUN_MATTS, payload, wake=working.wake, wait_s=0)
         cache = Path.home() / ".cache" / "swarm-memory" / "matts" / str(payload["run_id"])
-        with anyio.fail_after(4):
+        with anyio.fail_after(HANG_S):
             while not (cache / "1" / "begun").exists():
                 await anyio.lowlevel.checkpoint()
             assert await cancel(tools, begun.id)

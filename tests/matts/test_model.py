@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from patience import HANG_S
 from pydantic import JsonValue
 from worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, opened
 
@@ -183,7 +184,7 @@ async def test_a_tool_that_hangs_is_ended_with_its_rollout_and_the_steps_before_
 
     tool = AgentTool("hang", "Hangs.", {"type": "object"}, hang)
     chat = ScriptedChatModel([says("try", "hang")])
-    with anyio.fail_after(3):
+    with anyio.fail_after(HANG_S):
         answer = await ModelRunner(chat, {"hang": tool}).run(Agent(tmp_path, "").request(timeout_s=0.2))
     assert answer.status == "timed_out"
     assert answer.trajectory is not None

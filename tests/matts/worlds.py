@@ -140,7 +140,7 @@ class Agent:
     def request(self, number: int = 1, **given: Any) -> RolloutRequest:
         fields: dict[str, Any] = {
             "run_id": "run_1", "task_id": "t1", "task": TASK, "prompt": TASK, "number": number, "mode": "parallel",
-            "seed": 7, "temperature": 0.5, "timeout_s": 4.0,
+            "seed": 7, "temperature": 0.5, "timeout_s": 100.0,
         }  # fmt: skip
         return RolloutRequest(**(fields | given))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from patience import HANG_S
 
 from swarm_memory.schema.settings import CreditSettings, Settings
 from swarm_memory.tools.toolbox import Toolbox
@@ -26,7 +27,7 @@ def settings(settings: Settings, rate: float) -> Settings:
 
 async def noted(toolbox: Toolbox) -> None:
     """Wait until the prompt's task is written: the hook's answer does not wait for that."""
-    with anyio.fail_after(4):
+    with anyio.fail_after(HANG_S):
         while await toolbox.store.get_session(toolbox.scope, SESSION) is None:
             await anyio.lowlevel.checkpoint()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from patience import HANG_S
 
 from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.server.location import Location
@@ -148,7 +149,7 @@ async def test_a_cancelled_run_is_gone_on_with_by_its_run_id_and_finished_rollou
         begun = await caller.call(
             "run_matts", task=TASK, runner="command", command=settings.matts.allowed_commands.splitlines()[1], k=2
         )
-        with anyio.fail_after(4):
+        with anyio.fail_after(HANG_S):
             while not (ran.exists() and len(ran.read_text()) == 2):
                 await anyio.lowlevel.checkpoint()
         assert (await caller.call("job", action="cancel", job_id=begun["job_id"]))["jobs"][0]["status"] == "cancelled"

@@ -6,7 +6,9 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import pytest
+from patience import HANG_S
 
 from swarm_memory.server.child_process import Finished, run
 
@@ -33,7 +35,7 @@ def is_alive(pid: int) -> bool:
 
 def written(path: Path) -> str:
     """Wait until the program has written the file."""
-    until = time.monotonic() + 3
+    until = time.monotonic() + HANG_S
     while not path.exists():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -55,43 +57,39 @@ async def test_a_large_input_that_is_never_read_does_no_harm(tmp_path: Path) -> 
 
 
 async def test_endless_output_is_cut_and_the_program_ended(tmp_path: Path) -> None:
-    began = time.perf_counter()
-    finished = await python("while True: print('x' * 1000)", tmp_path, max_output_bytes=10_000)
+    with anyio.fail_after(HANG_S):
+        finished = await python("while True: print('x' * 1000)", tmp_path, max_output_bytes=10_000)
     assert (finished.is_cut, len(finished.output)) == (True, 10_000)
-    assert time.perf_counter() - began < 2
 
 
 STUBBORN = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-I", "-S", "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"])
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
 with open("pids.tmp", "w") as file:
     file.write(f"{os.getpid()} {child.pid}")
 os.rename("pids.tmp", "pids")
-time.sleep(60)
+time.sleep(600)
 """
 
 
 async def test_a_cancelled_program_that_ignores_sigterm_is_gone_with_its_children(tmp_path: Path) -> None:
     running = asyncio.create_task(python(STUBBORN, tmp_path))
     pids = [int(pid) for pid in (await asyncio.to_thread(written, tmp_path / "pids")).split()]
-    began = time.perf_counter()
     running.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with anyio.fail_after(HANG_S), pytest.raises(asyncio.CancelledError):
         await running
-    assert time.perf_counter() - began < 0.8
     assert not any(is_alive(pid) for pid in pids)
 
 
 async def test_a_child_that_holds_the_pipe_does_not_hold_the_answer(tmp_path: Path) -> None:
     code = """if True:
         import subprocess, sys
-        print(subprocess.Popen([sys.executable, '-I', '-S', '-c', 'import time; time.sleep(60)']).pid)"""
-    began = time.perf_counter()
-    finished = await python(code, tmp_path)
+        print(subprocess.Popen([sys.executable, '-I', '-S', '-c', 'import time; time.sleep(600)']).pid)"""
+    with anyio.fail_after(HANG_S):
+        finished = await python(code, tmp_path)
     assert finished.code == 0
-    assert time.perf_counter() - began < 1.5
     assert not is_alive(int(finished.output))
 
 

@@ -1,0 +1,36 @@
+"""How long tests wait, which limits of time they hold, and how time grows with the length of a text."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Text = TypeVar("Text")
+
+FULL = os.environ.get("FAULTS") == "full"
+"""Whether this is `make faults`, which runs at full length on a machine at rest."""
+
+HANG_S = 120.0
+"""Longer than anything here takes on a busy machine: what is not done by then hangs."""
+
+
+def is_in_time(took_s: float, limit_s: float) -> bool:
+    """Whether a limit of time was kept; only `make faults` holds it, for elsewhere the machine may be busy."""
+    return not FULL or took_s < limit_s
+
+
+def grows_by(work: Callable[[Text], object], small: Text, large: Text, *, at_most: float, rounds: int = 15) -> float:
+    """Return how many times the processor time of `small` is needed for `large`.
+
+    The least times of several rounds are compared: noise only adds to a time, so more rounds come nearer to the truth.
+    The first round in which the factor is not over `at_most` is the last.
+    """
+    least = [float("inf"), float("inf")]
+    for _ in range(rounds):
+        for which, text in enumerate((small, large)):
+            began = time.thread_time()
+            work(text)
+            least[which] = min(least[which], time.thread_time() - began)
+        if least[1] <= at_most * least[0]:
+            break
+    return least[1] / max(least[0], 1e-9)
