@@ -1,6 +1,7 @@
 """Durable work: what is queued, who works on it, how it ended."""
 
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
 
 from pydantic import Field, JsonValue
 
@@ -23,6 +24,10 @@ class Progress(Model):
     def as_json(self) -> dict[str, JsonValue]:
         """Return what a job's row holds while it runs."""
         return {"progress": self.model_dump(mode="json")}
+
+
+Report: TypeAlias = Callable[[Progress], Awaitable[None]]
+"""Tells how far a piece of work is."""
 
 
 class Job(Model):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import anyio
 
 from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.server.hosts.paths import host_folder
 from swarm_memory.server.location import locate
-from swarm_memory.server.state_files import host_folder
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker

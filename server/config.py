@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import ChatProviderSettings, Settings
-from swarm_memory.server.state_files import CHILD_VARIABLE
+from swarm_memory.server.location import CHILD_VARIABLE
 
 ENV_PREFIX = "SWARM_MEMORY_"
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}

@@ -1,11 +1,19 @@
-"""Where a project's database is; it opens nothing, and asks only the environment and the folders above."""
+"""Where a project's database is, and the log beside it."""
 
 import os
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = ".swarm"
 FILE = "memory.db"
+LOG, SPOOL = "log", "spool"
+"""Beside the database: what went wrong in the background, and events of hooks that found it busy."""
+
+MAX_LOG_BYTES = 1_000_000
+
+CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
+"""Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
 
 
 class Location(NamedTuple):
@@ -44,3 +52,22 @@ def locate(cwd: Path | None = None, db: str | None = None) -> Location:
 
 def _git_root(start: Path) -> Path | None:
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), None)
+
+
+def log_line(folder: Path, text: str) -> None:
+    """Add one line to the log in `folder`; a log that has grown large is put aside once."""
+    path = folder / LOG
+    refuse_links(folder)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
+        file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} hooks {' '.join(text.split())[:1000]}\n")
+        size = file.tell()
+    if size > MAX_LOG_BYTES:
+        path.replace(f"{path}.1")
+
+
+def refuse_links(*folders: Path) -> None:
+    """Raise `OSError` for a folder that is a symbolic link: one that comes with a cloned repository leads anywhere."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise OSError(f"{folder} is a symbolic link: nothing is written there")

@@ -140,9 +140,9 @@ def make_worker(toolbox: Toolbox, place: Location) -> Worker:
     """Return a worker for the jobs of the bank, which also takes in what the hooks left beside it."""
     from swarm_memory.server.hooks.events import LEARN
     from swarm_memory.server.hooks.spool import drain_spool
-    from swarm_memory.server.jobs.learn import learn_from_job
-    from swarm_memory.server.jobs.long_jobs import long_handlers
-    from swarm_memory.server.state_files import SPOOL
+    from swarm_memory.server.jobs.handlers import long_handlers
+    from swarm_memory.server.jobs.transcripts import learn_from_job
+    from swarm_memory.server.location import SPOOL
 
     handlers = {LEARN: partial(learn_from_job, root=place.root)}
     return Worker(

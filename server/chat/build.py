@@ -10,7 +10,7 @@ from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.server.chat.limits import LimitedChatModel
 from swarm_memory.server.chat.metering import ChatMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.state_files import CHILD_VARIABLE
+from swarm_memory.server.location import CHILD_VARIABLE
 from swarm_memory.tools.ports.models import ChatModel
 
 

@@ -18,7 +18,7 @@ from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.hook import HookEvent, HostSession
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.server.state_files import CHILD_VARIABLE
+from swarm_memory.server.location import CHILD_VARIABLE
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.tool_memory import CORRECTED

@@ -8,6 +8,7 @@ import _thread
 import gc
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -15,21 +16,16 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from swarm_memory.schema.errors import InputError, StoreBusy
-from swarm_memory.server.location import Location, locate
-from swarm_memory.server.state_files import (
-    CHILD_VARIABLE,
-    checked_transcript,
-    log_line,
-    own_number_setting,
-    spool_event,
-    whole_number_setting,
-)
+from swarm_memory.server.hooks.spool import spool_event
+from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.server.location import CHILD_VARIABLE, FOLDER, Location, locate, log_line
 
 LOCK_WAIT_S = 0.3
 TIME_LIMIT_S = 1.3
 """Claude Code gives all SessionEnd hooks together 1.5 s."""
 
 MAX_EVENT_BYTES = 1_000_000
+MAX_CONFIG_CHARS = 1_000_000
 DEFAULT_BRIEFING_ITEMS = 5
 WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
@@ -79,10 +75,45 @@ def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
         with open_lean(place, LOCK_WAIT_S) as bank:
             bank.end_session(session_id, transcript)
     except StoreBusy as error:
-        spool_event(str(place.folder), told)
-        log_line(str(place.folder), f"SessionEnd waits for the next worker: {error}")
+        spool_event(place.folder, told)
+        log_line(place.folder, f"SessionEnd waits for the next worker: {error}")
     start_worker(place.root)
     return {}
+
+
+def whole_number_setting(section: str, name: str, default: int, root: Path) -> int:
+    """Return a setting as `server.config` resolves it: environment, the user's file, the project's file, default.
+
+    The files are searched for the one line `name: number`, because a YAML library takes longer to import than a hook
+    may run. What stands there otherwise is told by every other command.
+    """
+    found = _setting(section, name, r"\d{1,9}", (_user_folder(), root / FOLDER))
+    return default if found is None else int(found)
+
+
+def own_number_setting(section: str, name: str, default: float) -> float:
+    """Return a setting that a project's file may not set: environment, the user's file, default."""
+    found = _setting(section, name, r"-?\d{1,9}(?:\.\d{0,9})?", (_user_folder(),))
+    return default if found is None else float(found)
+
+
+def _user_folder() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "swarm-memory")
+
+
+def _setting(section: str, name: str, number: str, folders: tuple[Path, ...]) -> str | None:
+    given = os.environ.get(f"SWARM_MEMORY_{section}__{name}".upper())
+    if given:
+        return given
+    for folder in folders:
+        try:
+            with (folder / "config.yaml").open(encoding="utf-8", errors="replace") as file:
+                found = re.search(rf"^[ \t]*{name}:[ \t]*({number})[ \t]*(?:#.*)?$", file.read(MAX_CONFIG_CHARS), re.M)
+        except OSError:
+            continue
+        if found:
+            return found.group(1)
+    return None
 
 
 def start_worker(root: Path) -> None:
@@ -147,6 +178,6 @@ def _complain(place: Location | None, arguments: list[str], error: Exception) ->
     text = f"{' '.join(arguments[:1])}: {type(error).__name__}: {error}"
     try:
         if place is not None:
-            log_line(str(place.folder), text)
+            log_line(place.folder, text)
     except OSError:
         sys.stderr.write(f"swarm-memory: {text}\n")

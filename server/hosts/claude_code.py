@@ -7,8 +7,9 @@ from datetime import datetime
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.server.hosts.json_shapes import (
+from swarm_memory.server.hosts.records import (
     JsonObject,
+    Records,
     as_bool,
     as_count,
     as_list,
@@ -16,7 +17,6 @@ from swarm_memory.server.hosts.json_shapes import (
     as_text,
     as_time,
 )
-from swarm_memory.server.hosts.records import Records
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.text.frame import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (

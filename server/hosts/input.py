@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,13 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Label
+from swarm_memory.server.hosts.paths import checked_file
 from swarm_memory.server.streaming import in_thread
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import LearnSettings
     from swarm_memory.schema.trajectory import Trajectory
-
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 Source: TypeAlias = Path | io.StringIO
 
@@ -46,7 +44,7 @@ class Given(NamedTuple):
         if (self.transcript_path is None) == (self.steps is None):
             raise InputError("give either transcript_path, or task together with steps")
         if self.transcript_path is not None:
-            return checked_path(self.transcript_path, self.folders)
+            return Path(checked_file(self.transcript_path, self.folders))
         if not self.task or not self.task.strip():
             raise InputError("task is missing: what was asked, in the words of who asked it")
         if not self.steps:
@@ -74,28 +72,6 @@ class GivenAttempt(BaseModel):
     steps: list[dict[str, JsonValue]]
     verdict: Label | None = None
     confidence: float = Field(default=0.8, ge=0, le=1)
-
-
-def checked_path(text: str, folders: tuple[Path, ...] | None = None) -> Path:
-    """Return the real path of a transcript or trajectory file, below one of `folders` where they are given.
-
-    A caller's path is untrusted, and so is where a link leads. Raises `InputError` for anything that is no such file.
-    """
-    if "\0" in text:
-        raise InputError("transcript_path must not hold NUL characters")
-    try:
-        path = Path(os.path.realpath(Path(text).expanduser()))
-        is_file = path.is_file()
-    except (OSError, ValueError, RuntimeError):
-        raise InputError(f"transcript_path is no path: {text[:200]!r}") from None
-    if not path.name.endswith(SUFFIXES):
-        raise InputError(f"transcript_path must end in one of {', '.join(SUFFIXES)}: {str(path)[:500]}")
-    if folders is not None and not any(path.is_relative_to(os.path.realpath(folder)) for folder in folders):
-        allowed = " or ".join(map(str, folders))
-        raise InputError(f"transcript_path must lie in {allowed}: {str(path)[:500]}")
-    if not is_file:
-        raise InputError(f"transcript_path is not a file: {str(path)[:500]}")
-    return path
 
 
 def folder_of(text: str) -> str | None:

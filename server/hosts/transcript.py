@@ -10,9 +10,8 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.claude_code import is_claude_code, read_session
-from swarm_memory.server.hosts.json_shapes import JsonObject, as_text
 from swarm_memory.server.hosts.messages import has_steps, is_message, label_of, read_object, read_stream
-from swarm_memory.server.hosts.records import Records, Source, open_source
+from swarm_memory.server.hosts.records import JsonObject, Records, Source, as_text, open_source
 
 ACCEPTED = (
     "accepted are a Claude Code transcript (JSONL), a list of messages with role and content (a JSON array, an object "

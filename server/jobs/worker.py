@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
-from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
@@ -37,9 +37,6 @@ Handler: TypeAlias = Callable[[Toolbox, Job], Awaitable[Mapping[str, JsonValue]]
 """Does one job and returns its result. Raises `SwarmMemoryError`; `InputError`, `ConfigError` are not tried again.
 
 A short job that met `QuotaReached` is tried again when the next day begins."""
-
-Report: TypeAlias = Callable[[Progress], Awaitable[None]]
-"""Tells how far a long job is."""
 
 LongHandler: TypeAlias = Callable[[Toolbox, Job, Report], Awaitable[Mapping[str, JsonValue]]]
 """Does one long job; as `Handler`."""

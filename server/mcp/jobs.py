@@ -22,7 +22,7 @@ async def consolidate_memories(
 
     Answers what was done with its run_id; after 45 s a job_id.
     """
-    from swarm_memory.server.jobs.long_jobs import CONSOLIDATE
+    from swarm_memory.server.jobs.handlers import CONSOLIDATE
 
     toolbox = await bank_of(ctx).toolbox()
     if undo is not None:
@@ -52,8 +52,7 @@ async def run_matts(
 
     For attempts of your own, or when the user wants several. Answers the best and the items; after 45 s a job_id.
     """
-    from swarm_memory.server.jobs.long_jobs import RUN_MATTS, check_runner
-    from swarm_memory.server.jobs.matts import with_attempts
+    from swarm_memory.server.jobs.handlers import RUN_MATTS, check_runner, with_attempts
     from swarm_memory.server.runners.build import MattsJob, RunnerSpec
 
     bank = bank_of(ctx)
@@ -71,7 +70,7 @@ async def job(
     job_id: Annotated[str | None, Field(description="Or run_id; for all but list")] = None,
 ) -> CallToolResult:
     """Ask how a tool's work stands; cancel it; resume what failed or was cancelled: what is done stays. List all."""
-    from swarm_memory.server.jobs.job_tools import manage_jobs
+    from swarm_memory.server.jobs.queue import manage_jobs
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()

@@ -136,7 +136,7 @@ async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> LearnA
 
 async def _imported(ctx: AppContext, folder: str, task_id: str | None) -> CallToolResult:
     """Take in a folder as a job. An export in it may be anybody's: its memories wait in quarantine."""
-    from swarm_memory.server.jobs.long_jobs import IMPORT, checked_files
+    from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
 
     if task_id is not None:
         raise InputError("task_id is of one transcript: name its file, or leave task_id out")

@@ -3,7 +3,7 @@
 import difflib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias, cast
 
 from mcp.server.mcpserver import Context
@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.schema.job import Progress
+from swarm_memory.schema.job import Progress, Report
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import JobAnswer
 from swarm_memory.tools.text.tokens import count_tokens
@@ -174,7 +174,7 @@ async def answered_job(
 
     Raises `InputError` with what it says when it has failed.
     """
-    from swarm_memory.server.jobs.job_tools import not_failed, run_as_job
+    from swarm_memory.server.jobs.queue import not_failed, run_as_job
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
@@ -192,7 +192,7 @@ def client_of(ctx: Context[Any]) -> str | None:
     return "" if ctx.headers is None else ctx.headers.get("mcp-session-id")
 
 
-def telling(ctx: Context[Any]) -> Callable[[Progress], Awaitable[None]]:
+def telling(ctx: Context[Any]) -> Report:
     """Return what passes a job's progress on to the client."""
 
     async def tell(progress: Progress) -> None:

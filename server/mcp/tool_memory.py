@@ -29,7 +29,7 @@ async def log_tool_call(
 
 async def summarize_tool_memory(ctx: AppContext, tool_names: Names = None) -> CallToolResult:
     """Evaluate what was logged and summarize tools with news; after 45 s a job_id instead."""
-    from swarm_memory.server.jobs.tool_memory import SUMMARIZE
+    from swarm_memory.server.jobs.handlers import SUMMARIZE
 
     return await answered_job(ctx, SUMMARIZE, {"tool_names": list[JsonValue](tool_names) if tool_names else None})
 

@@ -10,8 +10,8 @@ from swarm_memory.schema.rollout import RolloutRequest
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.child_process import Finished
-from swarm_memory.server.hosts.json_shapes import JsonObject, as_object, as_text
 from swarm_memory.server.hosts.messages import read_list
+from swarm_memory.server.hosts.records import JsonObject, as_object, as_text
 from swarm_memory.server.hosts.transcript import read_trajectories
 
 _SHELL = "Bash"

@@ -9,10 +9,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceKind
-from swarm_memory.server.jobs.worker import Report
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import OnIndexed, index_source

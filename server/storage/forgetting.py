@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.state_files import LOG
+from swarm_memory.server.location import LOG
 from swarm_memory.server.storage import memories
 from swarm_memory.server.storage.rows import content_hash, to_json
 from swarm_memory.server.storage.search.index import Index

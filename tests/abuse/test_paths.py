@@ -14,9 +14,9 @@ from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hooks.spool import drain_spool
+from swarm_memory.server.hooks.spool import drain_spool, spool_event
 from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.state_files import log_line, spool_event
+from swarm_memory.server.location import log_line
 
 Record = Callable[[str, str], None]
 pytestmark = pytest.mark.attack
@@ -176,7 +176,7 @@ async def test_a_spool_that_is_a_link_is_neither_read_nor_emptied(shop: Path) ->
     assert await drain_spool_of(swarm / "spool") == 0
     assert private.exists()
     with pytest.raises(OSError, match="symbolic link"):
-        spool_event(str(swarm), {"hook_event_name": "Stop"})
+        spool_event(swarm, {"hook_event_name": "Stop"})
     assert sorted(path.name for path in private.parent.iterdir()) == ["secret.jsonl", "token.json"]
 
 
@@ -200,7 +200,7 @@ def test_a_swarm_folder_that_is_a_link_gets_no_log_and_gives_no_settings(shop: P
     (outside / "config.yaml").write_text("retrieve: {k: 7}", encoding="utf-8")
     (shop / ".swarm").symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
-        log_line(str(shop / ".swarm"), "fault")
+        log_line(shop / ".swarm", "fault")
     with pytest.raises(ConfigError, match="symbolic link"):
         resolve_settings(shop)
     assert sorted(path.name for path in outside.iterdir()) == ["config.yaml", "secret.jsonl"]

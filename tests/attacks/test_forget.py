@@ -18,8 +18,8 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.server.location import log_line
 from swarm_memory.server.mcp.managing import manage
-from swarm_memory.server.state_files import log_line
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.traces import Phrases
 from swarm_memory.tools.learn.learn import learn
@@ -88,7 +88,7 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     begun = await store.begin_run(run)
     await store.end_run(RunEnd(begun.model_copy(update={"status": "completed"}), tools.embedder.name))
     await store.add_event(HERE, Event("noted", NOW, "elsewhere", {"said": f"again: {TITLE}"}))
-    log_line(str(folder), f"a model refused: {TITLE}")
+    log_line(folder, f"a model refused: {TITLE}")
     assert isinstance(store, SqliteStore)
     await store.back_up()
 

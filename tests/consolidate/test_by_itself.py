@@ -7,7 +7,7 @@ from typing import Any
 from kept_bank import ADVICE, Kept
 
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.jobs.long_jobs import CONSOLIDATE, long_handlers
+from swarm_memory.server.jobs.handlers import CONSOLIDATE, long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.upkeep import WHOLE_BANK, queue_when_due
 from swarm_memory.tools.learn.learn import learn

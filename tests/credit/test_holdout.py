@@ -9,9 +9,8 @@ from made_tasks import Shop, done, said
 
 from swarm_memory.schema.hook import HookEvent
 from swarm_memory.server.hooks.events import handle_hook
-from swarm_memory.server.hooks.main import session_start
+from swarm_memory.server.hooks.main import own_number_setting, session_start
 from swarm_memory.server.location import Location
-from swarm_memory.server.state_files import own_number_setting
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import OUTSIDE_HOLDOUT, retrieve

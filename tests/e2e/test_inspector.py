@@ -10,8 +10,7 @@ import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 from patience import HANG_S
 
-from swarm_memory.server.hosts.claude_settings import SERVER_NAME, plan_install, plan_uninstall, server_entry
-from swarm_memory.server.hosts.json_file import apply
+from swarm_memory.server.hosts.claude_settings import SERVER_NAME, apply, plan_install, plan_uninstall, server_entry
 
 
 def node_major() -> int:

@@ -7,14 +7,9 @@ import pytest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import HookSettings
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hooks.main import DEFAULT_BRIEFING_ITEMS
-from swarm_memory.server.state_files import (
-    MAX_LOG_BYTES,
-    checked_transcript,
-    host_folder,
-    log_line,
-    whole_number_setting,
-)
+from swarm_memory.server.hooks.main import DEFAULT_BRIEFING_ITEMS, whole_number_setting
+from swarm_memory.server.hosts.paths import checked_transcript, host_folder
+from swarm_memory.server.location import MAX_LOG_BYTES, log_line
 
 
 @pytest.fixture
@@ -97,8 +92,8 @@ def test_the_default_of_the_briefing_is_that_of_the_settings() -> None:
 
 
 def test_the_log_is_private_and_each_fault_one_line(tmp_path: Path) -> None:
-    log_line(str(tmp_path), "first\nfault")
-    log_line(str(tmp_path), "second \ud800 fault")
+    log_line(tmp_path, "first\nfault")
+    log_line(tmp_path, "second \ud800 fault")
     log = tmp_path / "log"
     assert [line.partition(" hooks ")[2] for line in log.read_text(encoding="utf-8").splitlines()] == [
         "first fault",
@@ -109,7 +104,7 @@ def test_the_log_is_private_and_each_fault_one_line(tmp_path: Path) -> None:
 
 def test_a_log_that_has_grown_is_put_aside(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"x" * MAX_LOG_BYTES)
-    log_line(str(tmp_path), "one more")
+    log_line(tmp_path, "one more")
     assert not (tmp_path / "log").exists()
     assert (tmp_path / "log.1").read_bytes().endswith(b"one more\n")
 
@@ -117,5 +112,5 @@ def test_a_log_that_has_grown_is_put_aside(tmp_path: Path) -> None:
 def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="log"):
-        log_line(str(tmp_path), "fault")
+        log_line(tmp_path, "fault")
     assert not (tmp_path / "elsewhere").exists()

@@ -11,12 +11,12 @@ import pytest
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_settings import (
     SERVER_NAME,
+    apply,
     hook_entries,
     plan_install,
     plan_uninstall,
     server_entry,
 )
-from swarm_memory.server.hosts.json_file import apply
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -19,7 +19,7 @@ from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.cli.main import cli
 from swarm_memory.server.hooks.events import handle_hook
-from swarm_memory.server.jobs.tool_memory import evaluate_logged
+from swarm_memory.server.jobs.handlers import evaluate_logged
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status

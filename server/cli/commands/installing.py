@@ -6,8 +6,7 @@ import click
 
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.hosts.claude_settings import InstallScope, plan_install, plan_uninstall
-from swarm_memory.server.hosts.json_file import FileChange, apply
+from swarm_memory.server.hosts.claude_settings import FileChange, InstallScope, apply, plan_install, plan_uninstall
 
 scope_option = [
     click.option("--project", "scope", flag_value="project", default="project", help="For this project (the default)."),

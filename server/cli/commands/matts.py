@@ -140,7 +140,7 @@ async def _bar(quiet: bool) -> AsyncGenerator["Callable[[Progress], Awaitable[No
 
 
 def _row(result: "MattsResult") -> dict[str, Any]:
-    from swarm_memory.server.jobs.long_jobs import matts_row
+    from swarm_memory.server.jobs.handlers import matts_row
 
     return dict(matts_row(result))
 

@@ -102,12 +102,11 @@ class LogBesideBank(logging.Handler):
         self._invocation = invocation
 
     def emit(self, record: logging.LogRecord) -> None:
-        from swarm_memory.server.location import locate
-        from swarm_memory.server.state_files import log_line
+        from swarm_memory.server.location import locate, log_line
 
         place = locate(self._invocation.folder, self._invocation.overrides.get("storage.db"))
         with contextlib.suppress(OSError):
-            log_line(str(place.folder), self.format(record))
+            log_line(place.folder, self.format(record))
 
 
 @click.group()

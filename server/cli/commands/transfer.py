@@ -12,14 +12,13 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.jobs.importing import (
+from swarm_memory.server.hosts.paths import host_folder, transcript_folders
+from swarm_memory.server.jobs.transcripts import (
     OnFile,
     Tally,
     as_row,
     files_of,
-    host_projects,
     import_files,
-    transcript_folders,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def import_(invocation: Invocation, paths: tuple[Path, ...], quarantine: bool, a
     """
     given = paths or tuple(transcript_folders(invocation.root))
     if not given:
-        raise InputError(f"no transcripts of {invocation.root} in {host_projects()}; name files or folders")
+        raise InputError(f"no transcripts of {invocation.root} in {host_folder()}; name files or folders")
     files = files_of(given)
     with _bar(files, quiet=as_json) as moved:
         tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine=quarantine, on_file=moved))

@@ -1,15 +1,15 @@
 """Long work as a caller sees it: begun as a job, waited for a while with progress, then asked for by its id."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import anyio
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, RUN, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.job import Job, JobAction, JobStatus, Progress
+from swarm_memory.schema.job import Job, JobAction, JobStatus, Progress, Report
 from swarm_memory.tools.toolbox import Toolbox
 
 RUN_MATTS = "run_matts"
@@ -22,8 +22,6 @@ LOOK_S = 0.1
 ENDED: frozenset[JobStatus] = frozenset({"completed", "failed", "cancelled"})
 _ALL: tuple[JobStatus, ...] = ("running", "queued", "completed", "failed", "cancelled")
 
-OnProgress: TypeAlias = Callable[[Progress], Awaitable[None]]
-
 
 async def run_as_job(
     toolbox: Toolbox,
@@ -33,7 +31,7 @@ async def run_as_job(
     key: str | None = None,
     wake: Callable[[], None],
     wait_s: float | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Report | None = None,
 ) -> Job:
     """Queue a job, wake the worker, and wait at most `wait_s` (45) for its end; return it as it then stands.
 
@@ -55,7 +53,7 @@ async def run_as_job(
 
 
 async def follow(
-    toolbox: Toolbox, job_id: str, *, wait_s: float | None = None, on_progress: OnProgress | None = None
+    toolbox: Toolbox, job_id: str, *, wait_s: float | None = None, on_progress: Report | None = None
 ) -> Job:
     """Wait at most `wait_s` (45) for the end of a job, telling its progress; return it as it then stands.
 
@@ -89,7 +87,7 @@ async def manage_jobs(
     limit: int = 20,
     wake: Callable[[], None] | None = None,
     wait_s: float | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Report | None = None,
 ) -> list[Job]:
     """Show, wait for, cancel or go on with one job, or list those of the project, newest first.
 

@@ -1,0 +1,193 @@
+"""What each kind of long job does: scaling, consolidation, embedding, imports, and the tool memory."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+from pydantic import JsonValue, ValidationError
+
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult
+from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
+from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
+from swarm_memory.server.jobs.queue import RUN_MATTS
+from swarm_memory.server.jobs.transcripts import IMPORT, import_given
+from swarm_memory.server.jobs.worker import LongHandler
+from swarm_memory.server.runners.build import MattsJob, make_runner
+from swarm_memory.server.runners.working_copy import scratch_folder
+from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
+from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
+from swarm_memory.tools.guard.redact import archivable
+from swarm_memory.tools.retrieve.embed import EMBED, embed_backlog
+from swarm_memory.tools.tool_memory.tool_memory import (
+    EVALUATE,
+    evaluate_tool_calls,
+    queue_evaluation,
+    summarize_tool_memory,
+)
+from swarm_memory.tools.toolbox import Toolbox
+
+SUMMARIZE = "summarize_tool_memory"
+
+TELL_S = 0.3
+"""How often what an operation counts is passed on."""
+
+T = TypeVar("T")
+OnCount: TypeAlias = Callable[[int, int], None]
+
+
+def long_handlers(root: Path) -> Mapping[str, LongHandler]:
+    """Return the handlers by kind, for the project in `root`."""
+    return {
+        RUN_MATTS: partial(scale, root=root),
+        CONSOLIDATE: consolidate_bank,
+        INDEX_SOURCES: partial(index_as_job, root=root),
+        EMBED: embed_waiting,
+        IMPORT: partial(import_given, root=root),
+        BENCHMARK: partial(benchmark_from_job, root=root),
+        EVALUATE: evaluate_logged,
+        SUMMARIZE: summarize,
+    }
+
+
+def check_runner(toolbox: Toolbox, asked: MattsJob, root: Path) -> None:
+    """Raises `InputError`, `ConfigError` for what the job would refuse as it begins."""
+    if not toolbox.settings.matts.enabled:
+        raise ConfigError("matts.enabled is false: set it to true to scale tasks")
+    make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
+
+
+async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[GivenAttempt]) -> MattsJob:
+    """Return the request with the attempts in its runner. Raises `InputError` for what cannot be read."""
+    if not asked.task.strip():
+        raise InputError("task is empty: say what is to be done")
+    if len(attempts) > MAX_ROLLOUTS:
+        raise InputError(f"{len(attempts)} attempts were given: at most {MAX_ROLLOUTS} are compared")
+    trajectories = tuple([await _trajectory(toolbox, asked, each) for each in attempts])
+    verdicts = {number: _verdict(each) for number, each in enumerate(attempts, 1) if each.verdict is not None}
+    runner, count = asked.runner.model_copy(update={"trajectories": trajectories, "verdicts": verdicts}), asked.count
+    if runner.kind == "given":
+        count = len(attempts) if asked.mode == "parallel" else max(1, len(attempts) - 1)
+    return asked.model_copy(update={"runner": runner, "count": count})
+
+
+async def _trajectory(toolbox: Toolbox, asked: MattsJob, given: GivenAttempt) -> Trajectory:
+    """Return an attempt as it may be written into a job's row."""
+    read = await read_one(Given(None, asked.task, given.steps, asked.task_id), toolbox.settings.learn)
+    return await anyio.to_thread.run_sync(archivable, read, toolbox.settings)
+
+
+def _verdict(given: GivenAttempt) -> Verdict:
+    label = given.verdict or "Undecided"
+    return Verdict(label=label, confidence=0.0 if label == "Undecided" else given.confidence, judge="agent")
+
+
+async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
+    """Run MaTTS as the payload says; a second time with the same run id goes on with the run."""
+    from swarm_memory.tools.matts.matts import run_matts
+
+    try:
+        asked = MattsJob.model_validate(job.payload)
+    except ValidationError as error:
+        raise InputError(f"the job's payload is not that of a scaling run: {error.errors()[0]['msg']}") from error
+    runner = make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
+    return matts_row(await run_matts(toolbox, asked, runner, report))
+
+
+def matts_row(result: MattsResult) -> dict[str, JsonValue]:
+    """Return what a caller gets to see of a run: how each rollout went, the best one's words, the items."""
+    run, summary = result.run, result.run.summary
+    said = [step.text for step in result.best.steps if step.kind == "message"] if result.best else []
+    rollouts = [
+        each.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"notes"})
+        for each in summary.rollouts
+    ]
+    row: dict[str, Any] = {
+        "run_id": run.run_id,
+        "status": run.status,
+        "mode": run.mode,
+        "k": run.k,
+        "rollouts": rollouts,
+        "best": summary.best,
+        "best_answer": said[-1][:2_000] if said else None,
+        "best_folder": summary.best_folder,
+        "stored": [{"id": item.id, "title": item.title, "outcome": item.outcome} for item in result.stored],
+        "reinforced": list(summary.reinforced),
+        "distiller": summary.distiller,
+        "notes": list(summary.notes),
+        "reason": summary.reason,
+        "consolidation_due": result.consolidation_due,
+    }
+    return {name: cast("JsonValue", value) for name, value in row.items() if value not in (None, [], False)}
+
+
+async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Consolidate the project's bank; the payload may say `dry_run` and `full`, or `undo` with the id of a run."""
+    from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+
+    undone = job.payload.get("undo")
+    if isinstance(undone, str):
+        return (await undo_consolidation(toolbox, undone)).model_dump(mode="json")
+    dry_run, full = job.payload.get("dry_run") is True, job.payload.get("full") is True
+    result = await _told(report, lambda count: consolidate(toolbox, dry_run=dry_run, full=full, on_progress=count))
+    return result.model_dump(mode="json", exclude_defaults=True)
+
+
+async def _told(report: Report, work: Callable[[OnCount], Awaitable[T]], before: str = "", during: str = "") -> T:
+    """Do work that counts without waiting, and pass on how far it is."""
+    results: list[T] = []
+    standing = Progress(done=0, message=before)
+
+    def count(done: int, total: int) -> None:
+        nonlocal standing
+        standing = Progress(done=done, total=total, message=during)
+
+    async def tell() -> None:
+        told: list[Progress] = []
+        while True:
+            if told != [standing]:
+                told = [standing]
+                await report(standing)
+            await anyio.sleep(TELL_S)
+
+    async with anyio.create_task_group() as telling:
+        telling.start_soon(tell)
+        results.append(await work(count))
+        telling.cancel_scope.cancel()
+    await report(standing)
+    return results[0]
+
+
+async def embed_waiting(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Embed the project's memories that were stored while the embedder failed."""
+    done = await embed_backlog(toolbox, lambda embedded: report(Progress(done=embedded)))
+    return {"embedded": done.embedded, "left": done.left}
+
+
+async def evaluate_logged(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Evaluate the calls that have settled; summarize tools of which enough is new; come again for what failed."""
+    done = await evaluate_tool_calls(toolbox, settled=True)
+    await report(Progress(done=done.evaluated, message="evaluated"))
+    if done.failed:
+        await queue_evaluation(toolbox, timedelta(seconds=toolbox.settings.tool_memory.retry_after_s))
+    told = await summarize_tool_memory(toolbox, min_new=toolbox.settings.tool_memory.summarize_after, evaluate=False)
+    return {"evaluation": done.model_dump(mode="json"), "message": told.message}
+
+
+async def summarize(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Summarize the tools of the payload, or all, telling how many are done."""
+    named = job.payload.get("tool_names")
+    if named is not None and not (isinstance(named, list) and all(isinstance(each, str) for each in named)):
+        raise InputError("tool_names must be a list of names")
+    names = cast("list[str] | None", named)
+    result = await _told(
+        report, lambda count: summarize_tool_memory(toolbox, names, on_progress=count), "evaluating", "summarizing"
+    )
+    return result.model_dump(mode="json", exclude_none=True, exclude_defaults=True)

@@ -1,0 +1,151 @@
+"""The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.errors import InputError, QuotaReached
+from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.server.hosts.transcript import read_task, read_trajectories
+from swarm_memory.server.streaming import in_thread
+from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.tool_memory.history import log_calls_of
+from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.memories.transfer import Imported
+
+IMPORT = "import"
+
+
+async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[str, JsonValue]:
+    """Learn from what the payload names: `transcript_path`, `session_id` and, for one task only, `task_id`.
+
+    The path must lie in the host's folder of transcripts or below the project's `root`. What was learned before is
+    learned no second time. Raises `InputError` when the transcript or the task is not there.
+    """
+    path, session_id, task_id = (_text(job, name) for name in ("transcript_path", "session_id", "task_id"))
+    if path is None:
+        raise InputError("the job names no transcript_path")
+    checked = Path(checked_transcript(path, root))
+    statuses: dict[str, JsonValue] = {}
+    stored: list[JsonValue] = []
+    async for trajectory in in_thread(lambda: _trajectories(checked, session_id, task_id, toolbox.settings.learn)):
+        result = await learn(toolbox, trajectory)
+        statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
+        stored.extend(item.id for item in result.stored)
+    return {"tasks": statuses, "stored": stored}
+
+
+def _text(job: Job, name: str) -> str | None:
+    value = job.payload.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _trajectories(
+    path: Path, session_id: str | None, task_id: str | None, limits: LearnSettings
+) -> Iterator[Trajectory]:
+    if task_id is None:
+        yield from read_trajectories(path, session_id=session_id, limits=limits)
+    else:
+        yield read_task(path, task_id, session_id=session_id, limits=limits)
+
+
+OnFile: TypeAlias = Callable[[int, Path], Awaitable[None]]
+"""Is told before each file how many are done."""
+
+
+@dataclass
+class Tally:
+    """What became of the files: of the tasks of transcripts, and of each export."""
+
+    files: int = 0
+    """Transcripts."""
+    tasks: int = 0
+    verdicts: dict[str, int] = field(default_factory=dict[str, int])
+    stored: int = 0
+    known: int = 0
+    calls: int = 0
+    """Tool calls that were not logged before."""
+    faults: dict[str, str] = field(default_factory=dict[str, str])
+    exports: "dict[str, Imported]" = field(default_factory=dict[str, "Imported"])
+
+
+def files_of(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that are meant: of a folder its `.jsonl` files."""
+    return sorted({file for path in paths for file in (path.glob("*.jsonl") if path.is_dir() else (path,))})
+
+
+async def import_files(
+    toolbox: Toolbox, files: Sequence[Path], *, quarantine: bool = False, on_file: OnFile | None = None
+) -> Tally:
+    """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own."""
+    tally = Tally()
+    for number, file in enumerate(files):
+        if on_file is not None:
+            await on_file(number, file)
+        try:
+            if _is_export(file):
+                tally.exports[str(file)] = await _read_export(toolbox, file, quarantine)
+                continue
+            tally.files += 1
+            async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
+                result = await learn(toolbox, trajectory)
+                tally.tasks += 1
+                tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
+                tally.stored += len(result.stored)
+                tally.known += result.status == "already_learned"
+                tally.calls += await log_calls_of(toolbox, trajectory)
+        except (InputError, QuotaReached, OSError) as error:
+            tally.faults[str(file)] = str(error)
+    return tally
+
+
+def as_row(tally: Tally) -> dict[str, JsonValue]:
+    """Return what became of the files as JSON."""
+    transcripts: dict[str, JsonValue] = asdict(tally)
+    return {"exports": transcripts.pop("exports"), "transcripts": transcripts}
+
+
+def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
+    """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
+    found = files_of(map(Path, paths))
+    if not found:
+        raise InputError(f"there are no .jsonl files in {', '.join(paths)}")
+    return [Path(checked_transcript(str(path), root)) for path in found]
+
+
+async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
+    """Take in the payload's `paths`: transcripts, exports and folders of them, in the host's folder or the project."""
+    named = job.payload.get("paths")
+    if not isinstance(named, list) or not named:
+        raise InputError("the job names no paths")
+    files = checked_files([str(path) for path in named], root)
+
+    async def on_file(number: int, file: Path) -> None:
+        await report(Progress(done=number, total=len(files), message=file.name))
+
+    tally = await import_files(toolbox, files, quarantine=job.payload.get("quarantine") is True, on_file=on_file)
+    await report(Progress(done=len(files), total=len(files), message="all read"))
+    return as_row(tally)
+
+
+def _is_export(path: Path) -> bool:
+    """Tell by its first line whether a file holds memories."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    return head.lstrip().startswith(b'{"id":"rm_')
+
+
+async def _read_export(toolbox: Toolbox, file: Path, quarantine: bool) -> "Imported":
+    from swarm_memory.tools.memories.transfer import import_memories
+
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return await import_memories(toolbox, lines, source=file.name, quarantine=quarantine)
