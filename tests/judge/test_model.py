@@ -15,12 +15,12 @@ from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.chat.scripted_server import ScriptedServer, completion, error
 from swarm_memory.tools.judge.evidence import signals_of
-from swarm_memory.tools.judge.judge import judge_by_evidence
-from swarm_memory.tools.judge.model import judge_by_model, judge_with_fallback, shown_task
-from swarm_memory.tools.judge.verdicts import Judged
+from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_with_fallback
+from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.calls import calls_of
+from swarm_memory.tools.trajectory.excerpt import shown_task
 
 SETTINGS = Settings()
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"

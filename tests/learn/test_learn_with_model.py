@@ -17,7 +17,7 @@ from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.judge.verdicts import AUDITED, is_audited
+from swarm_memory.tools.judge.judge import AUDITED, is_audited
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.model.prompt import load_prompt

@@ -24,7 +24,7 @@ from swarm_memory.server.chat.store_meter import StoreMeter
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox
-from swarm_memory.tools.judge.verdicts import AUDITED
+from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.toolbox import Toolbox

@@ -10,13 +10,12 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.drafts import DistilledItems, check_items
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.judge.model import shown_task
 from swarm_memory.tools.model.ask import ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
+from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 
 PROMPTS = {"Success": "distill_success", "Failure": "distill_failure"}
 

@@ -1,29 +1,24 @@
-"""Judging by a chat model: what it is shown, and what is believed of its answer; how evidence is read is not here."""
+"""Judging by a chat model: what it is shown, and what is believed of its answer."""
 
 import asyncio
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.judge.evidence import Signal
-from swarm_memory.tools.judge.verdicts import MAX_MODEL_CONFIDENCE, Judged, combine, without_model
 from swarm_memory.tools.model.ask import Answered, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
+from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 
 PROMPT = "judge"
 
-TASK_TOKENS = 2_000
-"""A longer task is shown with its middle left out."""
+MAX_MODEL_CONFIDENCE = 0.9
+"""A model is believed no further than this: what models say of their own certainty is too high."""
 
 UNGROUNDED_CONFIDENCE = 0.7
 """A verdict that names no step is believed no further than this."""
@@ -71,29 +66,6 @@ def _prompt(trajectory: Trajectory, settings: Settings, budget_tokens: int) -> t
     kept = archivable(trajectory, settings)
     shown = shorten_trajectory(kept, budget_tokens)
     return render(load_prompt(PROMPT), given={}, untrusted={"task": shown_task(kept), "trajectory": shown.text}), shown
-
-
-async def judge_with_fallback(
-    model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict, signals: Sequence[Signal]
-) -> Judged:
-    """Return the verdict of model and evidence together; that of the evidence alone when the model is not to be had.
-
-    `found` and `signals` are what the evidence says of the same trajectory. The first reason says how it was made.
-    """
-    try:
-        said = await judge_by_model(model, trajectory, settings)
-    except ModelUnavailable as error:
-        why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
-        return Judged(without_model(found, why), found, None)
-    return Judged(combine(found, said, signals, settings.judge.min_confidence), found, said)
-
-
-def shown_task(trajectory: Trajectory) -> str:
-    """Return the task's words as a model gets to see them, with the middle of a very long one left out."""
-    task = trajectory.task
-    while (tokens := count_tokens(task)) > TASK_TOKENS:
-        task = clean(task, len(task) * TASK_TOKENS // (tokens + TASK_TOKENS // 10))
-    return task
 
 
 def _believed(answer: ModelVerdict, name: str, shown: Shortened, settings: Settings) -> Verdict:

@@ -17,8 +17,7 @@ from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.distill.judged import drawn
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.judge.judge import judge_in_full
-from swarm_memory.tools.judge.verdicts import Judged, audit_event
+from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
 from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item
 from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord

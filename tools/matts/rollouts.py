@@ -16,8 +16,7 @@ from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.evidence import signals_of
-from swarm_memory.tools.judge.judge import judge_in_full
-from swarm_memory.tools.judge.verdicts import Judged, audit_event, hard_label
+from swarm_memory.tools.judge.judge import Judged, audit_event, hard_label, judge_in_full
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.calls import calls_of

@@ -13,7 +13,6 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.distill.drafts import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.judge.model import shown_task
 from swarm_memory.tools.matts.attempts import Attempt, Drawn, merged
 from swarm_memory.tools.matts.contrast import contrast_by_extraction
 from swarm_memory.tools.model.ask import Answered, ask
@@ -21,7 +20,7 @@ from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
+from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 
 PROMPT = "self_contrast"
 

@@ -7,7 +7,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect
-from swarm_memory.tools.judge.verdicts import AUDITED, audited_pairs, confusion
+from swarm_memory.tools.judge.judge import AUDITED, audited_pairs, confusion
 from swarm_memory.tools.ports.upkeep import FINISHED
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -1,4 +1,4 @@
-"""A trajectory as compact text for a model, within a budget of tokens: whole steps only; what it proves is not here.
+"""A trajectory as compact text for a model, within a budget of tokens: whole steps only.
 
 Each step begins at the left margin with its id and kind; whatever was said, called or observed stands indented below,
 so that no text of a step can look like a step of its own.
@@ -19,6 +19,9 @@ HEAD_SHARE = 0.25
 
 HUGE_SHARE = 0.5
 """A step with a larger share of the budget is named and its text left out, so that it does not push out all others."""
+
+TASK_TOKENS = 2_000
+"""A longer task is shown with its middle left out."""
 
 _INDENT = "  "
 _MAX_NAME_CHARS = 80
@@ -68,6 +71,14 @@ def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
     parts += [block.text for block in blocks[tail:]]
     shown = tuple(block.step.id for block in (*blocks[:head], *blocks[tail:]) if block.is_whole)
     return Shortened("\n".join(parts), shown, len(blocks) - len(shown) + trajectory.dropped_steps)
+
+
+def shown_task(trajectory: Trajectory) -> str:
+    """Return the task's words as a model gets to see them, with the middle of a very long one left out."""
+    task = trajectory.task
+    while (tokens := count_tokens(task)) > TASK_TOKENS:
+        task = clean(task, len(task) * TASK_TOKENS // (tokens + TASK_TOKENS // 10))
+    return task
 
 
 def _ends(costs: Sequence[int], room: int) -> tuple[int, int]:

@@ -10,14 +10,14 @@ from records import broken, repaired
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Judge, Label, Verdict
 from swarm_memory.tools.judge.evidence import Signal, signals_of
-from swarm_memory.tools.judge.judge import judge_by_evidence
-from swarm_memory.tools.judge.verdicts import (
+from swarm_memory.tools.judge.judge import (
     Judged,
     audit_event,
     combine,
     confusion,
     hard_label,
     is_audited,
+    judge_by_evidence,
     without_model,
 )
 from swarm_memory.tools.trajectory.calls import calls_of
