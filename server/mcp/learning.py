@@ -44,11 +44,11 @@ async def judge_trajectory(
     Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` it is judged from
     evidence (tests, exit codes, the user's words) and a chat model if one is set; with it, yours is recorded.
     """
-    from swarm_memory.tools.distill.judged import judged
+    from swarm_memory.tools.judge.judge import judge_given
 
     toolbox = await bank_of(ctx).toolbox()
     trajectory = await read_one(_given(ctx, transcript_path, task, steps, task_id), toolbox.settings.learn)
-    kept, result = await judged(toolbox, trajectory, _own_verdict(verdict, confidence, reasons))
+    kept, result = await judge_given(toolbox, trajectory, _own_verdict(verdict, confidence, reasons))
     return answered(VerdictAnswer.of(kept.task_id, result))
 
 
@@ -87,11 +87,12 @@ async def _stored(
 
 
 async def _proposed(ctx: AppContext, trajectory: "Trajectory", own: Verdict | None) -> DistillAnswer:
-    from swarm_memory.tools.distill.judged import drawn, judged
+    from swarm_memory.tools.distill.distill import distill
+    from swarm_memory.tools.judge.judge import judge_given
 
     toolbox = await bank_of(ctx).toolbox()
-    kept, result = await judged(toolbox, trajectory, own)
-    return DistillAnswer.proposed(kept.task_id, result, await drawn(toolbox, kept, result))
+    kept, result = await judge_given(toolbox, trajectory, own)
+    return DistillAnswer.proposed(kept.task_id, result, await distill(toolbox, kept, result))
 
 
 async def learn_from_trajectory(

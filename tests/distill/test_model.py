@@ -14,7 +14,7 @@ from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.chat.scripted_server import ScriptedServer, completion, error
-from swarm_memory.tools.distill.model import distill_by_model, distill_with_fallback
+from swarm_memory.tools.distill.distill import distill_by_model, distill_with_fallback
 from swarm_memory.tools.model.prompt import load_prompt
 
 SETTINGS = Settings()

@@ -1,11 +1,12 @@
-"""Lessons from a change of course that the user forced: a file pointed to, data that a rejected change had not seen."""
+"""Lessons from the user's own words: how the work is to be done, a file pointed to, a change rejected."""
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Step
-from swarm_memory.tools.distill.lessons import Lesson, Material, lesson
+from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
+from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.phrasing import general, show_call, show_file
@@ -16,6 +17,79 @@ _NEXT = 3
 
 _MAX_SAID = 140
 _FILE = re.compile(r"[\w.-]+\.[A-Za-z]\w{0,5}$")
+
+
+_MAX_RULE = 160
+_SHORT_WORDS = 30
+"""What a user says after stopping the agent is a rule when it is short; longer, it is the next piece of work."""
+
+_DIRECTIVE = re.compile(
+    r"(?i)\b(?:use|don'?t|do not|never|always|instead|must|should(?:n'?t)?|prefer|stick (?:to|with)|rather than|only"
+    r"|we use|no need to|avoid|stop \w+ing|nutze|benutze|verwende|immer|niemals|statt)\b|用|不要|必须"
+)
+_VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
+_QUESTION = re.compile(r"\?\s*$")
+
+
+def corrections(material: Material) -> Iterator[Lesson]:
+    """What the user told the agent to do otherwise, in the user's words and marked as such."""
+    if not any(call.command is not None or call.input.get("file_path") for call in material.calls):
+        return  # whoever is served says what he wants, not how the work is to be done
+    first = material.calls[0].position
+    steps = material.trajectory.steps
+    for index, step in enumerate(steps):
+        if index <= first or step.kind != "message" or step.role != "user" or not is_task_prompt(step.text):
+            continue
+        stopped = any(earlier.interrupted for earlier in steps[max(0, index - 2) : index])
+        short = len(task_text(step.text).split()) <= _SHORT_WORDS
+        if feedback(step.text) != "correction" and not (stopped and short):
+            continue
+        rule = _rule(step.text, material.particulars)
+        if rule:
+            yield _correction_lesson(material, step, index, rule)
+
+
+def _rule(text: str, names: Sequence[str]) -> str:
+    """Return the sentences of a correction that say how to do it; empty when it only complains."""
+    told: list[str] = []
+    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", task_text(text)[:1500]):
+        plain = sentence.strip(" -*>\t")
+        if _DIRECTIVE.search(plain) and not _VAGUE.match(plain) and not _QUESTION.search(plain) and len(plain) >= 8:
+            told.append(plain)
+    return one_line(general(" ".join(told), names), _MAX_RULE).replace('"', "'").rstrip(".")
+
+
+def _correction_lesson(material: Material, step: Step, index: int, rule: str) -> Lesson:
+    names = material.particulars
+    before = [
+        call for call in material.calls
+        if call.position < index and (call.command is not None or call.writes) and call.tool not in HOUSEKEEPING
+    ][-1:]  # fmt: skip
+    after = [
+        call for call in material.calls
+        if call.position > index and not call.failed and (call.command is not None or call.writes)
+    ]  # fmt: skip
+    shorter = re.sub(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*", "", rule) or rule
+    lines = [f'In this project the user asked for it: "{rule}"']
+    if before:
+        lines.append(f"Before that the agent had used {show_call(before[0], names, 80)}.")
+    if after:
+        lines.append(f"What was done then, and went through: {show_call(after[0], names, 80)}.")
+    lines.append("Do it so from the start; when a task seems to need otherwise, ask.")
+    return lesson(
+        material,
+        Told(
+            title=f"In this project: {one_line(shorter, 60)}",
+            when=f'working in this project; the user corrected it with "{one_line(rule, 120)}"',
+            lines=lines,
+            topic=f"user:{rule.lower()[:60]}",
+            tags=("user-correction",),
+        ),
+        calls=[*before, *after[:1]],
+        value=1.0 if feedback(step.text) == "correction" else 0.6,
+        proven=True,
+        steps=(step.id,),
+    )
 
 
 def pointers(material: Material) -> Iterator[Lesson]:
@@ -33,13 +107,15 @@ def pointers(material: Material) -> Iterator[Lesson]:
         ]
         yield lesson(
             material,
-            title=f"In this project: read `{name}` first",
-            when=f"a task touches what `{name}` does already",
-            lines=lines,
+            Told(
+                title=f"In this project: read `{name}` first",
+                when=f"a task touches what `{name}` does already",
+                lines=lines,
+                topic=f"pointer:{name}",
+                tags=("user-correction",),
+            ),
             calls=[read],
             value=0.7,
-            topic=f"pointer:{name}",
-            tags=("user-correction",),
             proven=True,
             steps=(step.id,),
         )
@@ -64,13 +140,15 @@ def reworked(material: Material) -> Iterator[Lesson]:
         ]
         yield lesson(
             material,
-            title=f"Look at the real data before changing `{name}`",
-            when=f"`{name}` or what it reads has to be changed",
-            lines=lines,
+            Told(
+                title=f"Look at the real data before changing `{name}`",
+                when=f"`{name}` or what it reads has to be changed",
+                lines=lines,
+                topic=f"rework:{name}",
+                tags=("user-correction", "guardrail"),
+            ),
             calls=[probes[-1], again],
             value=0.6,
-            topic=f"rework:{name}",
-            tags=("user-correction", "guardrail"),
             proven=True,
             steps=(step.id,),
         )

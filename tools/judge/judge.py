@@ -10,10 +10,11 @@ from typing import get_args
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import TRAJECTORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.evidence import Signal, signals_of
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.journal import Event
@@ -74,6 +75,18 @@ async def judge_in_full(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdi
     if toolbox.chat is None:
         return Judged(found, found, None)
     return await judge_with_fallback(toolbox.chat, trajectory, toolbox.settings, found, signals)
+
+
+async def judge_given(toolbox: Toolbox, given: Trajectory, agent_verdict: Verdict | None) -> tuple[Trajectory, Verdict]:
+    """Return a trajectory as it may be kept and the verdict on it, for those who look before anything is learned.
+
+    An agent's verdict is stored with its trajectory; nothing counts as learned from it. Raises as `judge`.
+    """
+    kept = await asyncio.to_thread(archivable, given, toolbox.settings)
+    verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
+    if agent_verdict is not None:
+        await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), kept, verdict)
+    return kept, verdict
 
 
 def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
@@ -257,7 +270,7 @@ def audited_pairs(events: Iterable[Event]) -> list[tuple[Label, Label]]:
 
 def confusion(pairs: Iterable[tuple[Label, Label]]) -> dict[str, dict[str, int]]:
     """Return how often the model said the first label (outer key) where the evidence said the second (inner key)."""
-    table: dict[str, dict[str, int]] = {said: {found: 0 for found in _LABELS} for said in _LABELS}
+    table: dict[str, dict[str, int]] = {said: dict.fromkeys(_LABELS, 0) for said in _LABELS}
     for said, found in pairs:
         table[said][found] += 1
     return table

@@ -13,8 +13,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.distill.distill import check_drafts
-from swarm_memory.tools.distill.judged import drawn
+from swarm_memory.tools.distill.distill import check_drafts, distill
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
@@ -114,7 +113,7 @@ async def _draw(
     """Judge a trajectory and distill it; nothing is stored yet."""
     judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
     if agent_drafts is None:
-        distilled = await drawn(toolbox, kept, judged.verdict)
+        distilled = await distill(toolbox, kept, judged.verdict)
     else:
         distilled = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
     return _Taught(new_id(RUN), new_id(TRAJECTORY), kept, judged, distilled)

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from swarm_memory.schema.memory import Outcome
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.distill.corrections import pointers
+from swarm_memory.tools.distill.corrections import corrections, pointers
 from swarm_memory.tools.distill.distill import MIN_VALUE, distill_by_extraction
-from swarm_memory.tools.distill.habits import corrections
-from swarm_memory.tools.distill.lessons import Lesson, Material
-from swarm_memory.tools.distill.repair_lessons import repair_lesson
+from swarm_memory.tools.distill.lessons import Lesson, Material, repair_lesson
 from swarm_memory.tools.matts.attempts import Attempt, Drawn
 from swarm_memory.tools.matts.contrast_patterns import patterns, pitfalls
 from swarm_memory.tools.matts.contrast_repairs import Looked, Shared, look, shared_repairs

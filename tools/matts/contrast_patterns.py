@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, lesson
-from swarm_memory.tools.distill.open_errors import is_pursued
+from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, Told, lesson
+from swarm_memory.tools.distill.waste import is_pursued
 from swarm_memory.tools.matts.attempts import Drawn
 from swarm_memory.tools.matts.contrast_repairs import Looked, Mark
 from swarm_memory.tools.text.cleaning import one_line
@@ -238,12 +238,14 @@ def _draft(
     verdict = owner.attempt.verdict.model_copy(update={"label": label})
     made = lesson(
         Material(owner.attempt.trajectory, verdict, owner.calls, owner.names),
-        title=one_line(title, 200),
-        when=when,
-        lines=lines,
+        Told(
+            title=one_line(title, 200),
+            when=when,
+            lines=lines,
+            topic="contrast",
+            tags=("contrast", *kinds, GUARDRAIL if label == "Failure" else "strategy"),
+        ),
         calls=calls,
         value=1.0,
-        topic="contrast",
-        tags=("contrast", *kinds, GUARDRAIL if label == "Failure" else "strategy"),
     )
     return made.draft

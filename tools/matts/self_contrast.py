@@ -10,8 +10,7 @@ from swarm_memory.schema.memory import Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill.distill import check_drafts
-from swarm_memory.tools.distill.drafts import DistilledItem, check_items
+from swarm_memory.tools.distill.distill import DistilledItem, check_drafts, check_items
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.attempts import Attempt, Drawn, merged
 from swarm_memory.tools.matts.contrast import contrast_by_extraction

@@ -42,15 +42,14 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
       swarm-memory judge session.jsonl
       zcat runs.jsonl.gz | swarm-memory judge - --json
     """
-    from swarm_memory.tools.distill.judged import judged
     from swarm_memory.tools.guard.redact import archivable
-    from swarm_memory.tools.judge.judge import judge_by_evidence
+    from swarm_memory.tools.judge.judge import judge_by_evidence, judge_given
 
     settings = invocation.settings().settings
 
     async def operate(trajectory: "Trajectory", toolbox: "Toolbox | None") -> Row:
         if toolbox is not None:
-            _, verdict = await judged(toolbox, trajectory, None)
+            _, verdict = await judge_given(toolbox, trajectory, None)
         else:
             verdict = judge_by_evidence(archivable(trajectory, settings), settings)
         return {"id": trajectory.task_id, **verdict.model_dump(mode="json", exclude_none=True)}
@@ -72,17 +71,17 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
     Example:
       swarm-memory distill session.jsonl --task-id 3f6c9b:2
     """
+    from swarm_memory.tools.distill.distill import distill as distill_judged
     from swarm_memory.tools.distill.distill import distill_by_extraction
-    from swarm_memory.tools.distill.judged import drawn, judged
     from swarm_memory.tools.guard.redact import archivable
-    from swarm_memory.tools.judge.judge import judge_by_evidence
+    from swarm_memory.tools.judge.judge import judge_by_evidence, judge_given
 
     settings = invocation.settings().settings
 
     async def operate(trajectory: "Trajectory", toolbox: "Toolbox | None") -> Row:
         if toolbox is not None:
-            kept, verdict = await judged(toolbox, trajectory, None)
-            found = await drawn(toolbox, kept, verdict)
+            kept, verdict = await judge_given(toolbox, trajectory, None)
+            found = await distill_judged(toolbox, kept, verdict)
         else:
             kept = archivable(trajectory, settings)
             verdict = judge_by_evidence(kept, settings)
