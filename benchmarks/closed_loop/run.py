@@ -27,8 +27,8 @@ from world.report import WorldReport
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSettings
+from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, open_toolbox, place_of
-from swarm_memory.tools.benchmark.markdown import markdown
 from swarm_memory.tools.benchmark.page import page
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -83,8 +83,10 @@ def main() -> None:
     FILE.write_text(run.model_dump_json(indent=1), encoding="utf-8")
     if options.html:
         options.html.write_text(page([run]), encoding="utf-8")
-    print(markdown(run))
-    print(f"{len(results)} tasks in {time.perf_counter() - started:.0f} s; {FILE}")
+    for table in run.results.tables:
+        print(f"\n{table.title}")
+        print_table(table.headings, table.rows)
+    print(f"\n{len(results)} tasks in {time.perf_counter() - started:.0f} s; {FILE}")
 
 
 def work_of(options: argparse.Namespace) -> list[Work]:

@@ -1,7 +1,8 @@
 """Results as figures, tables and learning curves with bands over seeds."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+
+from pydantic import JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import Cases, Figure, Plot, Series, SuiteResults, Table
 from world.experiment import ARMS, Result, scaled_arm
@@ -9,6 +10,7 @@ from world.figures import Estimate, Measure, calls, each_rollout, gain, judged, 
 from world.rules import FAMILIES
 
 _MEASURES: dict[str, Measure] = {"success_rate": success, "steps": calls, "each_rollout": each_rollout}
+_RESULTS = TypeAdapter(list[Result])
 _CURVES = ("success_rate", "steps")
 _HEADINGS = ("success", "steps", "each rollout")
 _NOTE = (
@@ -44,7 +46,7 @@ class WorldReport:
                 self._family_gain_table(), self._judge_table(),
             ),
             plots=tuple(self._plot(name) for name in _CURVES),
-            details={"results": [asdict(each) for each in self._results]},
+            details={"results": TypeAdapter(list[JsonValue]).validate_json(_RESULTS.dump_json(list(self._results)))},
         )  # fmt: skip
 
     def _of(self, arm: str, keep: Callable[[Result], bool] = lambda _: True) -> list[Result]:
