@@ -234,6 +234,14 @@ class DistillSettings(Model):
     failure_prior: Unit = 0.6
 
 
+class GuardSettings(Model):
+    """What redaction and screening look for."""
+
+    disabled_rules: tuple[str, ...] = ()
+    """Names of rules that are left out, in a list or divided by commas, as they stand in `tools/guard/data` and as
+    `benchmarks/rules.py` prints them. A project's file cannot set it."""
+
+
 class ConsolidateSettings(Model):
     """When the bank is tidied."""
 
@@ -363,6 +371,7 @@ class Settings(Model):
     retrieve: RetrieveSettings = RetrieveSettings()
     judge: JudgeSettings = JudgeSettings()
     distill: DistillSettings = DistillSettings()
+    guard: GuardSettings = GuardSettings()
     consolidate: ConsolidateSettings = ConsolidateSettings()
     matts: MattsSettings = MattsSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()

@@ -30,7 +30,10 @@ NOT_FROM_PROJECT = frozenset({"learn.max_new_per_day", "matts.allowed_commands"}
 """Keys of those sections that only the user may set."""
 
 PROVIDERS = "chat.providers"
-"""The one setting that is a list: of mappings in a file, of the same as JSON elsewhere."""
+"""A list of mappings in a file, of the same as JSON elsewhere."""
+
+NAMES = frozenset({"guard.disabled_rules"})
+"""Lists of names in a file, the same divided by commas elsewhere."""
 
 MAX_PROVIDERS = 20
 
@@ -203,9 +206,12 @@ def _validated(values: Values) -> Settings:
         if key == PROVIDERS:
             nested.setdefault("chat", {})["providers"] = _providers(value, origin)
             continue
+        section, _, name = key.partition(".")
+        if key in NAMES:
+            nested.setdefault(section, {})[name] = _names(value, key, origin)
+            continue
         if not (value is None or isinstance(value, str | int | float)):
             raise ConfigError(f"{key} in {origin} must be a single value, not {type(value).__name__}")
-        section, _, name = key.partition(".")
         if isinstance(value, bool) and SECTIONS[section].model_fields[name].annotation is not bool:
             raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_expected(key)}")
         nested.setdefault(section, {})[name] = value
@@ -213,6 +219,13 @@ def _validated(values: Values) -> Settings:
         return Settings.model_validate(nested)
     except ValidationError as error:
         raise _invalid(error, values) from error
+
+
+def _names(value: object, key: str, origin: str) -> list[str]:
+    names = value.split(",") if isinstance(value, str) else value or []
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in cast("list[object]", names))):
+        raise ConfigError(f"{key} in {origin} must be a list of names, or names divided by commas")
+    return [name.strip() for name in cast("list[str]", names) if name.strip()]
 
 
 def _providers(value: object, origin: str) -> list[dict[str, object]]:
@@ -268,7 +281,10 @@ def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:
 
 def _shown(value: Any) -> JsonValue:
     if isinstance(value, tuple):
-        return [entry.model_dump(mode="json", exclude_defaults=True) for entry in cast(tuple[BaseModel, ...], value)]
+        entries = cast("tuple[BaseModel | str, ...]", value)
+        return [
+            each if isinstance(each, str) else each.model_dump(mode="json", exclude_defaults=True) for each in entries
+        ]
     return "********" if isinstance(value, SecretStr) else value
 
 

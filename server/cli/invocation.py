@@ -39,10 +39,16 @@ class Invocation:
         return place_of(self.folder, self.settings().settings)
 
     def settings(self) -> "ResolvedSettings":
-        """Return the settings in force. Raises `ConfigError`."""
-        from swarm_memory.server.config import resolve_settings
+        """Return the settings in force, with the rules of the guard that they leave out switched off in this process.
 
-        return resolve_settings(self.root, self.overrides)
+        Raises `ConfigError`.
+        """
+        from swarm_memory.server.config import resolve_settings
+        from swarm_memory.tools.guard.rules import switch_off
+
+        resolved = resolve_settings(self.root, self.overrides)
+        switch_off(resolved.settings.guard.disabled_rules)
+        return resolved
 
     async def open_toolbox(self) -> "Toolbox":
         """Open the bank. Raises `ConfigError`, `StorageError`."""

@@ -185,6 +185,86 @@ CONTEXTS: dict[str, Make] = {
     "secret key": join("SECRET_", "KEY = '", run(WORD + "!@#%^*", 50), "'"),
 }
 
+RARE: dict[str, Make] = {
+    "gitlab-token-runner": join("GR134", "8941", run(URL, 20)),
+    "bitbucket-token-repository": join("ATCTT", "3xFf", run(URL, 180)),
+    "artifactory-token-cmvmd": join("cmV", "md", run(WORD, 59)),
+    "snyk-token": join("snyk", "_uat.", run(LOWER, 8), ".", run(URL, 60)),
+    "aws-bedrock-key-absk": join("AB", "SK", run(WORD, 128), "="),
+    "aws-bedrock-key-bedrock-api-key": join("bedrock-api", "-key-", run(WORD, 100)),
+    "google-oauth-token-refresh": join("1/", "/0", run(URL, 60)),
+    "azure-storage-key": join(run(WORD, 76), "+A", "St", run(WORD, 6), "=="),
+    "azure-function-key": join(run(URL, 44), "Az", "Fu", run(WORD, 6), "=="),
+    "yandex-key-t1": join("t", "1.", run(WORD, 60), ".", run(URL, 86)),
+    "yandex-access-key": join("Y", "C", run(URL, 38)),
+    "fly-token-fm1r": join("fm", "2_", run(WORD, 200)),
+    "vercel-token": join("vc", "p_", run(WORD, 24)),
+    "cloudflare-token": join("cf", "ut_", run(WORD, 40), run(HEX, 8)),
+    "scalingo-token": join("tk", "-us-", run(URL, 48)),
+    "vault-token-old": join("s", ".", run(WORD, 24)),
+    "harness-token": join("pa", "t.", run(URL, 22), ".", run(HEX, 24), ".", run(WORD, 20)),
+    "tailscale-key-tskey-short": join("ts", "key-", run(WORD, 24)),
+    "1password-token": join("ops", "_eyJ", run(WORD, 250), "="),
+    "1password-key": join("A", "3-", *(run(BASE32, 6), "-", run(BASE32, 11), *("-", run(BASE32, 5)) * 3)),
+    "square-token-sq0csp": join("sq0", "csp-", run(URL, 43)),
+    "square-token-eaaa": join("EA", "AA", run(URL, 60)),
+    "flutterwave-key-flwseck-test": join("FLWSECK", "_TEST-", run(HEX, 32), "-X"),
+    "flutterwave-key-flwseck": join("FLW", "SECK-", run(HEX, 32), "-X"),
+    "lob-key": join("live", "_pub_", run(HEX, 31)),
+    "gocardless-token": join("li", "ve_", run(URL, 40)),
+    "razorpay-key": join("rzp", "_live_", run(WORD, 14)),
+    "polar-token": join("polar", "_oat_", run(WORD, 44)),
+    "slack-token-xoxe": join("xo", "xe.xoxp-1-", run(WORD, 160)),
+    "slack-token-xoxc": join("xo", "xc-", run(WORD, 60)),
+    "slack-token-xoxd": join("xo", "xd-", run(WORD, 60), "%2B", run(WORD, 20)),
+    "teams-webhook": join("https://acme.webhook.office", ".com/webhookb2/", run(WORD, 36), "@", run(WORD, 36)),
+    "mailgun-key-bare": join(run(HEX, 32), "-", run(HEX, 8), "-", run(HEX, 8)),
+    "facebook-token": join("EA", "AM", run(WORD, 160)),
+    "twitter-token": join("A" * 21, run(WORD, 90)),
+    "linkedin-secret": join("WPL", "_AP1.", run(WORD, 16), ".", run(WORD, 8), "=="),
+    "supabase-key-sb-secret": join("sb", "_secret_", run(URL, 31)),
+    "neon-key": join("na", "pi_", run(LOWER, 64)),
+    "grafana-token-glc": join("gl", "c_", run(WORD, 120), "=="),
+    "sentry-token-sntrys": join("sntr", "ys_", run(WORD, 150)),
+    "dynatrace-token-dt0s01": join("dt0", "s01.", run(BASE32, 8), ".", run(BASE32, 64)),
+    "honeycomb-key": join("hc", "aik_", run(LOWER, 26), run(WORD, 32)),
+    "linear-key-lin-oauth": join("lin", "_oauth_", run(WORD, 64)),
+    "notion-token-secret": join("sec", "ret_", run(WORD, 43)),
+    "dropbox-token": join("sl", ".u.", run(URL, 160)),
+    "defined-token": join("dn", "key-", run(LOWER, 26), "-", run(LOWER, 52)),
+    "intra42-secret": join("s-s4t", "2ud-", run(HEX, 64)),
+    "zuplo-key": join("zp", "ka_", run(URL, 36)),
+    "settlemint-token": join("sm", "_pat_", run(WORD, 16)),
+    "maxmind-key": join(run(WORD, 6), "_", run(WORD, 29), "_m", "mk"),
+    "ngrok-token": join("ng", "rok_", run(WORD, 40)),
+    "clickhouse-key": join("4b", "1d", run(WORD, 38)),
+    "asana-token": join("1", "/", run(string.digits, 16), ":", run(HEX, 32)),
+    "lichess-token": join("li", "p_", run(WORD, 20)),
+    "uptimerobot-key": join("u", "r", run(string.digits, 7), "-", run(HEX, 24)),
+    "statsig-key": join("sec", "ret-", run(WORD, 44)),
+    "twitch-token": join("oau", "th:", run(LOWER, 30)),
+    "sumologic-key": join("s", "u", run(WORD, 12), ":", run(WORD, 64)),
+    "jwt-base64": join("ZX", "lK", run(WORD, 200)),
+    "langfuse-key": join("sk-", "lf-", uuid),
+    "api-key-csk": join("cs", "k-", run(LOWER, 48)),
+    "huggingface-token-api-org": join("api", "_org_", run(WORD, 34)),
+    "fireworks-key": join("f", "w_", run(WORD, 24)),
+    "together-key": join("tgp", "_v1_", run(URL, 43)),
+    "voyage-key": join("p", "a-", run(URL, 43)),
+    "jina-key": join("ji", "na_", run(URL, 60)),
+    "wandb-key": join("wandb", "_v1_", run(WORD, 80)),
+    "databricks-token-dose": join("do", "se", run(HEX, 32)),
+    "url-token": join("https:", "//", run(WORD, 32), "@host.example/x.git"),
+    "passphrase": join("pass", 'phrase: "', run(WORD, 14), '"'),
+    "pwd": join("pw", 'd: "', run(WORD, 14), '"'),
+    "passwort": join("Pass", "wort = ", run(WORD, 14)),
+    "pass": join("DB_PA", "SS=", run(WORD, 14)),
+    "credential": join("creden", 'tial: "', run(WORD, 32), '"'),
+    "signature": join("https://bucket.example/x?X-Amz-Signa", "ture=", run(HEX, 64)),
+    "sig": join("https://account.example/x?sv=2024-11-04&si", "g=", run(WORD, 44), "%3D"),
+}
+"""What a rule is for that none of the lines above fires, by the name of the rule."""
+
 FRAMES = ("{}", "export X={}", "the value is '{}'.", '  "key": "{}",')
 
 
@@ -195,6 +275,13 @@ def vendor_lines(seed: int) -> Iterator[tuple[str, str, str]]:
         for frame in (FRAMES[number % 4], FRAMES[(number + 1) % 4]):
             secret = make(random_)
             yield kind, secret, frame.format(secret)
+
+
+def rare_lines(seed: int) -> Iterator[tuple[str, str]]:
+    """Yield (name of the rule that it is for, line)."""
+    random_ = random.Random(seed)
+    for rule, make in RARE.items():
+        yield rule, make(random_)
 
 
 def context_lines(seed: int, times: int) -> Iterator[tuple[str, str]]:

@@ -178,7 +178,7 @@ def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, 
 
 
 def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
-    assert set(SECTIONS) - FROM_PROJECT == {"storage", "embedding", "chat", "http", "sources", "output"}
+    assert set(SECTIONS) - FROM_PROJECT == {"storage", "embedding", "chat", "http", "sources", "output", "guard"}
 
 
 def test_chat_models_are_a_list_in_a_file_and_json_in_the_environment(own: Write, tmp_path: Path) -> None:

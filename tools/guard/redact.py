@@ -55,8 +55,8 @@ def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
             yield current
             rank, current = number, span
             continue
-        mark = span.mark if number < rank else current.mark
-        rank, current = min(rank, number), Span(current.start, max(current.end, span.end), mark)
+        first = span if number < rank else current
+        rank, current = min(rank, number), first._replace(start=current.start, end=max(current.end, span.end))
     yield current
 
 

@@ -123,7 +123,7 @@ def read_table(path: Path) -> Table:
         file = _File.model_validate({**apart, "rows": written})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in ("rows", "_Row"))
+        where = ".".join(str(part) for part in first["loc"] if part != "rows" and "_Row" not in str(part))
         raise ConfigError(f"{path}: {where}: {first['msg']}") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error

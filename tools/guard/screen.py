@@ -5,12 +5,11 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from swarm_memory.tools.guard.classifier import suspicion
-from swarm_memory.tools.guard.rules import SCREENING, Rule, Table, compiled, table
+from swarm_memory.tools.guard.rules import SCREENING, Rule, table
 from swarm_memory.tools.text.cleaning import clean
 
 CLASSIFIED = "suspect wording"
@@ -59,17 +58,9 @@ class Finding(NamedTuple):
     """The words that show it, at most 120 characters."""
 
 
-class _Shape(NamedTuple):
-    """The rules of one shape of attack as one pattern."""
-
-    name: str
-    pattern: re.Pattern[str]
-    can_be_negated: bool
-    """Whether "never ..." before it makes it sound advice."""
-
-
 def screen(text: str) -> tuple[Finding, ...]:
-    """Return what is suspect in a text that is to become a strategy, one finding for each rule; empty for a sound one.
+    """Return what is suspect in a text that is to become a strategy, one finding for each shape of attack; empty
+    for a sound one.
 
     Looked at are the text as a reader sees it (invisible characters taken out, look-alike letters and spaced-out words
     put back) and what is encoded in it (base64, hexadecimal, percent signs). The classifier is asked where no rule
@@ -87,14 +78,12 @@ def by_wording(text: str) -> tuple[Finding, ...]:
 
 
 def by_rules(text: str) -> tuple[Finding, ...]:
-    """Return what the rules find, one finding for each rule."""
+    """Return what the rules find, one finding for each shape of attack."""
     findings: dict[str, Finding] = {}
     if len(text) > MAX_CHARS:
         findings["too long"] = Finding("too long", f"{len(text):,} characters")
-    for view in readings(text[:MAX_CHARS]):
-        for shape in _shapes(table(SCREENING)):
-            if shape.name not in findings and (quote := _found(shape, view)):
-                findings[shape.name] = Finding(shape.name, quote)
+    for rule, quote in rules_that_fire(text):
+        findings.setdefault(rule.kind, Finding(rule.kind, quote))
     if _hides(text[:MAX_CHARS]):
         findings["hidden characters"] = Finding("hidden characters", "invisible or direction-changing characters")
     return tuple(findings.values())
@@ -105,26 +94,19 @@ def reason_of(findings: tuple[Finding, ...]) -> str:
     return "; ".join(f'{finding.rule}: "{finding.quote}"' for finding in findings[:3])
 
 
-@cache
-def _shapes(rules: Table) -> tuple[_Shape, ...]:
-    """Return one pattern for all rows of a section: searching once is faster than once for each row."""
-    sections: dict[str, list[Rule]] = {}
-    for rule in rules.rules:
-        sections.setdefault(rule.section, []).append(rule)
-    return tuple(
-        _Shape(
-            rows[0].kind,
-            compiled("|".join(f"(?:{rule.pattern})" for rule in rows), section),
-            section.endswith(".unless_negated"),
-        )
-        for section, rows in sections.items()
-    )
+def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
+    """Yield each rule that fires, once for each reading of the text, with the words that show it."""
+    rules = table(SCREENING).rules
+    for view in readings(text[:MAX_CHARS]):
+        for rule in rules:
+            if quote := _found(rule, view):
+                yield rule, quote
 
 
-def _found(shape: _Shape, text: str) -> str | None:
-    for match in shape.pattern.finditer(text):
-        if not (shape.can_be_negated and _is_taken_back(text, match.start())):
-            return " ".join(match.group(0).split())[:120]
+def _found(rule: Rule, text: str) -> str | None:
+    for match in rule.compiled.finditer(text):
+        if not (rule.section.endswith(".unless_negated") and _is_taken_back(text, match.start())):
+            return " ".join(match[0].split())[:120]
     return None
 
 

@@ -11,11 +11,12 @@ from swarm_memory.tools.guard.rules import SECRETS, Table, table
 
 
 class Span(NamedTuple):
-    """The half-open range `start` … `end` of a text, and the mark that takes its place."""
+    """The half-open range `start` … `end` of a text, the mark that takes its place, and the rule that found it."""
 
     start: int
     end: int
     mark: str
+    rule: str
 
 
 def find_secrets(text: str) -> Iterator[Span]:
@@ -30,7 +31,7 @@ def find_secrets(text: str) -> Iterator[Span]:
             group = 1 if rule.compiled.groups else 0
             for match in rule.compiled.finditer(text):
                 if _is_mixed(match[group]):
-                    yield Span(*match.span(group), f"[secret:{rule.kind}]")
+                    yield Span(*match.span(group), f"[secret:{rule.kind}]", rule.name)
     yield from _private_keys(text)
     lower = _lowered(text)
     yield from _given(rules, "context.headers", text, lower)
@@ -70,7 +71,7 @@ def _private_keys(text: str) -> Iterator[Span]:
         else:
             body = _PEM_BODY.match(text, match.end(), limit)
             position = body.end() if body else match.end()
-        yield Span(match.start(), position, "[secret:private-key]")
+        yield Span(match.start(), position, "[secret:private-key]", "private-key")
 
 
 def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
@@ -84,7 +85,7 @@ def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
                     any(map(str.isdigit, value)) if is_header else value.lower() not in rules.words["placeholders"]
                 )
                 if is_value and not _is_reference(value):
-                    yield Span(*match.span(1), f"[secret:{rule.kind}]")
+                    yield Span(*match.span(1), f"[secret:{rule.kind}]", rule.name)
 
 
 _AFTER_NAME = re.compile(r"[a-z0-9_.-]{0,30}[\"'`\])]{0,2}[ \t]{0,4}(?::=|=>|==|=|:)[ \t]{0,4}(?:[a-z]{0,2}[\"'`]|)")
@@ -109,7 +110,7 @@ def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
             position = end if end - start > _LONG_VALUE else position
             loud = quoted or _is_loud(text, name.start(), after) or _is_own_line(text, name.start(), end, after)
             if _is_secret_value(text[start:end], rules, is_password=is_password, loud=loud):
-                yield Span(start, end, "[secret:password]" if is_password else "[secret:assigned]")
+                yield Span(start, end, "[secret:password]" if is_password else "[secret:assigned]", rule.name)
 
 
 def _names_secret(name: re.Match[str], lower: str, kinds_of_key: frozenset[str]) -> bool:
@@ -233,13 +234,13 @@ def find_personal_data(text: str) -> Iterator[Span]:
         yield from _emails(text)
     for match in _CARD.finditer(text):
         if is_card_number(match[0]):
-            yield Span(*match.span(), "[card]")
+            yield Span(*match.span(), "[card]", "card")
     for match in _IBAN.finditer(text):
         if is_iban(match[0]):
-            yield Span(*match.span(), "[iban]")
+            yield Span(*match.span(), "[iban]", "iban")
     for match in _PHONE.finditer(text):
         if _is_phone(text, match):
-            yield Span(*match.span(), "[phone]")
+            yield Span(*match.span(), "[phone]", "phone")
 
 
 def is_card_number(text: str) -> bool:
@@ -283,7 +284,7 @@ def _emails(text: str) -> Iterator[Span]:
             and match[3].lower() not in words["endings_of_files"]
             and match[1].lower() not in words["mailboxes_of_nobody"]
         ):
-            yield Span(*match.span(), "[email]")
+            yield Span(*match.span(), "[email]", "email")
 
 
 def _is_phone(text: str, match: re.Match[str]) -> bool:
