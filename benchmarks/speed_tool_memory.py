@@ -24,12 +24,10 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.tool_memory.tool_memory import (
-    evaluate_tool_calls,
-    log_tool_calls,
-    retrieve_tool_memory,
-    summarize_tool_memory,
-)
+from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

@@ -17,6 +17,9 @@ GLOBAL_PROJECT = "*"
 
 MAX_PROJECT_CHARS = 500
 
+Timestamp = AwareDatetime
+MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN = "rm", "tr", "rt", "vd", "job", "run"
+
 
 class Model(BaseModel):
     """A value: immutable, and refusing keys it does not know."""
@@ -34,12 +37,6 @@ class Scope(Model):
 def utc_now() -> datetime:
     """Return the present in UTC. Operations take their time from the `Clock` port instead."""
     return datetime.now(UTC)
-
-
-Timestamp = AwareDatetime
-
-
-MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN = "rm", "tr", "rt", "vd", "job", "run"
 
 
 def new_id(kind: str) -> str:

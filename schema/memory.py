@@ -13,6 +13,11 @@ Distiller = Literal["model", "agent", "extractive", "user", "imported"]
 
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
+Leg = Literal["vector", "exact_scan", "keyword"]
+LearnStatus = Literal["learned", "nothing_new", "already_learned"]
+Relation = Literal["entails", "contradicts", "refines", "duplicate_of"]
+Method = Literal["rules", "model"]
+
 
 class MemoryDraft(Model):
     """A strategy, or a guardrail, as it is proposed: the three texts of the paper's memory item, with tags."""
@@ -112,9 +117,6 @@ class NearMiss(Model):
     keyword_coverage: float
 
 
-Leg = Literal["vector", "exact_scan", "keyword"]
-
-
 class Retrieval(Model):
     """The answer of `retrieve_memories`."""
 
@@ -145,9 +147,6 @@ class Distillation(Model):
     model: str | None = None
 
 
-LearnStatus = Literal["learned", "nothing_new", "already_learned"]
-
-
 class LearnResult(Model):
     """The answer of `learn_from_trajectory`."""
 
@@ -167,10 +166,6 @@ class LearnResult(Model):
     """Ids of memories that the task was given and whose confidence its outcome changed."""
     reason: str | None = None
     consolidation_due: bool = False
-
-
-Relation = Literal["entails", "contradicts", "refines", "duplicate_of"]
-Method = Literal["rules", "model"]
 
 
 class MemoryLink(Model):

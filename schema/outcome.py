@@ -16,6 +16,9 @@ Arm = Literal["memory", "held_out", "nothing_fitted"]
 
 OutcomeStatus = Literal["credited", "already_credited", "undecided", "nothing_injected"]
 
+Conclusion = Literal["too few tasks to tell", "no difference shown", "better with memory", "worse with memory"]
+Basis = Literal["hold_out", "observed"]
+
 
 class Use(Model):
     """Whether a task used a memory that it was given."""
@@ -72,10 +75,6 @@ class OutcomeRecord(Model):
     def used(self) -> int:
         """How many memories the task was seen to use."""
         return sum(credit.method != "none" for credit in self.credits)
-
-
-Conclusion = Literal["too few tasks to tell", "no difference shown", "better with memory", "worse with memory"]
-Basis = Literal["hold_out", "observed"]
 
 
 class ArmFigures(Model):

@@ -12,6 +12,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 Structured = Literal["auto", "json_schema", "json_object", "text"]
 """How an answer as JSON is asked for; `auto` begins with the strictest and remembers what the endpoint takes."""
 
+MIB = 1024 * 1024
+
 
 class ChatProviderSettings(Model):
     """One chat model."""
@@ -148,9 +150,6 @@ class ToolMemorySettings(Model):
     """Of the input and of the output of a call that is kept; the middle of a longer one is left out."""
     guidance_tokens: int = Field(default=1500, ge=100, le=12_000)
     """Tokens of the guidance that is retrieved at once."""
-
-
-MIB = 1024 * 1024
 
 
 class HttpSettings(Model):

@@ -9,6 +9,10 @@ from swarm_memory.schema.base import Model, Timestamp, Unit, digest
 StepKind = Literal["message", "thought", "tool_call", "observation"]
 Role = Literal["user", "assistant", "tool", "system"]
 
+TrajectorySource = Literal["claude_code", "messages", "steps", "agent"]
+Label = Literal["Success", "Failure", "Undecided"]
+Judge = Literal["model", "agent", "evidence"]
+
 
 class Step(Model):
     """One step. `text` is what was said, thought or observed; for a tool call it may be empty."""
@@ -38,9 +42,6 @@ class Usage(Model):
     cache_creation_tokens: int = Field(default=0, ge=0)
 
 
-TrajectorySource = Literal["claude_code", "messages", "steps", "agent"]
-
-
 class Trajectory(Model):
     """What the agent did on one task."""
 
@@ -67,10 +68,6 @@ class Trajectory(Model):
         """SHA-256 over what happened (task and steps without times): the key of idempotent learning."""
         steps: list[Any] = [step.model_dump(mode="json", exclude={"at"}) for step in self.steps]
         return digest([self.task, steps])
-
-
-Label = Literal["Success", "Failure", "Undecided"]
-Judge = Literal["model", "agent", "evidence"]
 
 
 class Verdict(Model):

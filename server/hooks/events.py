@@ -168,7 +168,7 @@ async def _on_tool_call(toolbox: Toolbox, event: HookEvent) -> None:
     name = event.tool_name
     if not name or is_own_tool(name) or event.is_interrupt:
         return
-    from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
+    from swarm_memory.tools.tool_memory.log import log_tool_calls
 
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     failed = event.hook_event_name == "PostToolUseFailure"
@@ -220,7 +220,7 @@ async def _on_stop(toolbox: Toolbox, event: HookEvent) -> None:
 
 async def _evaluate_calls(toolbox: Toolbox) -> None:
     """Queue the evaluation of the calls that wait for one, where there are any."""
-    from swarm_memory.tools.tool_memory.tool_memory import queue_evaluation
+    from swarm_memory.tools.tool_memory.log import queue_evaluation
 
     if (await toolbox.store.tool_memory.counts(toolbox.scope)).not_evaluated:
         await queue_evaluation(toolbox)

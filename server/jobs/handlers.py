@@ -26,12 +26,9 @@ from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.retrieve.embed import EMBED, embed_backlog
-from swarm_memory.tools.tool_memory.tool_memory import (
-    EVALUATE,
-    evaluate_tool_calls,
-    queue_evaluation,
-    summarize_tool_memory,
-)
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 SUMMARIZE = "summarize_tool_memory"

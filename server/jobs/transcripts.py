@@ -16,7 +16,7 @@ from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.hosts.transcript import read_task, read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.tool_memory.history import log_calls_of
+from swarm_memory.tools.tool_memory.transfer import log_calls_of
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ async def log_tool_call(
     ],
 ) -> CallToolResult:
     """Log calls of tools, so that it is known what each is good for. Hooks log the host's own calls by themselves."""
-    from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
+    from swarm_memory.tools.tool_memory.log import log_tool_calls
 
     bank = bank_of(ctx)
     result = await log_tool_calls(await bank.toolbox(), calls)
@@ -40,7 +40,7 @@ async def retrieve_tool_memory(
     task: Annotated[str | None, Field(description="Or: what a tool is wanted for")] = None,
 ) -> CallToolResult:
     """Say from real calls how to use tools, or which to take for a task. Notes, no instructions."""
-    from swarm_memory.tools.tool_memory.tool_memory import retrieve_tool_memory as retrieve
+    from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory as retrieve
 
     return answered(GuidanceAnswer.of(await retrieve(await bank_of(ctx).toolbox(), tool_names, task)))
 

@@ -28,7 +28,9 @@ from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.tool_memory.tool_memory import evaluate_tool_calls, log_tool_calls, summarize_tool_memory
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.attack

@@ -17,7 +17,9 @@ from swarm_memory.tools.guard.trust import limited, unverified
 from swarm_memory.tools.judge.judge import judge
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.tool_memory.tool_memory import evaluate_tool_calls, log_tool_calls, retrieve_tool_memory
+from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.attack

@@ -35,7 +35,7 @@ from swarm_memory.tools.memories.transfer import export_memories, import_memorie
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources.sources import index_source, search_sources
-from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.attack, pytest.mark.allow_hosts(["127.0.0.1"])]

@@ -17,7 +17,9 @@ from swarm_memory.schema.tool_memory import Evaluation
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.tool_memory import CORRECTED
-from swarm_memory.tools.tool_memory.tool_memory import evaluate_tool_calls, log_tool_calls, summarize_tool_memory
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 GOOD: dict[str, JsonValue] = {"summary": "Asked for weather.", "evaluation": "It answered.", "score": 1.0}

@@ -16,7 +16,8 @@ from swarm_memory.schema.tool_memory import ToolMemory
 from swarm_memory.server.storage import tool_memory
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.tool_memory import evaluate_tool_calls, log_tool_calls
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 
 TRIMMED = "SELECT session_id, count(*) FROM trimmed_tool_calls GROUP BY session_id ORDER BY session_id"

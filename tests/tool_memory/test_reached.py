@@ -23,7 +23,7 @@ from swarm_memory.server.jobs.handlers import evaluate_logged
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.tool_memory.tool_memory import EVALUATE, log_tool_calls
+from swarm_memory.tools.tool_memory.log import EVALUATE, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 
 

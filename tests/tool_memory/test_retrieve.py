@@ -11,13 +11,10 @@ from logged import call, failed
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.experience import Overall, rank_tools
-from swarm_memory.tools.tool_memory.tool_memory import (
-    evaluate_tool_calls,
-    log_tool_calls,
-    retrieve_tool_memory,
-    summarize_tool_memory,
-)
+from swarm_memory.tools.tool_memory.advise import Overall, rank_tools, retrieve_tool_memory
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 WEATHER, HISTORY = "weather forecast for tomorrow", "causes of the Thirty Years War"

@@ -13,8 +13,8 @@ from swarm_memory.schema.tool_memory import Guidelines
 from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_memory.inputs import difference
-from swarm_memory.tools.tool_memory.summarize import mean_of
-from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls, summarize_tool_memory
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.summarize import mean_of, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 WRITTEN: dict[str, JsonValue] = {

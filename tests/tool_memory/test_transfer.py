@@ -6,12 +6,10 @@ from typing import Any
 from conftest import bank
 from logged import call, failed
 
-from swarm_memory.tools.tool_memory.tool_memory import (
-    evaluate_tool_calls,
-    log_tool_calls,
-    retrieve_tool_memory,
-    summarize_tool_memory,
-)
+from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.tool_memory.transfer import copy_tools, export_tools, import_tools
 from swarm_memory.tools.toolbox import Toolbox
 

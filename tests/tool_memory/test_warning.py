@@ -11,7 +11,7 @@ from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 
 BAD, GOOD = {"query": "weather in Rome tomorrow", "limit": 500}, {"query": "weather in Rome tomorrow", "limit": 100}

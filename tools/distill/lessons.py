@@ -43,6 +43,9 @@ _LANGUAGE = {
     "gh": "git", "docker": "docker", "kubectl": "kubernetes", "terraform": "terraform",
 }  # fmt: skip
 
+_CODE_KINDS = frozenset({"assertion", "types", "syntax", "error"})
+_MAX_CHANGES = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
@@ -125,10 +128,6 @@ def _domain(calls: Sequence[Call], program: str | None) -> str | None:
         return f"{_LANGUAGE.get(program, 'shell')}.{program}"[:100]
     tool = next((call.tool for call in calls), None)
     return f"tool.{tool.lower()}"[:100] if tool else None
-
-
-_CODE_KINDS = frozenset({"assertion", "types", "syntax", "error"})
-_MAX_CHANGES = 4
 
 
 def repairs(material: Material) -> Iterator[Lesson]:

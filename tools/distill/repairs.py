@@ -38,6 +38,13 @@ _SAYS_LITTLE = frozenset(
 )  # fmt: skip
 _STEM = 4
 
+_MAX_VALUE, _MAX_ANSWER = 24, 20_000
+_TOKEN = re.compile(r"[A-Za-z][\w.-]*")
+"""What may be a code that a tool takes: one word; never an amount, a date, a sentence."""
+
+_MIN_FOUND = 3
+"""A shorter value stands in too many answers to say where it came from, unless it is the whole answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Repair:
@@ -216,14 +223,6 @@ def _document(call: Call) -> str:
     else:
         words = [] if call.writes else [str(call.input.get("file_path") or call.input.get("path") or "")]
     return next((f"`{show_file(word)}`" for word in words if _DOCUMENT.search(word)), "")
-
-
-_MAX_VALUE, _MAX_ANSWER = 24, 20_000
-_TOKEN = re.compile(r"[A-Za-z][\w.-]*")
-"""What may be a code that a tool takes: one word; never an amount, a date, a sentence."""
-
-_MIN_FOUND = 3
-"""A shorter value stands in too many answers to say where it came from, unless it is the whole answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,29 @@ HOUSEKEEPING = frozenset(
 )
 """Tools by which an agent keeps its own house: an error of theirs says nothing of the task."""
 
+_OUT_OF_BUDGET = re.compile(
+    r"(?i)\b(?:max(?:imum)?(?: number of)?[ _](?:steps|turns|iterations|rounds)|out of (?:steps|turns|budget)"
+    r"|(?:step|turn|iteration|cost|context)(?: length| window)? (?:limit )?(?:reached|exceeded)"
+    r"|exceeded the (?:maximum|step|cost|context))"
+)
+_INABILITY = re.compile(
+    r"(?i)\b(?:i(?:'m| am| was)?(?: \w+)? (?:unable|not able) to (?!find any (?:errors|issues))"
+    r"|i (?:could not|couldn't|cannot|can't|failed to|did not manage|didn't manage)"
+    r"|(?:is|are|was|were|remains?|tests?) still (?:failing|broken|not working)|ran out of|gave up|giving up"
+    r"|not (?:fully |yet )?(?:working|resolved|fixed|complete)\b|without success|unsuccessful)"
+)
+_OFFER = re.compile(
+    r"(?i)(?:would you like|want me to|shall i|should i|anything else|do you want|need anything|how else)"
+)
+_IT_WORKS = re.compile(
+    r"(?i)\b(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what"
+    r"|did the trick|funktioniert)\b|成功|可以了"
+)
+_PRAISE = re.compile(
+    r"(?i)\b(?:perfect|excellent|awesome|amazing|looks (?:good|great|perfect)|great|well done|perfekt|super)\b"
+    r"|完美|很好"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -258,19 +281,6 @@ def _changes(run: Run) -> Iterator[Signal]:
         yield Signal("unverified", weight, f"{len(changes)} changes were not checked afterwards", _ids(changes), "tool")
 
 
-_OUT_OF_BUDGET = re.compile(
-    r"(?i)\b(?:max(?:imum)?(?: number of)?[ _](?:steps|turns|iterations|rounds)|out of (?:steps|turns|budget)"
-    r"|(?:step|turn|iteration|cost|context)(?: length| window)? (?:limit )?(?:reached|exceeded)"
-    r"|exceeded the (?:maximum|step|cost|context))"
-)
-_INABILITY = re.compile(
-    r"(?i)\b(?:i(?:'m| am| was)?(?: \w+)? (?:unable|not able) to (?!find any (?:errors|issues))"
-    r"|i (?:could not|couldn't|cannot|can't|failed to|did not manage|didn't manage)"
-    r"|(?:is|are|was|were|remains?|tests?) still (?:failing|broken|not working)|ran out of|gave up|giving up"
-    r"|not (?:fully |yet )?(?:working|resolved|fixed|complete)\b|without success|unsuccessful)"
-)
-
-
 def _ending(run: Run) -> Iterator[Signal]:
     """How it ended: by the agent's own act, by its last words, or in the middle.
 
@@ -297,21 +307,6 @@ def _ending(run: Run) -> Iterator[Signal]:
         yield Signal("says_unable", -0.8, "the last message says that it was not done", (said[-1].id,), "agent")
     elif last_step is said[-1] and words.rstrip().endswith("?") and not _OFFER.search(words[-200:]):
         yield Signal("asks", -0.4, "it ends with a question to the user", (said[-1].id,), "agent")
-
-
-_OFFER = re.compile(
-    r"(?i)(?:would you like|want me to|shall i|should i|anything else|do you want|need anything|how else)"
-)
-_IT_WORKS = re.compile(
-    r"(?i)\b(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what"
-    r"|did the trick|funktioniert)\b|成功|可以了"
-)
-
-
-_PRAISE = re.compile(
-    r"(?i)\b(?:perfect|excellent|awesome|amazing|looks (?:good|great|perfect)|great|well done|perfekt|super)\b"
-    r"|完美|很好"
-)
 
 
 def _user(run: Run) -> Iterator[Signal]:

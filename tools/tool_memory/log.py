@@ -1,25 +1,78 @@
-"""How a reported tool call becomes one that may be kept: text, cleaned, redacted, capped, its tokens counted."""
+"""Tool calls as they are kept: read, cleaned, redacted, capped and counted, from a caller or out of a transcript."""
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic import JsonValue, ValidationError
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import JOB, Scope, new_id
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.tool_memory import LoggedCall, ToolCall
+from swarm_memory.schema.tool_memory import (
+    LoggedCall,
+    LogResult,
+    ToolCall,
+)
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import count_tokens
+from swarm_memory.tools.toolbox import Toolbox
 
+EVALUATE = "evaluate_tool_calls"
+"""The kind of the job that evaluates what was logged, and summarizes what is due."""
+
+MAX_NAMES = 200
 MAX_CALLS = 1000
 """Calls that may be logged at once."""
 
 MAX_TASK_CHARS, MAX_SCHEMA_CHARS = 500, 4000
 _COUNTED_CHARS = 400_000
 """The tokens of a longer text are extrapolated."""
+
+
+async def log_tool_calls(
+    toolbox: Toolbox, calls: Sequence[LoggedCall | Mapping[str, JsonValue]], *, evaluate_later: bool = True
+) -> LogResult:
+    """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
+
+    A repeated call is a new row; only one with the session and call id of an earlier one is known already. Raises
+    `InputError` that names the call and key to change, and then nothing is kept; `StorageError`.
+    """
+    mappings = [each for each in calls if not isinstance(each, LoggedCall)]
+    read = iter(read_calls(mappings) if mappings or not calls else ())
+    logged = [each if isinstance(each, LoggedCall) else next(read) for each in calls]
+    now = toolbox.clock.now()
+    kept = [kept_call(each, toolbox.scope, toolbox.settings, now) for each in logged]
+    window = toolbox.settings.tool_memory.max_history_tool_call_cnt
+    added = await toolbox.store.tool_memory.add_calls(kept, window)
+    for each, call in zip(logged, kept, strict=True):
+        if schema := kept_schema(each, toolbox.settings):
+            await toolbox.store.tool_memory.put_schema(toolbox.scope, call.tool_name, schema)
+    if added and evaluate_later:
+        await queue_evaluation(toolbox)
+    return LogResult(logged=added, known=len(kept) - added, tools=tuple(sorted({call.tool_name for call in kept})))
+
+
+async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
+    """Have what was logged evaluated when it has settled, or after `delay`; what is logged meanwhile goes with it."""
+    now = toolbox.clock.now()
+    after = timedelta(seconds=toolbox.settings.tool_memory.settle_s) if delay is None else delay
+    job = Job(id=new_id(JOB), scope=toolbox.scope, kind=EVALUATE, key=EVALUATE, run_after=now + after, created_at=now)
+    await toolbox.store.enqueue(job)
+
+
+def read_names(tool_names: Sequence[str] | None) -> list[str] | None:
+    """Return distinct cleaned names; None for all. Raises `InputError`."""
+    if tool_names is None:
+        return None
+    names = list(dict.fromkeys(clean(name).strip()[:300] for name in tool_names))
+    if not names or not all(names):
+        raise InputError("tool_names must hold names of tools; leave it out for all")
+    if len(names) > MAX_NAMES:
+        raise InputError(f"tool_names has {len(names)} names; at most {MAX_NAMES} are allowed")
+    return names
 
 
 def read_calls(given: Sequence[Mapping[str, JsonValue]]) -> list[LoggedCall]:

@@ -1,4 +1,4 @@
-"""A scope's tool memory as JSON lines, out and in again, and from one project into another. Files are the caller's."""
+"""Tool memory from elsewhere: JSON lines out and in, another project's tools, the calls of a transcript."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -9,11 +9,14 @@ from pydantic import ValidationError
 
 from swarm_memory.schema.base import Model, Scope, digest
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolTotals
+from swarm_memory.schema.tool_memory import Evaluation, KeptCall, LoggedCall, ToolCall, ToolTotals
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
-from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, kept_text
+from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, kept_text, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.calls import Call, calls_of
+from swarm_memory.tools.trajectory.tasks import is_own_tool
 
 MAX_LINE_CHARS = 1_000_000
 MAX_FAULTS = 100
@@ -90,6 +93,40 @@ async def copy_tools(toolbox: Toolbox, project: str, tool_names: Sequence[str] |
         raise InputError("the tools are in this project already: name another one")
     lines = [line async for line in export_tools(toolbox, tool_names)]
     return await import_tools(toolbox.in_project(project), lines)
+
+
+async def log_calls_of(toolbox: Toolbox, trajectory: Trajectory) -> int:
+    """Log the calls that have ended, at their own times; return how many were not known. Raises `StorageError`.
+
+    A call is known by the host's ids of session and call, so that what a hook logged is never counted twice; a
+    trajectory without these ids has none to log.
+    """
+    logged = [_logged(call, trajectory) for call in calls_of(trajectory) if _counts(call)]
+    if trajectory.session_id is None or not logged:
+        return 0
+    return (await log_tool_calls(toolbox, logged)).logged
+
+
+def _counts(call: Call) -> bool:
+    """Whether a call says something of its tool: one that a person interrupted, or that never ended, does not."""
+    name = call.step.tool_name
+    ended = call.observation is not None and not call.observation.interrupted
+    return ended and bool(name) and bool(call.step.call_id) and not is_own_tool(name or "")
+
+
+def _logged(call: Call, trajectory: Trajectory) -> LoggedCall:
+    failed = call.observation is not None and call.observation.is_error is True
+    return LoggedCall(
+        tool_name=(call.step.tool_name or "")[:300],
+        input=dict(call.input),
+        output=call.output,
+        success=not failed,
+        create_time=call.step.at,
+        session_id=trajectory.session_id,
+        task_id=trajectory.task_id[:500],
+        call_id=call.step.call_id,
+        task=trajectory.task,
+    )
 
 
 class _Reader:

@@ -10,8 +10,8 @@ from swarm_memory.schema.tool_memory import KeptCall
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.frame import harmless
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.call_evidence import error_line, resolving_call, went_well
-from swarm_memory.tools.tool_memory.guidance import name_of
+from swarm_memory.tools.tool_memory.advise import name_of
+from swarm_memory.tools.tool_memory.evaluate import error_line, resolving_call, went_well
 from swarm_memory.tools.tool_memory.inputs import difference, similarity
 from swarm_memory.tools.toolbox import Toolbox
 

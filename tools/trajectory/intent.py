@@ -19,6 +19,18 @@ _VERB = re.compile(r"[a-z][a-z-]+")
 _MISTYPED = 0.7
 _PATH = re.compile(r"[/.]|::")
 
+_SPAN = re.compile(r"`([^`\n]{2,300})`")
+_NO_GOAL = frozenset({"print", "search", "read", "wait"})
+_LOOKS_ONLY = re.compile(r"--?(?:h|help|version|dry-run|n|list|check-only|whatif|what-if)")
+"""Options with which a command only says what it would do."""
+
+_LEADING_CD = re.compile(r"^\s*(?:cd|pushd)\s+\S+\s*(?:&&|;)\s*")
+_HANDS_IN = re.compile(r"(?i)^(?:submit|report|answer|finish|hand_in|send|post|reply|comment|respond|say)(?![a-z])")
+"""Tools that take an answer or a message: that it was taken does not say that it is right."""
+
+_MIN_WORDS = 2
+"""A command that stands in the task without marks must be as long as this, or a word of prose would be one."""
+
 
 def same_intent(failed: Call, other: Call) -> bool:
     """Whether `other` tries what `failed` tried: the same command or tool, with the same or other arguments."""
@@ -124,19 +136,6 @@ def _same_object(left: Call, right: Call) -> bool:
     if left.target and right.target:
         return left.target == right.target or set(left.input) == set(right.input)
     return bool(set(left.input) & set(right.input)) or not left.input
-
-
-_SPAN = re.compile(r"`([^`\n]{2,300})`")
-_NO_GOAL = frozenset({"print", "search", "read", "wait"})
-_LOOKS_ONLY = re.compile(r"--?(?:h|help|version|dry-run|n|list|check-only|whatif|what-if)")
-"""Options with which a command only says what it would do."""
-
-_LEADING_CD = re.compile(r"^\s*(?:cd|pushd)\s+\S+\s*(?:&&|;)\s*")
-_HANDS_IN = re.compile(r"(?i)^(?:submit|report|answer|finish|hand_in|send|post|reply|comment|respond|say)(?![a-z])")
-"""Tools that take an answer or a message: that it was taken does not say that it is right."""
-
-_MIN_WORDS = 2
-"""A command that stands in the task without marks must be as long as this, or a word of prose would be one."""
 
 
 @dataclass(frozen=True, slots=True)

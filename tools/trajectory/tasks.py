@@ -5,6 +5,22 @@ from typing import Literal
 
 from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN, parse_ids
 
+_MAX_NOTES_CHARS = 12_000
+"""Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
+
+_NOTED_ID = re.compile(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
+_OWN_TOOL = re.compile(r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__")
+_HOST_BLOCKS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification")
+_HOST_TEXT = re.compile(
+    r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
+    r"|user-memory-input|task-notification|teammate-message|system-reminder)\b|\[Request interrupted\b)"
+)
+_SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:.-]{0,80}(?:\s|$)")
+_LEAD_CHARS = 600
+"""What a prompt is about is said at its beginning; the rest is not looked at."""
+
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
 
 def _words(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
@@ -124,22 +140,6 @@ YOUR_DOING = _words(
 )
 
 
-_MAX_NOTES_CHARS = 12_000
-"""Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
-
-_NOTED_ID = re.compile(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
-_OWN_TOOL = re.compile(r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__")
-_HOST_BLOCKS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification")
-_HOST_TEXT = re.compile(
-    r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
-    r"|user-memory-input|task-notification|teammate-message|system-reminder)\b|\[Request interrupted\b)"
-)
-_SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:.-]{0,80}(?:\s|$)")
-
-_LEAD_CHARS = 600
-"""What a prompt is about is said at its beginning; the rest is not looked at."""
-
-
 def session_task_id(session_id: str, number: int) -> str:
     """Return the id of a task of a host's session; the first has number 1."""
     return f"{session_id}:{number}"
@@ -198,9 +198,6 @@ def _without_blocks(text: str, opening: str, closing: str) -> str:
         position = end + len(closing)
     kept.append(text[position:])
     return "".join(kept)
-
-
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def feedback(text: str) -> Literal["correction", "approval"] | None:

@@ -45,8 +45,7 @@ def log_command(invocation: Invocation, file: Any, as_json: bool) -> None:
     A call is {tool_name, input, output, success} and may have time_cost (seconds), token_cost, create_time, task_id,
     session_id, call_id, task, tool_schema.
     """
-    from swarm_memory.tools.tool_memory.log import MAX_CALLS
-    from swarm_memory.tools.tool_memory.tool_memory import log_tool_calls
+    from swarm_memory.tools.tool_memory.log import MAX_CALLS, log_tool_calls
 
     calls = _read_calls(file.read(MAX_INPUT_BYTES + 1))
 
@@ -95,7 +94,7 @@ def _line(number: int, line: str) -> object:
 @click.pass_obj
 def summarize_command(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> None:
     """Evaluate what was logged, and summarize TOOLs, or all, that have news."""
-    from swarm_memory.tools.tool_memory.tool_memory import summarize_tool_memory
+    from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 
     result: SummarizeResult = invocation.run(lambda toolbox: summarize_tool_memory(toolbox, names or None))
     if as_json:
@@ -119,7 +118,7 @@ def summarize_command(invocation: Invocation, names: tuple[str, ...], as_json: b
 @click.pass_obj
 def show_command(invocation: Invocation, names: tuple[str, ...], task: str | None, as_json: bool) -> None:
     """Show guidance for TOOLs, or for a task which tool to take; with both, which of them."""
-    from swarm_memory.tools.tool_memory.tool_memory import retrieve_tool_memory
+    from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 
     found: ToolGuidance = invocation.run(lambda toolbox: retrieve_tool_memory(toolbox, names or None, task))
     print_json(found) if as_json else say(found.markdown)

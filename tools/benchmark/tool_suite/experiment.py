@@ -18,12 +18,10 @@ from swarm_memory.tools.benchmark.tool_suite.mock_search import SearchAnswer, se
 from swarm_memory.tools.benchmark.tool_suite.profile import DESCRIPTION, TOOLS, Level, best_tool
 from swarm_memory.tools.benchmark.tool_suite.queries import Asked, QuestionSet
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.tool_memory import (
-    evaluate_tool_calls,
-    log_tool_calls,
-    retrieve_tool_memory,
-    summarize_tool_memory,
-)
+from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 Scenario = Literal["train, no memory", "test, no memory", "test, memory", "test, memory for the question"]
