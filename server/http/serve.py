@@ -1,13 +1,17 @@
-"""Runs an MCP server over HTTP and ends it cleanly; it knows nothing of what the server does."""
+"""Runs an MCP server over HTTP, under the names that it may be called by, and ends it cleanly."""
 
+import asyncio
 import logging
 import os
+import re
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from email.utils import formatdate
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 import anyio
@@ -15,19 +19,22 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette import sse
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
-from swarm_memory.server.http.connection import MAX_HEADER_BYTES, timed_protocol
 from swarm_memory.server.http.guard import Guard
 
 PATH = "/mcp"
+MAX_HEADER_BYTES = 32 * 1024
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 CLOSE_TIMEOUT_S = 2.0
 """How long the end may take, from the signal to the end of the process."""
 
 FINISH_TIMEOUT_S = 1.0
 """How much of that a request has that is being answered."""
 
+_AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?)(?::(\d{1,5}))?")
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
@@ -37,6 +44,33 @@ class Address(NamedTuple):
     host: str
     port: int
     names: tuple[str, ...]
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address to listen on. A name other than `localhost` is taken as not."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def allowed_names(host: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return the names, each with or without a port, that `Host` may hold for a server that listens on `host`.
+
+    On loopback they are known, on another address they must be given. Raises `ConfigError`.
+    """
+    names = tuple(name.strip().lower() for name in given)
+    for name in names:
+        if not _AUTHORITY.fullmatch(name):
+            raise ConfigError(f"--allow-host takes a name or address with or without a port, not {name[:80]!r}")
+    if is_loopback(host):
+        return (*LOOPBACK_NAMES, *names)
+    if not names:
+        raise ConfigError(
+            f"{host} can be reached from other machines: say by --allow-host under which names clients will call it, "
+            "such as --allow-host memory.example.org"
+        )
+    return names
 
 
 class _Server(uvicorn.Server):
@@ -78,7 +112,15 @@ async def _run(
     listener: socket.socket,
     on_listening: Callable[[str], None],
 ) -> None:
-    guard = Guard(_application(server, address, limits), token, address.names, limits)
+    application = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=address.host,
+        transport_security=transport_security(address, listener.getsockname()[1]),
+        max_request_body_size=limits.max_body_bytes,
+        max_sessions=limits.max_sessions,
+        session_idle_timeout=limits.session_idle_s,
+    )
+    guard = Guard(application, token, limits)
     running = _Server(_config(guard, limits))
     _still_streams()
     with anyio.open_signal_receiver(*_heeded_signals()) as signals:
@@ -107,28 +149,24 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}{PATH}" if ":" in host else f"http://{host}:{port}{PATH}"
 
 
-def _application(server: MCPServer[Any], address: Address, limits: HttpSettings) -> Any:
-    """Return the SDK's application. Its own checks of `Host` and `Origin` stay on behind the guard's."""
-    hosts = [form for name in address.names for form in (name, f"{name}:*")]
-    security = TransportSecuritySettings(
-        allowed_hosts=hosts,
-        allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts],
-    )
-    return server.streamable_http_app(
-        streamable_http_path=PATH,
-        host=address.host,
-        transport_security=security,
-        max_request_body_size=limits.max_body_bytes,
-        max_sessions=limits.max_sessions,
-        session_idle_timeout=limits.session_idle_s,
-    )
+def transport_security(address: Address, port: int) -> TransportSecuritySettings:
+    """Return which `Host` and `Origin` the SDK lets in: our names with any port, or with the one that they were given.
+
+    Of the pages of this machine only those of this very port are our own.
+    """
+    any_port = [name for name in address.names if ":" not in name.rpartition("]")[2]]
+    hosts = [*address.names, *(f"{name}:*" for name in any_port)]
+    pages = [f"{name}:{port}" for name in LOOPBACK_NAMES] if is_loopback(address.host) else []
+    pages += [host for host in hosts if host.removesuffix(":*") not in LOOPBACK_NAMES]
+    origins = [f"{scheme}://{page}" for scheme in ("http", "https") for page in pages]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 
 def _config(guard: Guard, limits: HttpSettings) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a malformed request is its sender's fault
     return uvicorn.Config(
         guard,
-        http=timed_protocol(limits.header_timeout_s),
+        http=_timed_protocol(limits.header_timeout_s),
         ws="none",
         lifespan="on",
         loop="asyncio",
@@ -141,6 +179,50 @@ def _config(guard: Guard, limits: HttpSettings) -> uvicorn.Config:
         timeout_graceful_shutdown=int(FINISH_TIMEOUT_S),
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
+
+
+def _timed_protocol(header_timeout_s: float) -> type[H11Protocol]:
+    """Return a protocol that closes a connection on which no complete header has come in time.
+
+    uvicorn's own limit, keep-alive, ends with the first byte of the next request: a client that sends one byte a
+    minute, or none at all, would hold its connection for ever.
+    """
+
+    class TimedProtocol(H11Protocol):
+        _late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as in uvicorn
+            super().connection_made(transport)
+            self._expect_header()
+
+        def data_received(self, data: bytes) -> None:
+            # uvicorn takes the date from a clock that ticks even where nobody asks.
+            date = (b"date", formatdate(usegmt=True).encode())
+            self.server_state.default_headers = [date, *self.config.encoded_headers]
+            super().data_received(data)
+            if self._is_idle():
+                self._expect_header()
+            else:
+                self._header_came()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._header_came()
+            super().connection_lost(exc)
+
+        def _is_idle(self) -> bool:
+            cycle: Any = self.cycle
+            return cycle is None or cycle.response_complete
+
+        def _expect_header(self) -> None:
+            if self._late is None:
+                self._late = self.loop.call_later(header_timeout_s, self.transport.close)
+
+        def _header_came(self) -> None:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+    return TimedProtocol
 
 
 def _listen(address: Address) -> socket.socket:

@@ -1,6 +1,5 @@
-"""The bearer token of an HTTP server: made once, kept in a private file of the user; it knows nothing of requests."""
+"""The bearer token of an HTTP server: made once, kept in a private file of the user."""
 
-import hmac
 import os
 import secrets
 import stat
@@ -29,11 +28,6 @@ def load_token(path: Path) -> str:
     """
     made = _make(path)
     return made if made is not None else _read(path)
-
-
-def same_token(given: bytes, token: str) -> bool:
-    """Compare in a time that does not depend on where the two differ."""
-    return hmac.compare_digest(given, token.encode())
 
 
 def _make(path: Path) -> str | None:

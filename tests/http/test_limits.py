@@ -14,7 +14,7 @@ import pytest
 from http_server import INITIALIZE, Answer, HttpServer
 from patience import FULL, HANG_S, is_in_time
 
-from swarm_memory.server.http.limits import MAX_CLIENTS, RateLimit
+from swarm_memory.server.http.guard import MAX_CLIENTS, RateLimit
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]

@@ -7,7 +7,10 @@ from contextlib import asynccontextmanager, suppress
 
 @asynccontextmanager
 async def adding_token(port: int, token: str) -> AsyncGenerator[int]:
-    """Forward connections to `port` with an `Authorization` header in each request; yield the port to call."""
+    """Forward connections to `port` with an `Authorization` header in each request; yield the port to call.
+
+    `Host` and `Origin` name the port behind it, as a proxy's of the same machine do: pages of other ports are refused.
+    """
     tasks: set[asyncio.Task[None]] = set()
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -16,6 +19,7 @@ async def adding_token(port: int, token: str) -> AsyncGenerator[int]:
         tasks.add(task)
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = await reader.readuntil(b"\r\n\r\n")
+            head = head.replace(b":%d\r\n" % own, b":%d\r\n" % port)
             first, _, rest = head.partition(b"\r\n")
             kept = [line for line in rest.split(b"\r\n") if line and not line.lower().startswith(b"connection:")]
             added = [f"Authorization: Bearer {token}".encode(), b"Connection: close"]
@@ -26,8 +30,9 @@ async def adding_token(port: int, token: str) -> AsyncGenerator[int]:
         tasks.discard(task)
 
     server = await asyncio.start_server(forward, "127.0.0.1", 0)
+    own = server.sockets[0].getsockname()[1]
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield own
     finally:
         server.close()
         for task in list(tasks):

@@ -76,8 +76,7 @@ def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, 
     import os
 
     from swarm_memory.server.config import user_file
-    from swarm_memory.server.http.origins import allowed_names, is_loopback
-    from swarm_memory.server.http.serve import Address, run_http
+    from swarm_memory.server.http.serve import Address, allowed_names, is_loopback, run_http
     from swarm_memory.server.http.token import load_token
     from swarm_memory.server.http.token import token_file as file_for
 
