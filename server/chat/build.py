@@ -1,4 +1,4 @@
-"""Makes the chat model that the settings describe; it knows every provider and sends nothing."""
+"""Makes the chat model that the settings describe."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,8 +7,7 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings
 from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
-from swarm_memory.server.chat.limits import LimitedChatModel
-from swarm_memory.server.chat.metering import ChatMeter
+from swarm_memory.server.chat.metering import ChatMeter, LimitedChatModel
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.location import CHILD_VARIABLE
 from swarm_memory.tools.ports.models import ChatModel

@@ -1,4 +1,4 @@
-"""Asks chat models in their order until one answers; it knows no provider and sends nothing itself."""
+"""Asks chat models in their order until one answers."""
 
 import logging
 import time

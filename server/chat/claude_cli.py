@@ -1,4 +1,4 @@
-"""The user's own Claude Code as a chat model, without a key: one `claude -p` for each try; it knows no other provider.
+"""The user's own Claude Code as a chat model, without a key: one `claude -p` for each try.
 
 The child must never reach this server again, run anything, read any file or leave a transcript: a trajectory is
 untrusted text, and hooks of ours that ran in it would learn from their own questions without end.

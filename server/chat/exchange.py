@@ -1,4 +1,4 @@
-"""What every provider does with a call: deadline, check of the answer, one repair, meter; it knows no endpoint."""
+"""What every provider does with a call: deadline, check of the answer, one repair, meter."""
 
 import asyncio
 import json

@@ -1,11 +1,23 @@
-"""What calls to chat models cost and whether the day's budget allows another one; it knows no endpoint and no store."""
+"""What calls to chat models cost, and the limits that they keep: how many at once, how many tokens in a day."""
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC
 from typing import Literal, Protocol
 
-from swarm_memory.schema.chat import ChatUsage
+from anyio import CapacityLimiter
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.tools.ports.journal import ChatRecord, Journal
+from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.store import Clock
+
+_CHARS_PER_TOKEN = 4
 
 Outcome = Literal["answered", "invalid", "unavailable", "cancelled"]
 
@@ -33,26 +45,6 @@ class ChatMeter(Protocol):
     def record(self, call: ChatCall) -> None:
         """Take the call and return at once, also while the caller is being cancelled."""
         ...
-
-
-class InMemoryMeter:
-    """A meter that forgets with its process."""
-
-    def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
-        self._today = today
-        self._calls: list[tuple[date, ChatCall]] = []
-
-    @property
-    def calls(self) -> tuple[ChatCall, ...]:
-        """All calls, oldest first."""
-        return tuple(call for _, call in self._calls)
-
-    async def used_today(self) -> int:
-        today = self._today()
-        return sum(call.usage.input_tokens + call.usage.output_tokens for day, call in self._calls if day == today)
-
-    def record(self, call: ChatCall) -> None:
-        self._calls.append((self._today(), call))
 
 
 @dataclass
@@ -87,3 +79,88 @@ class Tally:
         if self.price_in is None or self.price_out is None:
             return None
         return (self.input_tokens * self.price_in + self.output_tokens * self.price_out) / 1_000_000
+
+
+class StoreMeter:
+    """Writes calls to a store and asks it for the day's sum, which holds what other processes wrote too."""
+
+    def __init__(self, store: Journal, scope: Scope, clock: Clock) -> None:
+        self._store = store
+        self._scope = scope
+        self._clock = clock
+
+    async def used_today(self) -> int:
+        """Return the tokens since 00:00 UTC in the whole database. Raises `StorageError`."""
+        midnight = self._clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return (await self._store.chat_spending(midnight)).tokens
+
+    def record(self, call: ChatCall) -> None:
+        """Queue the call."""
+        at = self._clock.now()
+        self._store.record_chat(
+            ChatRecord(self._scope, call.purpose, call.model, call.outcome, call.usage, call.latency_ms, at)
+        )
+
+
+class LimitedChatModel:
+    """A model within limits; what breaks one of them is never sent.
+
+    Calls under way are counted against the budget with what they may cost at most, so that one process spends no more
+    than the budget; of several processes each counts only what the others have recorded.
+    """
+
+    def __init__(
+        self, model: ChatModel, meter: ChatMeter, *, max_concurrency: int, daily_token_budget: int | None
+    ) -> None:
+        self._model = model
+        self._meter = meter
+        self._slots = CapacityLimiter(max_concurrency)
+        self._budget = daily_token_budget
+        self._reserved = 0
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def is_local(self) -> bool:
+        return self._model.is_local
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Answer as the model does. Raises `ModelUnavailable`, too, when a limit stands against it, and names it."""
+        began = time.monotonic()
+        async with self._slot(request.timeout_s), self._reservation(request):
+            left_s = max(request.timeout_s - (time.monotonic() - began), 0.001)
+            return await self._model.complete(request.model_copy(update={"timeout_s": left_s}))
+
+    @asynccontextmanager
+    async def _slot(self, timeout_s: float) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._slots.acquire_on_behalf_of(token := object())
+        except TimeoutError:
+            raise ModelUnavailable(
+                f"{self.name} was busy for {timeout_s:g} s with other calls: raise chat.max_concurrency or try later."
+            ) from None
+        try:
+            yield
+        finally:
+            self._slots.release_on_behalf_of(token)
+
+    @asynccontextmanager
+    async def _reservation(self, request: ChatRequest) -> AsyncGenerator[None]:
+        if self._budget is None:
+            yield
+            return
+        wanted = (len(request.system) + len(request.user)) // _CHARS_PER_TOKEN + request.max_tokens
+        used = await self._meter.used_today()
+        if used + self._reserved + wanted > self._budget:
+            raise ModelUnavailable(
+                f"The day's token budget does not allow the call: {used:,} of {self._budget:,} are used and "
+                f"{self._reserved + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
+            )
+        self._reserved += wanted
+        try:
+            yield
+        finally:
+            self._reserved -= wanted

@@ -1,19 +1,23 @@
-"""A chat model behind any endpoint that speaks chat completions; it reads no environment, knows no other provider."""
+"""A chat model behind any endpoint that speaks chat completions."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import logging
+import math
+import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import OPENAI_URL, ChatProviderSettings
-from swarm_memory.server.chat.backoff import Backoff, retry_after_s
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange
 from swarm_memory.server.chat.metering import ChatMeter, Tally
 from swarm_memory.server.chat.openai_wire import (
@@ -163,6 +167,53 @@ class OpenAIChatModel:
         if 300 <= status < 400:
             return " (it redirects: set base_url to where it points)"
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential back-off with jitter, never shorter than what the endpoint asks for."""
+
+    base_s: float = 0.5
+    cap_s: float = 8.0
+    longest_wait_s: float = 30.0
+    """An endpoint that asks for more is given up at once."""
+    rng: random.Random = field(default_factory=random.Random)
+
+    def delay_s(self, attempt: int, retry_after_s: float | None) -> float | None:
+        """Return the seconds to wait after failed try number `attempt` (from 0); None: not worth waiting."""
+        if retry_after_s is not None and retry_after_s > self.longest_wait_s:
+            return None
+        grown: float = min(self.cap_s, self.base_s * 2.0 ** min(attempt, 30))
+        # Half of it is random, so that callers who failed together do not come back together.
+        return max(grown * self.rng.uniform(0.5, 1.0), retry_after_s or 0.0)
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Return the seconds that `Retry-After` asks for (RFC 9110 §10.2.3: seconds or a date); None: no sound value."""
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "").strip()
+    seconds = _number(value)
+    return seconds if seconds is not None else _until(value, now or datetime.now(UTC))
+
+
+def _number(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return max(number, 0.0) if math.isfinite(number) else None
+
+
+def _until(value: str, now: datetime) -> float | None:
+    try:
+        at = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return max((at - now).total_seconds(), 0.0)
 
 
 class _BodyTooLarge(Exception):

@@ -1,4 +1,4 @@
-"""Chat completions on the wire: a request's body in an endpoint's dialect, and what an answer says; it sends nothing.
+"""Chat completions on the wire: a request's body in an endpoint's dialect, and what an answer says.
 
 An endpoint's answer is untrusted down to its types.
 """

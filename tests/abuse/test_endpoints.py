@@ -17,9 +17,7 @@ import pytest
 from banks import Abused, abused, settings_of
 from embedding_server import DIMENSIONS, EmbeddingServer, serving_embeddings
 from patience import FULL, is_in_time
-
-from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
-from swarm_memory.server.chat.scripted_server import (
+from scripted_server import (
     HANG,
     NOTHING,
     ScriptedServer,
@@ -30,6 +28,8 @@ from swarm_memory.server.chat.scripted_server import (
     in_json,
     page,
 )
+
+from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
 from swarm_memory.server.embedding.openai import MAX_FAILURES
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve

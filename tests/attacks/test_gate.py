@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from attacked_bank import Told, item, items_of, opened, put
 from poison_attacks import attacks
+from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.tools.guard.gate import SCREENED, screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn

@@ -8,12 +8,12 @@ from typing import Any
 
 import anyio
 import pytest
+from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import read_file, read_run, run_benchmark
-from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import NORMALIZED, Told
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.server.benchmark.tasks import ScenarioRunner, read_scenarios
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.runners.folder_tools import FolderTools
 from swarm_memory.server.runners.model import ModelRunner
 from swarm_memory.server.runners.working_copy import WorkingCopies

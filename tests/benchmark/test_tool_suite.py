@@ -8,12 +8,12 @@ from typing import Any
 
 import anyio
 import pytest
+from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
 from swarm_memory.server.benchmark.tool_memory import RESULTS_FILE
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.tools.benchmark.bootstrap import Resampling
 from swarm_memory.tools.benchmark.tool_suite.chooser import ChatChooser, GuidanceReader
 from swarm_memory.tools.benchmark.tool_suite.mock_search import BUSY, search

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 from pydantic import ValidationError
+from scripted_chat import InMemoryMeter
+from scripted_server import ScriptedServer, completion, error
 
 from swarm_memory.schema.chat import ChatRequest
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
-from swarm_memory.server.chat.backoff import Backoff, retry_after_s
 from swarm_memory.server.chat.build import build_chat_model
-from swarm_memory.server.chat.metering import InMemoryMeter
-from swarm_memory.server.chat.scripted_server import ScriptedServer, completion, error
+from swarm_memory.server.chat.openai import Backoff, retry_after_s
 
 REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=4)
 

@@ -5,13 +5,12 @@ from datetime import date
 
 import pytest
 from pydantic import JsonValue
+from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.server.chat.chain import ChainChatModel
-from swarm_memory.server.chat.limits import LimitedChatModel
-from swarm_memory.server.chat.metering import ChatCall, InMemoryMeter
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
+from swarm_memory.server.chat.metering import ChatCall, LimitedChatModel
 
 REQUEST = ChatRequest(purpose="judge", system="s" * 40, user="u" * 40, max_tokens=80, timeout_s=30)
 """100 tokens at most: 80 characters and 80 tokens of answer."""

@@ -6,13 +6,8 @@ import anyio
 import pytest
 from patience import HANG_S
 from pydantic import JsonValue
-
-from swarm_memory.schema.chat import ChatRequest
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
-from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.server.chat.metering import InMemoryMeter
-from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.chat.scripted_server import (
+from scripted_chat import InMemoryMeter
+from scripted_server import (
     HANG,
     NOTHING,
     ScriptedServer,
@@ -23,6 +18,11 @@ from swarm_memory.server.chat.scripted_server import (
     in_json,
     page,
 )
+
+from swarm_memory.schema.chat import ChatRequest
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.schema.settings import ChatProviderSettings
+from swarm_memory.server.chat.openai import OpenAIChatModel
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

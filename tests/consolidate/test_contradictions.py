@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_bank import ADVICE, MIGRATIONS, NOW, Kept, opened, own_folder
 from pydantic import JsonValue
+from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from test_opposites import OTHER_MATTERS, THINGS, VERBS
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import MAX_ASKED
 from swarm_memory.tools.model.prompt import load_prompt

@@ -5,15 +5,14 @@ import json
 import pytest
 from pydantic import JsonValue
 from records import HOSTILE, LURE, broken, call, message, outside_the_fence, record, repaired, result
+from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
+from scripted_server import ScriptedServer, completion, error
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.settings import ChatProviderSettings, DistillSettings, Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
-from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
-from swarm_memory.server.chat.scripted_server import ScriptedServer, completion, error
 from swarm_memory.tools.distill.distill import distill_by_model, distill_with_fallback
 from swarm_memory.tools.model.prompt import load_prompt
 

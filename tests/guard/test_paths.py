@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from mcp.client import Client
 from patience import FULL
+from scripted_chat import InMemoryMeter
+from scripted_server import ScriptedServer, completion
 from secret_lines import VENDORS
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
@@ -21,9 +23,7 @@ from swarm_memory.schema.settings import ChatProviderSettings, Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.chat.scripted_server import ScriptedServer, completion
 from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.mcp.app import build_server

@@ -5,15 +5,14 @@ import json
 import pytest
 from pydantic import JsonValue
 from records import HOSTILE, LURE, Gullible, broken, message, outside_the_fence, record, repaired, result, unclear
+from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
+from scripted_server import ScriptedServer, completion, error
 
 from swarm_memory.schema.chat import ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.chat.metering import InMemoryMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
-from swarm_memory.server.chat.scripted_server import ScriptedServer, completion, error
 from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_with_fallback
 from swarm_memory.tools.judge.model import judge_by_model

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 from records import broken, repaired
+from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.base import TRAJECTORY, Scope, new_id
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Verdict
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.judge.judge import AUDITED, is_audited

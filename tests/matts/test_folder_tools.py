@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_chat import ScriptedChatModel
 from worlds import TASK, Agent, matts, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest, ToolName
 from swarm_memory.schema.settings import MattsSettings
-from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.runners.folder_tools import FolderTools
 from swarm_memory.server.runners.working_copy import WorkingCopies

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 from patience import HANG_S
 from pydantic import JsonValue
+from scripted_chat import ScriptedChatModel
 from worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, opened
 
 from swarm_memory.schema.rollout import MattsRequest
-from swarm_memory.server.chat.scripted import ScriptedChatModel
 from swarm_memory.server.runners.model import AgentTool, ModelRunner
 from swarm_memory.tools.matts.matts import run_matts
 

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 from mcp.client import Client
 from mcp.types import CallToolResult
+from scripted_server import ScriptedServer, Turn, completion, error
 
 from swarm_memory.schema.chat import ChatRequest, ChatUsage
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
-from swarm_memory.server.chat.metering import ChatCall
-from swarm_memory.server.chat.scripted_server import ScriptedServer, Turn, completion, error
-from swarm_memory.server.chat.store_meter import StoreMeter
+from swarm_memory.server.chat.metering import ChatCall, StoreMeter
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from scripted_chat import ScriptedChatModel
+from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import SourceKind, SourceSearch
 from swarm_memory.schema.tool_memory import ToolCall
-from swarm_memory.server.chat.scripted import ScriptedChatModel
-from swarm_memory.server.chat.scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 from swarm_memory.server.rerank.endpoint import EndpointReranker
 from swarm_memory.tools.ports.models import RerankCandidate
 from swarm_memory.tools.sources.sources import index_source, search_sources

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logged import at, call, failed
 from pydantic import JsonValue
+from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.tool_memory import Guidelines
-from swarm_memory.server.chat.scripted import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_memory.inputs import difference
 from swarm_memory.tools.tool_memory.log import log_tool_calls

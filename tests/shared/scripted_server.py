@@ -1,4 +1,4 @@
-"""A local HTTP server that answers as its script says, well or badly; it knows nothing of who asks."""
+"""A local HTTP server that answers as its script says, well or badly."""
 
 import asyncio
 import contextlib

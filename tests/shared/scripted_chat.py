@@ -1,17 +1,38 @@
-"""A chat model that gives prepared answers: for tests, demonstrations and runs that must be the same every time."""
+"""A chat model that gives prepared answers, and a meter that forgets."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelError, ModelUnavailable
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange
-from swarm_memory.server.chat.metering import ChatMeter, InMemoryMeter, Tally
+from swarm_memory.server.chat.metering import ChatCall, ChatMeter, Tally
 
 ScriptedAnswer = str | dict[str, JsonValue] | ModelError
 """A text, an object that is sent as JSON, or the error that the call ends with."""
+
+
+class InMemoryMeter:
+    """A meter that forgets with its process."""
+
+    def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
+        self._today = today
+        self._calls: list[tuple[date, ChatCall]] = []
+
+    @property
+    def calls(self) -> tuple[ChatCall, ...]:
+        """All calls, oldest first."""
+        return tuple(call for _, call in self._calls)
+
+    async def used_today(self) -> int:
+        today = self._today()
+        return sum(call.usage.input_tokens + call.usage.output_tokens for day, call in self._calls if day == today)
+
+    def record(self, call: ChatCall) -> None:
+        self._calls.append((self._today(), call))
 
 
 class ScriptedChatModel:
