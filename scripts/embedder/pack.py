@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from swarm_memory.server.embedding.table import BIAS, MAX_WEIGHT, write_table
+from swarm_memory.server.embedding.static import BIAS, MAX_WEIGHT, write_table
 
 BUCKETS = 256
 BUCKET_SEED = 7

@@ -16,8 +16,7 @@ from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.schema.status import MemoryStatus, StorageHealth
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.embedding.static import SHIPPED_TABLE
-from swarm_memory.server.embedding.table import Table
+from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.claude_settings import plan_install
 from swarm_memory.server.wiring import make_embedder, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
@@ -112,7 +111,7 @@ def _driver(health: StorageHealth) -> Iterator[Finding]:
 def _embedder(invocation: Invocation) -> Iterator[Finding]:
     embedder = make_embedder(invocation.settings().settings.embedding)
     if invocation.settings().settings.embedding.provider == "static":
-        Table(SHIPPED_TABLE).verify()
+        StaticEmbedder().verify()
         yield Finding("embedder", "ok", f"{embedder.name}, {embedder.dimensions} dimensions, checksum right")
     else:
         anyio.run(embedder.embed_query, "is this endpoint there?")

@@ -1,4 +1,4 @@
-"""Neural embeddings on this machine through fastembed and ONNX (the extra ``fastembed``); it knows no endpoint."""
+"""Neural embeddings on this machine through fastembed and ONNX (the extra ``fastembed``)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
-from zlib import crc32
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio.to_thread
 
 from swarm_memory.schema.errors import ConfigError, ModelUnavailable
-from swarm_memory.server.embedding.vectors import model_text, unit_vector
+from swarm_memory.server.embedding.neural import NeuralEmbedder
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
@@ -43,30 +42,16 @@ class FastEmbedOptions:
     model_dir: Path | None = None
     query_prefix: str = ""
     document_prefix: str = ""
-    fusion_weight: float = 0.5
-    min_cosine: float = 0.25
-    duplicate_cosine: float = 0.87
 
 
-class FastEmbedEmbedder:
+class FastEmbedEmbedder(NeuralEmbedder):
     """Loads its model when it is first needed. A model that fastembed does not know is described by its own folder:
     ``config.json`` (hidden_size), ``1_Pooling/config.json`` (mean where absent) and the ONNX file."""
 
-    quantization: Literal["float32"] = "float32"
-
     def __init__(self, options: FastEmbedOptions) -> None:
+        super().__init__("fastembed", options.model, options.query_prefix, options.document_prefix)
         self._options = options
         self._loading = threading.Lock()
-        self.fusion_weight = options.fusion_weight
-        self.min_cosine = options.min_cosine
-        self.duplicate_cosine = options.duplicate_cosine
-
-    @property
-    def name(self) -> str:
-        """The model, its dimensions and, where prefixes are set, a checksum of them."""
-        prefixes = f"{self._options.query_prefix}\0{self._options.document_prefix}"
-        suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
-        return f"fastembed-{self._options.model}-{self.dimensions}{suffix}"
 
     @property
     def dimensions(self) -> int:
@@ -87,18 +72,17 @@ class FastEmbedEmbedder:
         Raises `InputError` for a blank text, `ConfigError` when the extra or the model's files are missing,
         `ModelUnavailable` when the model cannot be loaded, `ModelAnswerInvalid` when it gives an unusable vector.
         """
-        prepared = model_text(self._options.query_prefix, text, "The text")
+        prepared = self._query(text)
         vectors = await anyio.to_thread.run_sync(lambda: self._units(self._model.query_embed(prepared)))
         return vectors[0]
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts`` in order; raises as `embed_query`."""
-        prefix = self._options.document_prefix
-        prepared = [model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
+        prepared = self._documents(texts)
         return await anyio.to_thread.run_sync(lambda: self._units(self._model.embed(prepared, _BATCH_TEXTS)))
 
     def _units(self, vectors: Iterable[_Array]) -> list[Vector]:
-        return [unit_vector(vector.tolist(), self.dimensions, self._options.model) for vector in vectors]
+        return [self._unit(vector.tolist()) for vector in vectors]
 
     @property
     def _model(self) -> _Model:

@@ -1,4 +1,4 @@
-"""Embeddings from any endpoint that speaks OpenAI's ``/embeddings``; it knows no store and reads no environment."""
+"""Embeddings from any endpoint that speaks OpenAI's ``/embeddings``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
-from zlib import crc32
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.errors import ConfigError, ModelAnswerInvalid, ModelError, ModelUnavailable
-from swarm_memory.server.embedding.vectors import model_text, unit_vector
+from swarm_memory.server.embedding.neural import NeuralEmbedder
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -42,12 +41,9 @@ class OpenAIEmbeddingOptions:
     query_prefix: str = ""
     document_prefix: str = ""
     timeout_s: float = 20.0
-    fusion_weight: float = 0.5
-    min_cosine: float = 0.25
-    duplicate_cosine: float = 0.87
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(NeuralEmbedder):
     """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
 
     A request is tried three times within ``timeout_s``; after `MAX_FAILURES` in a row the endpoint rests. An answer is
@@ -55,10 +51,9 @@ class OpenAIEmbedder:
     stands in an error.
     """
 
-    quantization: Literal["float32"] = "float32"
-
     def __init__(self, options: OpenAIEmbeddingOptions, api_key: str | None) -> None:
         """Connect to nothing yet. Raises `ConfigError` when the dimensions are neither set nor known for the model."""
+        super().__init__("openai", options.model, options.query_prefix, options.document_prefix)
         self._options = options
         self._api_key = api_key
         self._failures = 0
@@ -66,28 +61,20 @@ class OpenAIEmbedder:
         dimensions = options.dimensions or NATIVE_DIMENSIONS.get(options.model)
         if dimensions is None:
             raise ConfigError(f"Set embedding.dimensions to the length of {options.model}'s vectors.")
-        self.dimensions = dimensions
-        self.fusion_weight = options.fusion_weight
-        self.min_cosine = options.min_cosine
-        self.duplicate_cosine = options.duplicate_cosine
+        self._dimensions = dimensions
 
     @property
-    def name(self) -> str:
-        """The model, its dimensions and, where prefixes are set, a checksum of them."""
-        prefixes = f"{self._options.query_prefix}\0{self._options.document_prefix}"
-        suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
-        return f"openai-{self._options.model}-{self.dimensions}{suffix}"
+    def dimensions(self) -> int:
+        return self._dimensions
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of ``text``. Raises `InputError` for a blank text, else `ModelError` or a kind of it."""
-        vectors = await self._embed([model_text(self._options.query_prefix, text, "The text")])
+        vectors = await self._embed([self._query(text)])
         return vectors[0]
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts`` in order; raises as `embed_query`, and then none is returned."""
-        prefix = self._options.document_prefix
-        prepared = [model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
-        return [vector for batch in _batches(prepared) for vector in await self._embed(batch)]
+        return [vector for batch in _batches(self._documents(texts)) for vector in await self._embed(batch)]
 
     async def aclose(self) -> None:
         """Close the connections, if any was made."""
@@ -192,7 +179,7 @@ class OpenAIEmbedder:
                 f"{model} answered with {len(answer.data)} vectors for {count} texts, or numbered them wrongly; "
                 "none was used."
             )
-        return [unit_vector(by_index[at], self.dimensions, model) for at in range(count)]
+        return [self._unit(by_index[at]) for at in range(count)]
 
 
 class _Retry(Exception):

@@ -1,4 +1,4 @@
-"""Splits text into the row numbers of an uncased BERT vocabulary; it knows nothing of vectors or files."""
+"""Splits text into the row numbers of an uncased BERT vocabulary."""
 
 import unicodedata
 import zlib

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.embedding.table import MAX_WEIGHT, write_table
+from swarm_memory.server.embedding.static import MAX_WEIGHT, StaticEmbedder, write_table
 from swarm_memory.server.embedding.wordpiece import MAX_TOKENS
 from swarm_memory.tools.ports.models import Embedder
 

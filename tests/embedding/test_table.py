@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.embedding.static import SHIPPED_TABLE, StaticEmbedder
-from swarm_memory.server.embedding.table import MAGIC, Table, write_table
+from swarm_memory.server.embedding.static import MAGIC, SHIPPED_TABLE, StaticEmbedder, Table, write_table
 
 MAX_SHIPPED_BYTES = 8_000_000
 

@@ -1,0 +1,79 @@
+"""What embedders that ask a neural model share: prefixes, names, and what texts and vectors must satisfy."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+from zlib import crc32
+
+from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.ports.models import Vector
+
+MAX_MODEL_CHARS = 24_000
+"""Characters of one text that are sent to a model; about 8,000 tokens of English."""
+
+
+class NeuralEmbedder(ABC):
+    """A model that is given queries and documents behind prefixes of their own."""
+
+    quantization: Literal["float32"] = "float32"
+    fusion_weight = 0.5
+    min_cosine = 0.25
+    duplicate_cosine = 0.87
+
+    def __init__(self, provider: str, model: str, query_prefix: str, document_prefix: str) -> None:
+        self._provider = provider
+        self._model_name = model
+        self._query_prefix = query_prefix
+        self._document_prefix = document_prefix
+
+    @property
+    @abstractmethod
+    def dimensions(self) -> int:
+        """Length of the vectors."""
+
+    @property
+    def name(self) -> str:
+        """The model, its dimensions and, where prefixes are set, a checksum of them."""
+        prefixes = f"{self._query_prefix}\0{self._document_prefix}"
+        suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
+        return f"{self._provider}-{self._model_name}-{self.dimensions}{suffix}"
+
+    def _query(self, text: str) -> str:
+        """Return a query as the model gets it. Raises `InputError` for one without any printable character."""
+        return _model_text(self._query_prefix, text, "The text")
+
+    def _documents(self, texts: Sequence[str]) -> list[str]:
+        """The same of documents."""
+        return [_model_text(self._document_prefix, text, f"Text {at}") for at, text in enumerate(texts)]
+
+    def _unit(self, values: Iterable[object]) -> Vector:
+        """Return ``values`` scaled to length 1.
+
+        Raises `ModelAnswerInvalid` for NaN, infinity, zero or another length.
+        """
+        numbers = [float(value) for value in values if isinstance(value, int | float)]
+        if len(numbers) != self.dimensions:
+            raise ModelAnswerInvalid(
+                f"{self._model_name} answered with a vector of {len(numbers)} numbers, not {self.dimensions}: "
+                "set embedding.dimensions to the model's own."
+            )
+        length = math.hypot(*numbers)
+        if not math.isfinite(length) or length == 0.0:
+            raise ModelAnswerInvalid(
+                f"{self._model_name} answered with a vector that is zero or not finite; it was not used."
+            )
+        return array("f", [number / length for number in numbers])
+
+
+def _model_text(prefix: str, text: str, what: str) -> str:
+    """Return ``prefix`` and ``text``, cut to `MAX_MODEL_CHARS`, without lone surrogates."""
+    valid = text[:MAX_MODEL_CHARS].encode("utf-8", "replace").decode("utf-8")
+    if not any(character.isprintable() and not character.isspace() for character in valid):
+        raise InputError(f"{what} holds nothing to embed: give it at least one word.")
+    return prefix + valid
