@@ -30,9 +30,8 @@ from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.rows import find_scopes
 from swarm_memory.server.storage.search.index import find_space
-from swarm_memory.server.storage.search.legs import MAX_QUERY_TOKENS
-from swarm_memory.server.storage.search.tokens import match_any
 from swarm_memory.server.storage.search.vectors import encode
+from swarm_memory.server.storage.search.words import MAX_QUERY_TOKENS, match_any
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.retrieve.embed import prepare
@@ -102,7 +101,10 @@ class Bare:
         assert space is not None
         self._space, self._embedder = space, embedder
         (self._scope_id,) = find_scopes(self._connection, [toolbox.scope])
-        self._near, self._match = space.sql(queries()["nearest_vectors"]), queries()["keyword_matches"]
+        self._near, self._match = (
+            space.sql(queries("memories")["nearest_vectors"]),
+            queries("memories")["keyword_matches"],
+        )
 
     def prepare(self, query: str, pool: int) -> tuple[dict[str, Any], dict[str, Any]]:
         vector = encode(self._embedder.embed(query), self._space.quantization)

@@ -14,9 +14,6 @@ APPLICATION_ID = 0x53574D4D
 VECTOR_PARTITIONS = {"vec_": "scope_id", "source_vec_": "partition_id"}
 """How the names of vector tables begin, those of memories and those of sources, and what each is divided by."""
 
-SUBJECTS = ("tools", "sources", "benchmarks", "repair", "codes")
-"""Those that have a file of queries of their own."""
-
 _HERE = Path(__file__).parent
 
 
@@ -48,9 +45,15 @@ def code_table(table: str, bits: int) -> str:
 
 
 @cache
-def queries(subject: str = "") -> dict[str, str]:
-    """Return every query of `queries.sql`, or of `queries_<subject>.sql`, by its name."""
-    parts = _read(f"queries_{subject}.sql" if subject else "queries.sql").split("-- name: ")[1:]
+def subjects() -> tuple[str, ...]:
+    """Return the subjects of which there are queries: each has a file, and most a store."""
+    return tuple(sorted(file.stem.removeprefix("queries_") for file in _HERE.glob("queries_*.sql")))
+
+
+@cache
+def queries(subject: str) -> dict[str, str]:
+    """Return every query of `queries_<subject>.sql` by its name."""
+    parts = _read(f"queries_{subject}.sql").split("-- name: ")[1:]
     named = (part.partition("\n") for part in parts)
     return {name: body.strip().removesuffix(";") for name, _, body in named}
 

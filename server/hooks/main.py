@@ -32,13 +32,13 @@ WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
     """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out."""
-    from swarm_memory.server.storage.lean import open_lean
+    from swarm_memory.server.storage.hook_reader import open_for_hook
     from swarm_memory.tools.retrieve.preamble import briefing
 
     items = whole_number_setting("hooks", "briefing_items", DEFAULT_BRIEFING_ITEMS, place.root)
     if items == 0 or _is_held_out(str(event.get("session_id") or "")):
         return {}
-    with open_lean(place, LOCK_WAIT_S) as bank:
+    with open_for_hook(place, LOCK_WAIT_S) as bank:
         rows = bank.briefing_rows(items)
     text = briefing(rows) if rows else ""
     if not text:
@@ -62,7 +62,7 @@ def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
 
     When the database is busy the event goes into a file that the worker takes in.
     """
-    from swarm_memory.server.storage.lean import open_lean
+    from swarm_memory.server.storage.hook_reader import open_for_hook
 
     named, session_id = str(event.get("transcript_path") or ""), str(event.get("session_id") or "")
     if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
@@ -72,7 +72,7 @@ def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
     transcript = checked_transcript(named, place.root)
     told = {"hook_event_name": "SessionEnd", "session_id": session_id, "transcript_path": transcript}
     try:
-        with open_lean(place, LOCK_WAIT_S) as bank:
+        with open_for_hook(place, LOCK_WAIT_S) as bank:
             bank.end_session(session_id, transcript)
     except StoreBusy as error:
         spool_event(place.folder, told)

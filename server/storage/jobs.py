@@ -1,4 +1,4 @@
-"""The job table: queue, lease, end. Each function is one statement or one transaction of the caller's."""
+"""The queue of jobs in the bank."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.lean import put_job
+from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.hook_reader import put_job
 from swarm_memory.server.storage.rows import (
     find_scope,
     make_scope,
@@ -24,120 +25,117 @@ from swarm_memory.server.storage.rows import (
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
 
-_QUERIES = queries()
+_QUERIES = queries("jobs")
 
 CLOCK_SET_BACK = timedelta(hours=1)
 """A sign of life further ahead was given before the clock was set back: its lease would not lapse for ages."""
 
 
-def enqueue(connection: "Connection", job: Job) -> str:
-    """Queue a job, or replace the queued one of its scope, kind and key; return the id that stands."""
-    return put_job(
-        connection,
-        make_scope(connection, job.scope),
-        job_id=job.id,
-        kind=job.kind,
-        key=job.key,
-        payload=to_json(job.payload),
-        run_after=to_text(job.run_after),
-        created_at=to_text(job.created_at),
-    )
+class SqliteJobs(Access):
+    """The job queue of one bank."""
 
+    @writes
+    def enqueue(self, connection: "Connection", job: Job) -> str:
+        return put_job(
+            connection,
+            make_scope(connection, job.scope),
+            job_id=job.id,
+            kind=job.kind,
+            key=job.key,
+            payload=to_json(job.payload),
+            run_after=to_text(job.run_after),
+            created_at=to_text(job.created_at),
+        )
 
-def release(connection: "Connection", scope: Scope, key_prefix: str, run_after: datetime) -> int:
-    """Bring queued jobs forward whose key starts so; return how many."""
-    values = {"scope_id": find_scope(connection, scope), "prefix": key_prefix, "run_after": to_text(run_after)}
-    return connection.execute(_QUERIES["release_jobs"], values).rowcount
+    @writes
+    def release(self, connection: "Connection", scope: Scope, key_prefix: str, run_after: datetime) -> int:
+        values = {"scope_id": find_scope(connection, scope), "prefix": key_prefix, "run_after": to_text(run_after)}
+        return connection.execute(_QUERIES["release_jobs"], values).rowcount
 
+    async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
+        # A worker looks often and finds seldom: the look alone must not take the writer lock.
+        return await self._take(worker, now, lease_s, kinds) if await self._is_due(now, lease_s, kinds) else None
 
-def is_due(connection: "Connection", now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:
-    """Return whether there is a job to take."""
-    return connection.execute(_QUERIES["is_job_due"], _due(now, lease_s, kinds)).fetchone() is not None
+    @reads
+    def _is_due(self, connection: "Connection", now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:
+        return connection.execute(_QUERIES["is_job_due"], _due(now, lease_s, kinds)).fetchone() is not None
 
+    @writes
+    def _take(
+        self, connection: "Connection", worker: str, now: datetime, lease_s: float, kinds: Sequence[str]
+    ) -> Job | None:
+        values = {**_due(now, lease_s, kinds), "worker": worker}
+        rows = connection.execute(_QUERIES["claim_job"], values).fetchall()
+        if not rows:
+            return None
+        return _job(connection.execute(_QUERIES["get_job"], rows[0]).fetchone())
 
-def claim(connection: "Connection", worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
-    """Take the oldest due job, or one whose lease has lapsed; None when there is none."""
-    values = {**_due(now, lease_s, kinds), "worker": worker}
-    rows = connection.execute(_QUERIES["claim_job"], values).fetchall()
-    if not rows:
-        return None
-    return _job(connection.execute(_QUERIES["get_job"], rows[0]).fetchone())
+    @writes
+    def heartbeat(self, connection: "Connection", job_id: str, worker: str, now: datetime) -> bool:
+        return connection.execute(_QUERIES["heartbeat"], (to_text(now), job_id, worker)).rowcount == 1
 
+    async def finish(
+        self,
+        job_id: str,
+        worker: str,
+        status: JobStatus,
+        result: Mapping[str, JsonValue] | None,
+        error: str | None,
+        run_after: datetime | None = None,
+        tried: bool = True,
+    ) -> bool:
+        values = {
+            "id": job_id,
+            "status": status,
+            "result": None if result is None else to_json(dict(result)),
+            "error": error,
+            "run_after": optional_text(run_after),
+            "uncounted": 0 if tried else 1,
+        }
+        return await self._end(worker, values)
 
-def heartbeat(connection: "Connection", job_id: str, worker: str, now: datetime) -> bool:
-    """Renew a lease; False when the job is no longer this worker's."""
-    return connection.execute(_QUERIES["heartbeat"], (to_text(now), job_id, worker)).rowcount == 1
+    @writes
+    def _end(self, connection: "Connection", worker: str, values: dict[str, Any]) -> bool:
+        held = connection.execute(_QUERIES["held_job"], (values["id"], worker)).fetchone()
+        if held is None:
+            return False
+        if values["status"] == "queued" and connection.execute(_QUERIES["queued_job"], held).fetchone():
+            values |= {"status": "cancelled", "error": "a later job of the same key took its place"}
+        is_over = values["status"] != "queued"
+        values |= {"ended_at": to_text(datetime.now(UTC)) if is_over else None, "worker": worker if is_over else None}
+        connection.execute(_QUERIES["end_job"], values)
+        return True
 
+    @writes
+    def report(self, connection: "Connection", job_id: str, worker: str, progress: Progress) -> bool:
+        values = (to_json(progress.as_json()), job_id, worker)
+        return connection.execute(_QUERIES["report_job"], values).rowcount == 1
 
-def finish(
-    connection: "Connection",
-    job_id: str,
-    worker: str,
-    status: JobStatus,
-    result: Mapping[str, JsonValue] | None,
-    error: str | None,
-    run_after: datetime | None = None,
-    tried: bool = True,
-) -> bool:
-    """End a job, or put it back until `run_after`, uncounted unless it was `tried`; False when it is another worker's.
+    @reads
+    def get_job(self, connection: "Connection", scope: Scope, job_id: str) -> Job | None:
+        row = connection.execute(_QUERIES["get_job_of"], (job_id, find_scope(connection, scope))).fetchone()
+        return None if row is None else _job(row)
 
-    One that is put back after a later job of its key was queued is cancelled: the later one stands for both.
-    """
-    held = connection.execute(_QUERIES["held_job"], (job_id, worker)).fetchone()
-    if held is None:
-        return False
-    ended: JobStatus = status
-    if status == "queued" and connection.execute(_QUERIES["queued_job"], held).fetchone():
-        ended, error = "cancelled", "a later job of the same key took its place"
-    values = {
-        "id": job_id,
-        "status": ended,
-        "result": None if result is None else to_json(dict(result)),
-        "error": error,
-        "run_after": optional_text(run_after),
-        "uncounted": 0 if tried else 1,
-        "ended_at": None if ended == "queued" else to_text(datetime.now(UTC)),
-        "worker": None if ended == "queued" else worker,
-    }
-    connection.execute(_QUERIES["end_job"], values)
-    return True
+    @reads
+    def find_job(self, connection: "Connection", scope: Scope, kind: str, key: str) -> Job | None:
+        row = connection.execute(_QUERIES["find_job"], (find_scope(connection, scope), kind, key)).fetchone()
+        return None if row is None else _job(row)
 
+    @writes
+    def cancel_job(self, connection: "Connection", scope: Scope, job_id: str) -> bool:
+        values = (to_text(datetime.now(UTC)), job_id, find_scope(connection, scope))
+        return connection.execute(_QUERIES["cancel_job"], values).rowcount == 1
 
-def report(connection: "Connection", job_id: str, worker: str, progress: Progress) -> bool:
-    """Note how far a running job is; False when it is no longer this worker's."""
-    values = (to_json(progress.as_json()), job_id, worker)
-    return connection.execute(_QUERIES["report_job"], values).rowcount == 1
+    @reads
+    def list_jobs(self, connection: "Connection", scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
+        values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
+        return [_job(row) for row in connection.execute(_QUERIES["list_jobs"], values).fetchall()]
 
-
-def get_job(connection: "Connection", scope: Scope, job_id: str) -> Job | None:
-    """Return a job of a scope."""
-    row = connection.execute(_QUERIES["get_job_of"], (job_id, find_scope(connection, scope))).fetchone()
-    return None if row is None else _job(row)
-
-
-def find_job(connection: "Connection", scope: Scope, kind: str, key: str) -> Job | None:
-    """Return the latest job of a scope, kind and key."""
-    row = connection.execute(_QUERIES["find_job"], (find_scope(connection, scope), kind, key)).fetchone()
-    return None if row is None else _job(row)
-
-
-def cancel_job(connection: "Connection", scope: Scope, job_id: str) -> bool:
-    """Cancel a job that has not ended."""
-    values = (to_text(datetime.now(UTC)), job_id, find_scope(connection, scope))
-    return connection.execute(_QUERIES["cancel_job"], values).rowcount == 1
-
-
-def list_jobs(connection: "Connection", scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
-    """Return jobs of a scope, newest first."""
-    values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
-    return [_job(row) for row in connection.execute(_QUERIES["list_jobs"], values).fetchall()]
-
-
-def next_due(connection: "Connection", kinds: Sequence[str], lease_s: float) -> datetime | None:
-    """Return when the next queued job is due, or the lease of a running one ends."""
-    run_after, heartbeat_at = connection.execute(_QUERIES["next_due"], (to_json(list(kinds)),)).fetchone()
-    lapses = None if heartbeat_at is None else to_moment(heartbeat_at) + timedelta(seconds=lease_s)
-    return min((moment for moment in (optional_moment(run_after), lapses) if moment is not None), default=None)
+    @reads
+    def next_due(self, connection: "Connection", kinds: Sequence[str], lease_s: float) -> datetime | None:
+        run_after, heartbeat_at = connection.execute(_QUERIES["next_due"], (to_json(list(kinds)),)).fetchone()
+        lapses = None if heartbeat_at is None else to_moment(heartbeat_at) + timedelta(seconds=lease_s)
+        return min((moment for moment in (optional_moment(run_after), lapses) if moment is not None), default=None)
 
 
 def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, str]:

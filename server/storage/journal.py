@@ -1,17 +1,23 @@
-"""Sessions of hosts, events, figures and counts; the transaction is the caller's."""
+"""What is noted of what happened: sessions of hosts, events, retrievals, calls to chat models and what they cost."""
 
-import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
-from swarm_memory.server.storage.memories import log_event
-from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.rows import event_of, find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.ports.bank import RetrievalRecord
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
@@ -20,117 +26,242 @@ RETRIEVED = "reasoning_memory.retrieved"
 INJECTED, WITHHELD = "task.injected", "task.withheld"
 """What a task was given, and what was found for it and kept from it; the subject is the task."""
 
-_QUERIES = queries()
+CHAT_TOKENS = "chat_tokens"
+"""The metric of a call; its value is the tokens of input and output."""
+
+Record: TypeAlias = RetrievalRecord | ChatRecord
+
+MAX_WAITING = 1000
+GATHER_S = 0.05
+RETRY_S = 0.5
+CLOSE_LIMIT_S = 2.0
+
+log = logging.getLogger(__name__)
+
+_QUERIES = queries("journal")
 
 
-def get_session(connection: "Connection", scope: Scope, session_id: str) -> HostSession | None:
-    """Return a host's session as it was last written."""
-    row = connection.execute(_QUERIES["get_session"], (find_scope(connection, scope), session_id)).fetchone()
-    if row is None:
-        return None
-    found_id, transcript_path, task_id, task, task_number, updated_at = row
-    return HostSession(
-        session_id=found_id,
-        scope=scope,
-        transcript_path=transcript_path,
-        task_id=task_id,
-        task=task,
-        task_number=task_number,
-        updated_at=to_moment(updated_at),
-    )
+class SqliteJournal(Access):
+    """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
+
+    recorder: "Recorder"
+    unwritable: list[ChatRecord]
+    """Calls to chat models where this user may only read: they are known to this process alone."""
+    consolidate_every: int
+
+    @reads
+    def get_session(self, connection: "Connection", scope: Scope, session_id: str) -> HostSession | None:
+        row = connection.execute(_QUERIES["get_session"], (find_scope(connection, scope), session_id)).fetchone()
+        if row is None:
+            return None
+        found_id, transcript_path, task_id, task, task_number, updated_at = row
+        return HostSession(
+            session_id=found_id,
+            scope=scope,
+            transcript_path=transcript_path,
+            task_id=task_id,
+            task=task,
+            task_number=task_number,
+            updated_at=to_moment(updated_at),
+        )
+
+    @writes
+    def put_session(self, connection: "Connection", session: HostSession) -> None:
+        values = session.model_dump(exclude={"scope"})
+        values |= {"scope_id": make_scope(connection, session.scope), "updated_at": to_text(session.updated_at)}
+        connection.execute(_QUERIES["put_session"], values)
+
+    @writes
+    def add_event(self, connection: "Connection", scope: Scope, event: Event) -> None:
+        log_event(connection, make_scope(connection, scope), event.kind, event.subject_id, dict(event.data), event.at)
+
+    @reads
+    def events_of_kind(self, connection: "Connection", scope: Scope, kind: str, limit: int) -> list[Event]:
+        values = (find_scope(connection, scope), kind, limit)
+        return [event_of(row) for row in connection.execute(_QUERIES["events_of_kind"], values).fetchall()]
+
+    async def record_retrieval(self, record: RetrievalRecord) -> None:
+        if not self.read_only:
+            self.recorder.add(record)
+
+    def record_chat(self, record: ChatRecord) -> None:
+        if self.read_only:
+            self.unwritable.append(record)
+        else:
+            self.recorder.add(record)
+
+    async def chat_spending(self, since: datetime) -> ChatSpending:
+        await self.recorder.settle()
+        # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
+        waiting = [each for each in self.recorder.waiting if isinstance(each, ChatRecord)]
+        calls, tokens, cost = await self._written_spending(since)
+        for record in (each for each in (*waiting, *self.unwritable) if each.at >= since):
+            calls, tokens = calls + 1, tokens + _tokens_of(record)
+            if record.usage.cost_usd is not None:
+                cost = (cost or 0.0) + record.usage.cost_usd
+        return ChatSpending(calls, tokens, cost)
+
+    @reads
+    def _written_spending(self, connection: "Connection", since: datetime) -> tuple[int, int, float | None]:
+        calls, tokens, cost = connection.execute(_QUERIES["chat_spending"], (CHAT_TOKENS, to_text(since))).fetchone()
+        return int(calls), int(tokens), cost
+
+    @reads
+    def statistics(self, connection: "Connection", scope: Scope, embedder: str) -> BankStatistics:
+        scope_id = find_scope(connection, scope)
+        memories = _counts(connection, "count_patterns", scope_id)
+        verdicts = _counts(connection, "count_trajectories", scope_id)
+        embedded = _counts(connection, "count_embedded", scope_id)
+        described = connection.execute(_QUERIES["describe_patterns"], {"scope_id": scope_id}).fetchone()
+        oldest, newest, mean_confidence, new = described
+        (retrievals,) = connection.execute(_QUERIES["count_events"], (scope_id, RETRIEVED)).fetchone()
+        return BankStatistics(
+            scope=scope,
+            memories={"active": 0, "quarantined": 0, "archived": 0} | memories,
+            by_outcome=_counts(connection, "count_outcomes", scope_id),
+            trajectories=sum(verdicts.values()),
+            verdicts={label: count for label, count in verdicts.items() if label},
+            retrievals=retrievals,
+            jobs=_counts(connection, "count_jobs", scope_id),
+            embedded=embedded,
+            not_embedded=memories.get("active", 0) - embedded.get(embedder, 0),
+            new_since_consolidation=new,
+            consolidation_due=new >= self.consolidate_every,
+            oldest=oldest,
+            newest=newest,
+            mean_confidence=mean_confidence,
+        )
+
+    @writes
+    def write_records(self, connection: "Connection", records: Sequence[Record]) -> None:
+        """Write what was queued."""
+        for record in records:
+            if isinstance(record, RetrievalRecord):
+                _write_retrieval(connection, record)
+            else:
+                _write_call(connection, record)
 
 
-def put_session(connection: "Connection", session: HostSession) -> None:
-    """Write how a host's session stands."""
-    values = session.model_dump(exclude={"scope"})
-    values |= {"scope_id": make_scope(connection, session.scope), "updated_at": to_text(session.updated_at)}
-    connection.execute(_QUERIES["put_session"], values)
+def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
+    """Write a retrieval: an event and a figure, and a use of each memory that was given."""
+    ids = list(record.scores)
+    if record.task_id is not None and (record.withheld or ids):
+        of_task = {"retrieval_id": record.retrieval_id, "ids": ids}
+        _add_event(connection, record, WITHHELD if record.withheld else INJECTED, record.task_id, of_task)
+    if record.withheld:
+        return
+    told = {
+        "query": record.query,
+        "scores": dict(record.scores),
+        "latency_ms": record.latency_ms,
+        "task_id": record.task_id,
+        "session_id": record.session_id,
+    }
+    values = _add_event(connection, record, RETRIEVED, record.retrieval_id, told)
+    figure = to_json({"retrieval_id": record.retrieval_id, "ids": ids})
+    values |= {"metric": "retrieval_ms", "value": record.latency_ms, "data": figure, "ids": to_json(ids)}
+    connection.execute(_QUERIES["add_metric_of"], values)
+    if ids:
+        connection.execute(_QUERIES["use_patterns"], values)
 
 
-def add_event(connection: "Connection", scope: Scope, event: Event) -> None:
-    """Write a line of the audit trail."""
-    log_event(connection, make_scope(connection, scope), event.kind, event.subject_id, dict(event.data), event.at)
+def _add_event(
+    connection: "Connection", record: RetrievalRecord, kind: str, subject_id: str, data: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write a line of the audit trail about a retrieval; return what the other queries about it take too."""
+    values = {**record.scope.model_dump(), "at": to_text(record.at)}
+    event = {**values, "type": kind, "subject_id": subject_id, "data": to_json(data)}
+    if connection.execute(_QUERIES["add_event_of"], event).rowcount == 0:
+        make_scope(connection, record.scope)
+        connection.execute(_QUERIES["add_event_of"], event)
+    return values
 
 
-def events_of_kind(connection: "Connection", scope: Scope, kind: str, limit: int) -> list[Event]:
-    """Return the newest lines of one kind, newest first."""
-    values = (find_scope(connection, scope), kind, limit)
-    rows = connection.execute(_QUERIES["events_of_kind"], values).fetchall()
-    return [Event(found, to_moment(at), subject, json.loads(data)) for found, at, subject, data in rows]
+def _write_call(connection: "Connection", record: ChatRecord) -> None:
+    usage = record.usage.model_dump(exclude_none=True)
+    told = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **usage}
+    figure = to_json(told | {"latency_ms": round(record.latency_ms, 1)})
+    values = (make_scope(connection, record.scope), CHAT_TOKENS, _tokens_of(record), figure, to_text(record.at))
+    connection.execute(_QUERIES["add_metric"], values)
 
 
-def history(connection: "Connection", scopes: Sequence[Scope], subject_id: str) -> list[Event]:
-    """Return what happened to a subject, oldest first."""
-    values = {"subject_id": subject_id, "scope_ids": to_json(list(find_scopes(connection, scopes)))}
-    rows = connection.execute(_QUERIES["events_of"], values).fetchall()
-    return [Event(kind, to_moment(at), subject, json.loads(data)) for kind, at, subject, data in rows]
-
-
-def histories(
-    connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
-) -> dict[str, list[Event]]:
-    """Return what of some kinds happened to each of several subjects, oldest first."""
-    scope_ids = to_json(list(find_scopes(connection, scopes)))
-    values = {"subject_ids": to_json(list(ids)), "scope_ids": scope_ids, "kinds": to_json(list(kinds))}
-    found: dict[str, list[Event]] = {subject: [] for subject in ids}
-    for kind, at, subject, data in connection.execute(_QUERIES["events_of_kinds"], values).fetchall():
-        found[subject].append(Event(kind, to_moment(at), subject, json.loads(data)))
-    return found
-
-
-def write_retrievals(connection: "Connection", records: Sequence[RetrievalRecord]) -> None:
-    """Write retrievals: an event and a figure for each, a use for each memory that was given."""
-    for record in records:
-        scope_id = make_scope(connection, record.scope)
-        told = {
-            "query": record.query,
-            "scores": dict(record.scores),
-            "latency_ms": record.latency_ms,
-            "task_id": record.task_id,
-            "session_id": record.session_id,
-        }
-        at = to_text(record.at)
-        if record.task_id is not None and (record.withheld or record.scores):
-            of_task = {"retrieval_id": record.retrieval_id, "ids": list(record.scores)}
-            log_event(
-                connection, scope_id, WITHHELD if record.withheld else INJECTED, record.task_id, of_task, record.at
-            )
-        if record.withheld:
-            continue
-        log_event(connection, scope_id, RETRIEVED, record.retrieval_id, told, record.at)
-        figure = to_json({"retrieval_id": record.retrieval_id, "ids": list(record.scores)})
-        connection.execute(_QUERIES["add_metric"], (scope_id, "retrieval_ms", record.latency_ms, figure, at))
-        for memory_id in record.scores:
-            values = {"id": memory_id, "at": at, "tenant_id": record.scope.tenant_id}
-            connection.execute(_QUERIES["use_pattern"], values)
-
-
-def statistics(connection: "Connection", scope: Scope, embedder: str, consolidate_every: int) -> BankStatistics:
-    """Return the counts of one scope."""
-    scope_id = find_scope(connection, scope)
-    memories = _counts(connection, "count_patterns", scope_id)
-    verdicts = _counts(connection, "count_trajectories", scope_id)
-    embedded = _counts(connection, "count_embedded", scope_id)
-    described = connection.execute(_QUERIES["describe_patterns"], {"scope_id": scope_id}).fetchone()
-    oldest, newest, mean_confidence, new = described
-    (retrievals,) = connection.execute(_QUERIES["count_events"], (scope_id, RETRIEVED)).fetchone()
-    return BankStatistics(
-        scope=scope,
-        memories={"active": 0, "quarantined": 0, "archived": 0} | memories,
-        by_outcome=_counts(connection, "count_outcomes", scope_id),
-        trajectories=sum(verdicts.values()),
-        verdicts={label: count for label, count in verdicts.items() if label},
-        retrievals=retrievals,
-        jobs=_counts(connection, "count_jobs", scope_id),
-        embedded=embedded,
-        not_embedded=memories.get("active", 0) - embedded.get(embedder, 0),
-        new_since_consolidation=new,
-        consolidation_due=new >= consolidate_every,
-        oldest=oldest,
-        newest=newest,
-        mean_confidence=mean_confidence,
-    )
+def _tokens_of(record: ChatRecord) -> int:
+    return record.usage.input_tokens + record.usage.output_tokens
 
 
 def _counts(connection: "Connection", query: str, scope_id: int | None) -> dict[str, int]:
     return dict(connection.execute(_QUERIES[query], (scope_id,)).fetchall())
+
+
+class Recorder:
+    """Gathers records for a moment and gives them to `write` in one batch; a busy database is tried again."""
+
+    def __init__(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:
+        self._write = write
+        self._waiting: deque[Record] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
+        self.dropped = 0
+        """Records that were given up because too many were waiting."""
+
+    @property
+    def waiting(self) -> tuple[Record, ...]:
+        """Records that are not written yet."""
+        return tuple(self._waiting)
+
+    def add(self, record: Record) -> None:
+        """Queue a record; the oldest is dropped when too many wait."""
+        if len(self._waiting) >= MAX_WAITING:
+            self._waiting.popleft()
+            self.dropped += 1
+        self._waiting.append(record)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._write_behind())
+
+    async def settle(self) -> None:
+        """Wait until what is queued was written, for at most two seconds."""
+        if self._task is not None and not self._task.done():
+            self._wanted.set()
+            await asyncio.wait([self._task], timeout=CLOSE_LIMIT_S)
+
+    async def close(self) -> None:
+        """Write what waits, for at most two seconds; what then is left is logged and lost."""
+        await self.settle()
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._waiting:
+            log.warning("%d records were not written: time is up", len(self._waiting))
+
+    async def _write_behind(self) -> None:
+        wait_s = GATHER_S
+        while self._waiting:
+            await self._pause(wait_s)
+            try:
+                await self._write_waiting()
+            except StorageError as error:
+                log.info("records wait to be written: %s", error)
+                wait_s = RETRY_S
+
+    async def _pause(self, wait_s: float) -> None:
+        """Wait for more records, unless somebody waits for those that are there."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wanted.wait()
+        self._wanted.clear()
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            batch = list(self._waiting)
+            # Cancelled or not, a write that has begun is done: its records must not be written twice.
+            work = asyncio.ensure_future(self._write(batch))
+            work.add_done_callback(partial(self._written, batch))
+            await asyncio.shield(work)
+
+    def _written(self, batch: Sequence[Record], work: "asyncio.Future[None]") -> None:
+        """Take what was written from the queue, whose oldest may have been dropped meanwhile."""
+        if work.cancelled() or work.exception() is not None:
+            return
+        for record in batch:
+            if self._waiting and self._waiting[0] is record:
+                self._waiting.popleft()

@@ -1,48 +1,139 @@
-"""Memory items in the bank: written with their indexes, read, put aside, forgotten; each function in one transaction.
+"""Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
-The transaction is the caller's. Searching is next door.
-"""
-
-import json
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.engine.access import Access, reads, writes
 from swarm_memory.server.storage.rows import (
     content_hash,
+    event_of,
     find_scope,
-    find_scopes,
     item_of,
+    log_event,
     make_scope,
+    pairs,
     pattern_row,
     to_json,
     to_text,
 )
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.tokens import pack, packed
+from swarm_memory.server.storage.search.memories import nearest, search
 from swarm_memory.server.storage.search.vectors import Quantization
-from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
+from swarm_memory.server.storage.search.words import pack, packed
+from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
 
-_QUERIES = queries()
+_QUERIES = queries("memories")
 
-CREATED, EDITED, FORGOTTEN = "reasoning_memory.created", "reasoning_memory.edited", "reasoning_memory.forgotten"
+CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
+
+
+class SqliteMemories(Access):
+    """The memories of one bank."""
+
+    async def search(self, query: SearchQuery) -> SearchResult:
+        return await search(self, query)
+
+    @reads
+    def nearest(
+        self, connection: "Connection", scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
+    ) -> list[tuple[str, float]]:
+        return nearest(connection, self.index, scopes, embedder, vector, k)
+
+    @reads
+    def get_memories(self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+        values = {"ids": to_json(list(ids)), "scopes": pairs(scopes)}
+        return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
+
+    @reads
+    def list_memories(self, connection: "Connection", scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
+        if which.limit < 1 or which.offset < 0:
+            raise InputError("limit must be at least 1 and offset at least 0")
+        values = {
+            "scopes": pairs(scopes),
+            "statuses": to_json(list(which.statuses)),
+            "domain": which.domain,
+            "task_id": which.task_id,
+            "tags": to_json(list(which.tags)),
+            "text": which.text.casefold() if which.text else None,
+            "limit": which.limit,
+            "offset": which.offset,
+        }
+        return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
+
+    @writes
+    def add_memories(
+        self,
+        connection: "Connection",
+        memories: Sequence[StoredMemory],
+        embedder: str,
+        limit: DayLimit | None = None,
+    ) -> list[str]:
+        writer = MemoryWriter(connection, self, embedder)
+        new = [memory.item for memory in memories if writer.add(memory)]
+        if limit is not None:
+            for scope, count in Counter(item.scope for item in new).items():
+                count_added(connection, make_scope(connection, scope), count, limit.new_per_day, limit.at)
+        return [item.id for item in new]
+
+    @reads
+    def added_on(self, connection: "Connection", scope: Scope, at: datetime) -> int:
+        return added_on(connection, scope, at)
+
+    @writes
+    def replace_memory(self, connection: "Connection", memory: StoredMemory, embedder: str, reason: str) -> None:
+        MemoryWriter(connection, self, embedder).replace(memory, reason)
+        self.index.tidy(connection)
+
+    @writes
+    def set_status(
+        self,
+        connection: "Connection",
+        scopes: Sequence[Scope],
+        ids: Sequence[str],
+        status: MemoryStatus,
+        reason: str,
+    ) -> int:
+        changed = [row for row in find_patterns(connection, scopes, ids) if row[3] != status]
+        for row in changed:
+            change_status(connection, self.index, row, status, reason)
+        self.index.tidy(connection)
+        return len(changed)
+
+    @reads
+    def memory_history(self, connection: "Connection", scopes: Sequence[Scope], memory_id: str) -> list[Event]:
+        values = {"subject_id": memory_id, "scopes": pairs(scopes)}
+        return [event_of(row) for row in connection.execute(_QUERIES["events_of"], values).fetchall()]
+
+    @reads
+    def memory_histories(
+        self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
+    ) -> dict[str, list[Event]]:
+        values = {"subject_ids": to_json(list(ids)), "scopes": pairs(scopes), "kinds": to_json(list(kinds))}
+        found: dict[str, list[Event]] = {subject: [] for subject in ids}
+        for row in connection.execute(_QUERIES["events_of_kinds"], values).fetchall():
+            found[row[2]].append(event_of(row))
+        return found
 
 
 class MemoryWriter:
     """Writes items for one embedder: its vectors go into the space of its name and their dimensions."""
 
-    def __init__(self, connection: "Connection", index: Index, embedder: str, quantization: Quantization) -> None:
+    def __init__(self, connection: "Connection", bank: Access, embedder: str) -> None:
         self._connection = connection
-        self._index = index
+        self._index = bank.index
         self._embedder = embedder
-        self._quantization: Quantization = quantization
+        self._quantization: Quantization = bank.quantization_of(embedder)
         self._now = to_text(datetime.now(UTC))
 
     def add(self, memory: StoredMemory) -> bool:
@@ -93,54 +184,10 @@ class MemoryWriter:
             self._index.enter(self._connection, seq, scope_id)
 
 
-def get_memories(connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
-    """Return those that exist in the scopes, in the order of `ids`."""
-    values = {"ids": to_json(list(ids)), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
-    return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
-
-
-def list_memories(connection: "Connection", scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
-    """Return the items that the filter lets through, newest first. Raises `InputError` for a bad limit."""
-    if which.limit < 1 or which.offset < 0:
-        raise InputError("limit must be at least 1 and offset at least 0")
-    values = {
-        "scope_ids": to_json(list(find_scopes(connection, scopes))),
-        "statuses": to_json(list(which.statuses)),
-        "domain": which.domain,
-        "task_id": which.task_id,
-        "tags": to_json(list(which.tags)),
-        "text": which.text.casefold() if which.text else None,
-        "limit": which.limit,
-        "offset": which.offset,
-    }
-    return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
-
-
 def damaged(connection: "Connection") -> list[str]:
     """Return the ids of items whose text is not what was written: SQLite itself would not notice."""
     rows = connection.execute(_QUERIES["pattern_hashes"])
     return [item_id for item_id, data, written in rows.fetchall() if content_hash(item_id, data) != written]
-
-
-def says(data: str, text: str) -> bool:
-    """Return whether the title or content in an item's JSON column holds a case-folded text: Unicode, unlike LIKE."""
-    item = json.loads(data)
-    return text in item["title"].casefold() or text in item["content"].casefold()
-
-
-def set_status(
-    connection: "Connection",
-    index: Index,
-    scopes: Sequence[Scope],
-    ids: Sequence[str],
-    status: MemoryStatus,
-    reason: str,
-) -> int:
-    """Change the status of items, and with it whether the indexes hold them; return how many changed."""
-    changed = [row for row in find_patterns(connection, scopes, ids) if row[3] != status]
-    for seq, item_id, scope_id, former in changed:
-        change_status(connection, index, (seq, item_id, scope_id, former), status, reason)
-    return len(changed)
 
 
 def change_status(
@@ -157,21 +204,6 @@ def change_status(
     log_event(connection, scope_id, f"reasoning_memory.{status}", item_id, {"from": former, "reason": reason})
 
 
-def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], ids: Sequence[str]) -> int:
-    """Delete items, their indexes and their texts in events; return how many were there."""
-    found = find_patterns(connection, scopes, ids)
-    for seq, item_id, scope_id, status in found:
-        if status == "active":
-            index.leave(connection, seq, scope_id)
-        connection.execute(_QUERIES["note_forgotten"], {"seq": seq})
-        connection.execute(_QUERIES["delete_pattern"], (seq,))
-        connection.execute(_QUERIES["clear_events_of"], (item_id,))
-        log_event(connection, scope_id, FORGOTTEN, item_id, {})
-    if found:
-        connection.execute(_QUERIES["optimize_keyword_index"])
-    return len(found)
-
-
 def pack_tokens(connection: "Connection", after: int, limit: int) -> int | None:
     """Pack the tokens of so many items after a position that an older version kept as text; return the last position.
 
@@ -182,17 +214,33 @@ def pack_tokens(connection: "Connection", after: int, limit: int) -> int | None:
     return rows[-1][0] if rows else None
 
 
-def log_event(
-    connection: "Connection", scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
-) -> None:
-    """Write a line of the audit trail."""
-    moment = to_text(at or datetime.now(UTC))
-    connection.execute(_QUERIES["add_event"], (scope_id, kind, subject_id, to_json(data), moment))
-
-
 def find_patterns(
     connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]
 ) -> list[tuple[int, str, int, str]]:
     """Return (seq, id, scope id, status) of those items that exist in the scopes."""
-    values = {"ids": to_json(list(dict.fromkeys(ids))), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
+    values = {"ids": to_json(list(dict.fromkeys(ids))), "scopes": pairs(scopes)}
     return connection.execute(_QUERIES["find_patterns"], values).fetchall()
+
+
+def added_on(connection: "Connection", scope: Scope, at: datetime) -> int:
+    """Return how much was added on the day of a moment, in UTC."""
+    scope_id = find_scope(connection, scope)
+    return 0 if scope_id is None else _added(connection, scope_id, _day(at))
+
+
+def count_added(connection: "Connection", scope_id: int, added: int, limit: int, at: datetime) -> None:
+    """Count what is being added. Raises `QuotaReached` when the day's limit does not hold it: nothing is written."""
+    total = _added(connection, scope_id, _day(at)) + added
+    if total > limit:
+        raise QuotaReached(limit)
+    connection.execute(_QUERIES["put_added"], {"scope_id": scope_id, "value": f"{_day(at)} {total}"})
+
+
+def _added(connection: "Connection", scope_id: int, day: str) -> int:
+    row = connection.execute(_QUERIES["added"], (scope_id,)).fetchone()
+    counted_on, _, count = row[0].partition(" ") if row else ("", "", "")
+    return int(count) if counted_on == day else 0
+
+
+def _day(at: datetime) -> str:
+    return to_text(at)[:10]

@@ -1,123 +1,128 @@
-"""MaTTS runs and their rollouts, written and read; the transaction is the caller's.
-
-A run's summary grows with each rollout, in the transaction that writes the rollout's trajectory: what is not in it was
-not done.
-"""
+"""MaTTS runs and their rollouts in the bank."""
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus, RunSummary
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage.memories import MemoryWriter, log_event
-from swarm_memory.server.storage.quota import added_on, count_added
-from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
-from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Quantization
-from swarm_memory.server.storage.trajectories import Reinforcement, reinforce, trajectory_row
+from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.memories import MemoryWriter, added_on, count_added
+from swarm_memory.server.storage.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.trajectories import Reinforcement, add_trajectory, reinforce
 from swarm_memory.tools.ports.rollouts import RunEnd
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
 
 BEGUN, ENDED = "matts.begun", "matts.ended"
-_QUERIES = queries()
+_QUERIES = queries("rollouts")
 
 
-def begin_run(connection: "Connection", run: MattsRun, now: datetime) -> MattsRun:
-    """Write a new run as running, or set one that was begun before running again unless it has ended."""
-    scope_id = make_scope(connection, run.scope)
-    values = {**_columns(run), "scope_id": scope_id, "created_at": to_text(run.created_at)}
-    if connection.execute(_QUERIES["add_matts_run"], values).rowcount:
-        told = {"task_id": run.task_id, "mode": run.mode, "k": run.k, "runner": run.summary.runner}
-        log_event(connection, scope_id, BEGUN, run.run_id, told, now)
-    connection.execute(_QUERIES["start_matts_run"], (run.run_id, scope_id))
-    found = get_run(connection, run.scope, run.run_id)
-    assert found is not None, "a run id is of one scope"
-    return found
+class SqliteRollouts(Access):
+    """MaTTS runs and their rollouts in one bank.
+
+    A run's summary grows with each rollout, in the transaction that writes the rollout's trajectory: what is not in it
+    was not done.
+    """
+
+    @writes
+    def begin_run(self, connection: "Connection", run: MattsRun) -> MattsRun:
+        scope_id = make_scope(connection, run.scope)
+        values = {**_columns(run), "scope_id": scope_id, "created_at": to_text(run.created_at)}
+        if connection.execute(_QUERIES["add_matts_run"], values).rowcount:
+            told = {"task_id": run.task_id, "mode": run.mode, "k": run.k, "runner": run.summary.runner}
+            log_event(connection, scope_id, BEGUN, run.run_id, told, datetime.now(UTC))
+        connection.execute(_QUERIES["start_matts_run"], (run.run_id, scope_id))
+        found = _find(connection, run.scope, run.run_id)
+        assert found is not None, "a run id is of one scope"
+        return found
+
+    @reads
+    def get_run(self, connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
+        return _find(connection, scope, run_id)
+
+    @reads
+    def list_runs(
+        self, connection: "Connection", scope: Scope, statuses: Sequence[RunStatus], limit: int
+    ) -> list[MattsRun]:
+        values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
+        return [_run(scope, row) for row in connection.execute(_QUERIES["list_matts_runs"], values).fetchall()]
+
+    @writes
+    def save_rollout(
+        self,
+        connection: "Connection",
+        scope: Scope,
+        run_id: str,
+        rollout: Rollout,
+        trajectory: Trajectory | None,
+        verdict: Verdict | None,
+    ) -> bool:
+        run = _find(connection, scope, run_id)
+        if run is None or run.status != "running":
+            return False
+        former = run.rollout(rollout.number)
+        if former is not None and former.status != "failed":
+            return True
+        scope_id = make_scope(connection, scope)
+        if trajectory is not None and rollout.trajectory_id is not None:
+            add_trajectory(connection, scope_id, rollout.trajectory_id, trajectory, verdict, datetime.now(UTC))
+            connection.execute(_QUERIES["link_rollout"], (run_id, rollout.trajectory_id, scope_id))
+        others = (each for each in run.summary.rollouts if each.number != rollout.number)
+        ended = tuple(sorted((*others, rollout), key=lambda each: each.number))
+        _update(
+            connection, scope_id, run.model_copy(update={"summary": run.summary.model_copy(update={"rollouts": ended})})
+        )
+        return True
+
+    @writes
+    def end_run(self, connection: "Connection", end: RunEnd) -> bool:
+        run, now = end.run, datetime.now(UTC)
+        stands = _find(connection, run.scope, run.run_id)
+        if stands is None or stands.status != "running":
+            return False
+        scope_id = make_scope(connection, run.scope)
+        writer = MemoryWriter(connection, self, end.embedder)
+        for memory in end.memories:
+            writer.add(memory)
+        if end.new_per_day is not None and end.memories:
+            # It was checked when the run began: what many rollouts cost is not thrown away at its end.
+            added = added_on(connection, run.scope, now) + len(end.memories)
+            count_added(connection, scope_id, len(end.memories), max(end.new_per_day, added), now)
+        if end.reinforced and end.reinforcement > 0:
+            found_again = Reinforcement(end.reinforcement, run.run_id, run.task_id)
+            reinforce(connection, run.scope, end.reinforced, found_again, now)
+        _update(connection, scope_id, run)
+        told = {
+            "task_id": run.task_id,
+            "status": run.status,
+            "best": run.summary.best,
+            "stored": list(run.summary.stored),
+        }
+        log_event(connection, scope_id, ENDED, run.run_id, told, now)
+        return True
+
+    @writes
+    def reopen_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+        return connection.execute(_QUERIES["reopen_matts_run"], (run_id, find_scope(connection, scope))).rowcount == 1
+
+    @writes
+    def cancel_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+        scope_id = find_scope(connection, scope)
+        if connection.execute(_QUERIES["cancel_matts_run"], (run_id, scope_id)).rowcount == 0:
+            return False
+        assert scope_id is not None
+        log_event(connection, scope_id, ENDED, run_id, {"status": "cancelled"}, datetime.now(UTC))
+        return True
 
 
-def get_run(connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
-    """Return a run of a scope."""
+def _find(connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
     row = connection.execute(_QUERIES["get_matts_run"], (run_id, find_scope(connection, scope))).fetchone()
     return None if row is None else _run(scope, row)
-
-
-def list_runs(connection: "Connection", scope: Scope, statuses: Sequence[RunStatus], limit: int) -> list[MattsRun]:
-    """Return runs of a scope, newest first."""
-    values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
-    return [_run(scope, row) for row in connection.execute(_QUERIES["list_matts_runs"], values).fetchall()]
-
-
-def save_rollout(
-    connection: "Connection",
-    scope: Scope,
-    run_id: str,
-    rollout: Rollout,
-    trajectory: Trajectory | None,
-    verdict: Verdict | None,
-    now: datetime,
-) -> bool:
-    """Keep an ended rollout; False when the run is not running. One that is kept stays, but for one that failed."""
-    run = get_run(connection, scope, run_id)
-    if run is None or run.status != "running":
-        return False
-    former = run.rollout(rollout.number)
-    if former is not None and former.status != "failed":
-        return True
-    scope_id = make_scope(connection, scope)
-    if trajectory is not None and rollout.trajectory_id is not None:
-        row = trajectory_row(scope_id, rollout.trajectory_id, trajectory, verdict, now)
-        connection.execute(_QUERIES["add_trajectory"], {**row, "run_id": None})
-        connection.execute(_QUERIES["link_rollout"], (run_id, rollout.trajectory_id, scope_id))
-    others = (each for each in run.summary.rollouts if each.number != rollout.number)
-    ended = tuple(sorted((*others, rollout), key=lambda each: each.number))
-    _update(
-        connection, scope_id, run.model_copy(update={"summary": run.summary.model_copy(update={"rollouts": ended})})
-    )
-    return True
-
-
-def end_run(connection: "Connection", index: Index, end: RunEnd, quantization: Quantization, now: datetime) -> bool:
-    """Write how a run ended, with its items; False when it is not running."""
-    run = end.run
-    stands = get_run(connection, run.scope, run.run_id)
-    if stands is None or stands.status != "running":
-        return False
-    scope_id = make_scope(connection, run.scope)
-    writer = MemoryWriter(connection, index, end.embedder, quantization)
-    for memory in end.memories:
-        writer.add(memory)
-    if end.new_per_day is not None and end.memories:
-        # It was checked when the run began: what many rollouts cost is not thrown away at its end.
-        added = added_on(connection, run.scope, now) + len(end.memories)
-        count_added(connection, scope_id, len(end.memories), max(end.new_per_day, added), now)
-    if end.reinforced and end.reinforcement > 0:
-        found_again = Reinforcement(end.reinforcement, run.run_id, run.task_id)
-        reinforce(connection, run.scope, end.reinforced, found_again, now)
-    _update(connection, scope_id, run)
-    told = {"task_id": run.task_id, "status": run.status, "best": run.summary.best, "stored": list(run.summary.stored)}
-    log_event(connection, scope_id, ENDED, run.run_id, told, now)
-    return True
-
-
-def reopen_run(connection: "Connection", scope: Scope, run_id: str) -> bool:
-    """Queue a run that was cancelled once more."""
-    return connection.execute(_QUERIES["reopen_matts_run"], (run_id, find_scope(connection, scope))).rowcount == 1
-
-
-def cancel_run(connection: "Connection", scope: Scope, run_id: str, now: datetime) -> bool:
-    """Cancel a run that has not ended."""
-    scope_id = find_scope(connection, scope)
-    if connection.execute(_QUERIES["cancel_matts_run"], (run_id, scope_id)).rowcount == 0:
-        return False
-    assert scope_id is not None
-    log_event(connection, scope_id, ENDED, run_id, {"status": "cancelled"}, now)
-    return True
 
 
 def _update(connection: "Connection", scope_id: int, run: MattsRun) -> None:

@@ -1,4 +1,4 @@
-"""How values of the schema become rows and rows values again: times, scopes, memory items. It runs next to no SQL."""
+"""What all stores share: how values become rows and rows values again, the ids of scopes, the audit trail."""
 
 import hashlib
 import json
@@ -10,11 +10,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
 
-_QUERIES = queries()
+_QUERIES = queries("bank")
 
 
 def to_text(moment: datetime) -> str:
@@ -60,8 +61,27 @@ def make_scope(connection: "Connection", scope: Scope) -> int:
 
 def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> dict[int, Scope]:
     """Return those of the scopes that exist by their ids, in order."""
-    found = ((find_scope(connection, scope), scope) for scope in scopes)
-    return {scope_id: scope for scope_id, scope in found if scope_id is not None}
+    rows = connection.execute(_QUERIES["find_scopes"], (pairs(scopes),)).fetchall()
+    return {scope_id: scopes[place] for scope_id, place in rows}
+
+
+def pairs(scopes: Sequence[Scope]) -> str:
+    """Return scopes as a query takes them that looks them up itself: a JSON list of (tenant, project)."""
+    return to_json([(scope.tenant_id, scope.project) for scope in scopes])
+
+
+def log_event(
+    connection: "Connection", scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
+) -> None:
+    """Write a line of the audit trail."""
+    moment = to_text(at or datetime.now(UTC))
+    connection.execute(_QUERIES["add_event"], (scope_id, kind, subject_id, to_json(data), moment))
+
+
+def event_of(row: Sequence[Any]) -> Event:
+    """Return the event of a row (type, moment, subject, data)."""
+    kind, at, subject, data = row
+    return Event(kind, to_moment(at), subject, json.loads(data))
 
 
 def pattern_data(item: MemoryItem) -> str:

@@ -1,9 +1,5 @@
-"""The store of sources on SQLite: passages written by group with their indexes, read and removed; never among memories.
+"""The passages of sources in the bank, never among memories: searched, read, written by group with their indexes."""
 
-Searching them is next door.
-"""
-
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,12 +9,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.access import Access
+from swarm_memory.server.storage.engine.access import Access, Part, reads, writes
 from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
-from swarm_memory.server.storage.search.index import Index, all_spaces
-from swarm_memory.server.storage.search.sources import join, keyword_leg, near_leg
-from swarm_memory.server.storage.search.tokens import joined
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.sources import search
 from swarm_memory.server.storage.search.vectors import Quantization
+from swarm_memory.server.storage.search.words import joined
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     SourceKey,
@@ -37,59 +33,74 @@ _GROUPS_AT_ONCE = 200
 """So many groups are removed in one transaction: other writers wait for it."""
 
 
-def source_index(index: Index) -> Index:
-    """Return the indexes of passages, for a process whose indexes of memories are given."""
-    return Index(index.searchable, index.reason, _QUERIES)
-
-
-class SqliteSources:
+class SqliteSources(Part):
     """The passages of one bank."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._index = source_index(access.index)
+    def __init__(self, bank: Access) -> None:
+        super().__init__(bank)
+        self._index = Index(bank.index.searchable, bank.index.reason, _QUERIES)
 
-    async def groups(self, source: SourceKey) -> dict[str, str]:
-        return await self._access.read(lambda connection: _groups(connection, source))
+    @reads
+    def groups(self, connection: "Connection", source: SourceKey) -> dict[str, str]:
+        found = _find_source(connection, source)
+        return {} if found is None else dict(connection.execute(_QUERIES["groups_of_source"], (found[1],)).fetchall())
 
-    async def write_groups(self, source: SourceKey, groups: Sequence[StoredGroup], embedder: str) -> None:
-        quantization = self._access.quantization_of(embedder)
-
-        def write(connection: "Connection") -> None:
-            writer = _GroupWriter(connection, self._index, source, embedder, quantization)
-            for group in groups:
-                writer.put(group)
-            self._index.tidy(connection)
-
-        await self._access.write(write)
+    @writes
+    def write_groups(
+        self, connection: "Connection", source: SourceKey, groups: Sequence[StoredGroup], embedder: str
+    ) -> None:
+        writer = _GroupWriter(connection, self._index, source, embedder, self.bank.quantization_of(embedder))
+        for group in groups:
+            writer.put(group)
+        self._index.tidy(connection)
 
     async def remove_groups(self, source: SourceKey, names: Sequence[str]) -> int:
-        def remove(connection: "Connection") -> int:
-            found = _find_source(connection, source)
-            if found is None:
-                return 0
-            partition, source_id = found
-            removed = sum(
-                _remove_group(connection, self._index, partition, source_id, name) is not None for name in names
-            )
-            connection.execute(_QUERIES["optimize_keyword_index"])
-            self._index.tidy(connection)
-            return removed
+        return await self._remove_groups(source, names) if names else 0
 
-        return await self._access.write(remove) if names else 0
+    @writes
+    def _remove_groups(self, connection: "Connection", source: SourceKey, names: Sequence[str]) -> int:
+        found = _find_source(connection, source)
+        if found is None:
+            return 0
+        removed = sum(_remove_group(connection, self._index, *found, name) for name in names)
+        connection.execute(_QUERIES["optimize_keyword_index"])
+        self._index.tidy(connection)
+        return removed
 
     async def search(self, query: SourceQuery) -> SourceResult:
-        near, keywords = await asyncio.gather(
-            self._access.read(lambda connection: near_leg(connection, self._index, query)),
-            self._access.read_beside(lambda connection: keyword_leg(connection, self._index, query)),
-        )
-        return await self._access.read(lambda connection: join(connection, self._index, query, near, keywords))
+        return await search(self, self._index, query)
 
-    async def get_passages(self, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
-        return await self._access.read(lambda connection: _passages(connection, scopes, seqs))
+    @reads
+    def get_passages(
+        self, connection: "Connection", scopes: Sequence[Scope], seqs: Sequence[int]
+    ) -> list[FoundPassage]:
+        values = {"seqs": to_json(list(seqs)), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
+        found: list[FoundPassage] = []
+        for row in connection.execute(_QUERIES["passages"], values).fetchall():
+            seq, kind, group, position, title, description, content, path, line, end_line, data, *around = row
+            location, project, before, after, group_title = around
+            passage = Passage(
+                kind=kind,
+                group=group,
+                position=position,
+                title=title,
+                description=description,
+                content=content,
+                path=path,
+                line=line,
+                end_line=end_line,
+                data=json.loads(data),
+            )
+            found.append(FoundPassage(seq, passage, location, project, group_title, before, after))
+        return found
 
-    async def list_sources(self, scope: Scope) -> list[SourceInfo]:
-        return await self._access.read(lambda connection: _sources(connection, scope))
+    @reads
+    def list_sources(self, connection: "Connection", scope: Scope) -> list[SourceInfo]:
+        rows = connection.execute(_QUERIES["list_sources"], (find_scope(connection, scope),)).fetchall()
+        return [
+            SourceInfo(id=id_, kind=kind, location=location, groups=groups, passages=passages, indexed_at=to_moment(at))
+            for id_, kind, location, at, groups, passages in rows
+        ]
 
     async def remove(self, source: SourceKey) -> int:
         listed = {(each.kind, each.location): each for each in await self.list_sources(source.scope)}
@@ -99,45 +110,44 @@ class SqliteSources:
         names = list(await self.groups(source))
         for start in range(0, len(names), _GROUPS_AT_ONCE):
             await self.remove_groups(source, names[start : start + _GROUPS_AT_ONCE])
-        await self._access.write(lambda connection: connection.execute(_QUERIES["delete_source"], (known.id,)).rowcount)
-        await self._access.truncate_log()
+        await self._delete_source(known.id)
+        await self.bank.truncate_log()
         return known.passages
 
-    async def without_vector(self, embedder: str, dimensions: int, limit: int, after: int) -> list[tuple[int, str]]:
+    @writes
+    def _delete_source(self, connection: "Connection", source_id: int) -> None:
+        connection.execute(_QUERIES["delete_source"], (source_id,))
+
+    @reads
+    def without_vector(
+        self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int
+    ) -> list[tuple[int, str]]:
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
+        rows = connection.execute(_QUERIES["without_vector"], values).fetchall()
+        return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
 
-        def read(connection: "Connection") -> list[tuple[int, str]]:
-            rows = connection.execute(_QUERIES["without_vector"], values).fetchall()
-            return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
-
-        return await self._access.read(read)
-
-    async def put_vectors(self, embedder: str, vectors: "Mapping[int, Vector]") -> int:
-        quantization = self._access.quantization_of(embedder)
-        return await self._access.write(
-            lambda connection: _put_vectors(connection, self._index, embedder, vectors, quantization)
-        )
+    @writes
+    def put_vectors(self, connection: "Connection", embedder: str, vectors: "Mapping[int, Vector]") -> int:
+        now, quantization = to_text(datetime.now(UTC)), self.bank.quantization_of(embedder)
+        rows = connection.execute(_QUERIES["partitions_of_passages"], (to_json(list(vectors)),)).fetchall()
+        for seq, partition in rows:
+            vector = vectors[seq]
+            space = self._index.make_space(connection, embedder, len(vector), quantization)
+            self._index.replace_vector(connection, (seq, partition, True), vector, space, now)
+        return len(rows)
 
     async def refresh(self) -> int:
         """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
-        stale = await self._access.read(lambda connection: sum(each.stale for each in all_spaces(connection, _QUERIES)))
-        return await self._access.write(self._index.refresh) if stale and self._index.searchable else 0
+        return await self.write(self._index.refresh) if await self.read(self._index.lacks) else 0
 
     async def reindex(self) -> None:
         """Make both indexes anew from the plain tables."""
-        await self._access.write(self._index.rebuild)
+        await self.write(self._index.rebuild)
 
-    async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
-        """Delete the vectors of every other embedder; return their names."""
-
-        def drop(connection: "Connection") -> list[str]:
-            spaces = all_spaces(connection, _QUERIES)
-            others = [space for space in spaces if (space.model, space.dims) != (embedder, dimensions)]
-            for space in others:
-                self._index.drop_space(connection, space)
-            return [space.model for space in others]
-
-        return await self._access.write(drop)
+    @writes
+    def drop_spaces_but(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
+        """Delete the passages' vectors of every other embedder; return their names."""
+        return self._index.drop_spaces_but(connection, embedder, dimensions)
 
 
 class _GroupWriter:
@@ -208,59 +218,12 @@ def _find_source(connection: "Connection", source: SourceKey) -> tuple[int, int]
     return None if row is None or partition is None else (partition, int(row[0]))
 
 
-def _groups(connection: "Connection", source: SourceKey) -> dict[str, str]:
-    found = _find_source(connection, source)
-    return {} if found is None else dict(connection.execute(_QUERIES["groups_of_source"], (found[1],)).fetchall())
-
-
-def _remove_group(connection: "Connection", index: Index, partition: int, source_id: int, name: str) -> int | None:
-    """Take a group's passages out of the indexes and delete it; return its id, None when it was not there."""
+def _remove_group(connection: "Connection", index: Index, partition: int, source_id: int, name: str) -> bool:
+    """Take a group's passages out of the indexes and delete it; return whether it was there."""
     row = connection.execute(_QUERIES["find_group"], (source_id, name)).fetchone()
     if row is None:
-        return None
+        return False
     for (seq,) in connection.execute(_QUERIES["passages_of_group"], row).fetchall():
         index.leave(connection, seq, partition)
     connection.execute(_QUERIES["delete_group"], row)
-    return int(row[0])
-
-
-def _put_vectors(
-    connection: "Connection", index: Index, embedder: str, vectors: "Mapping[int, Vector]", quantization: Quantization
-) -> int:
-    now = to_text(datetime.now(UTC))
-    rows = connection.execute(_QUERIES["partitions_of_passages"], (to_json(list(vectors)),)).fetchall()
-    for seq, partition in rows:
-        vector = vectors[seq]
-        space = index.make_space(connection, embedder, len(vector), quantization)
-        index.replace_vector(connection, (seq, partition, True), vector, space, now)
-    return len(rows)
-
-
-def _sources(connection: "Connection", scope: Scope) -> list[SourceInfo]:
-    rows = connection.execute(_QUERIES["list_sources"], (find_scope(connection, scope),)).fetchall()
-    return [
-        SourceInfo(id=id_, kind=kind, location=location, groups=groups, passages=passages, indexed_at=to_moment(at))
-        for id_, kind, location, at, groups, passages in rows
-    ]
-
-
-def _passages(connection: "Connection", scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
-    values = {"seqs": to_json(list(seqs)), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
-    found: list[FoundPassage] = []
-    for row in connection.execute(_QUERIES["passages"], values).fetchall():
-        seq, kind, group, position, title, description, content, path, line, end_line, data, *around = row
-        location, project, before, after, group_title = around
-        passage = Passage(
-            kind=kind,
-            group=group,
-            position=position,
-            title=title,
-            description=description,
-            content=content,
-            path=path,
-            line=line,
-            end_line=end_line,
-            data=json.loads(data),
-        )
-        found.append(FoundPassage(seq, passage, location, project, group_title, before, after))
-    return found
+    return True

@@ -1,4 +1,4 @@
-"""The tool memory in SQLite: calls with their totals and window, evaluations, summaries, the index of past calls.
+"""The tool memory in the bank: calls with their totals and window, evaluations, summaries, the index of past calls.
 
 The window, the totals and the ids of calls that left the window are kept in the transaction that logs a call; the index
 of words follows when calls are evaluated.
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
-from swarm_memory.server.storage.engine.access import Access
+from swarm_memory.server.storage.engine.access import Part, reads, reads_beside, writes
 from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
-from swarm_memory.server.storage.search.tokens import in_scope, match_any, usable
+from swarm_memory.server.storage.search.words import in_scope, match_any, usable
 from swarm_memory.tools.ports.tool_memory import (
     CORRECTED,
     EvaluatedCall,
@@ -47,39 +47,45 @@ MAX_TRIMMED = 20_000
 WHOLE_SESSION = "\x01"
 """Stands for every call of a session that has none left in the window; no id can be that."""
 
-_QUERIES = queries("tools")
+_QUERIES = queries("tool_memory")
 
 
-class ToolMemoryTables:
+class SqliteToolMemory(Part):
     """The tool memory of one bank."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    @writes
+    def add_calls(self, connection: "Connection", calls: Sequence[ToolCall], window: int) -> int:
+        scope_ids = {scope: make_scope(connection, scope) for scope in dict.fromkeys(call.scope for call in calls)}
+        return sum(_add_call(connection, scope_ids[call.scope], call, window) for call in calls)
 
-    async def add_calls(self, calls: Sequence[ToolCall], window: int) -> int:
-        return await self._access.write(lambda connection: add_calls(connection, calls, window))
+    @writes
+    def put_schema(self, connection: "Connection", scope: Scope, tool_name: str, schema: str) -> None:
+        connection.execute(_QUERIES["put_tool_schema"], (schema, find_scope(connection, scope), tool_name))
 
-    async def put_schema(self, scope: Scope, tool_name: str, schema: str) -> None:
-        def put(connection: "Connection") -> None:
-            connection.execute(_QUERIES["put_tool_schema"], (schema, find_scope(connection, scope), tool_name))
+    @reads
+    def recent_calls(self, connection: "Connection", scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
+        values = (find_scope(connection, scope), tool_name, limit)
+        return [_kept(scope, row) for row in connection.execute(_QUERIES["recent_calls"], values).fetchall()]
 
-        await self._access.write(put)
-
-    async def recent_calls(self, scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
-        def read(connection: "Connection") -> list[KeptCall]:
-            values = (find_scope(connection, scope), tool_name, limit)
-            return [_kept(scope, row) for row in connection.execute(_QUERIES["recent_calls"], values).fetchall()]
-
-        return await self._access.read(read)
-
-    async def pending_calls(
-        self, scope: Scope, *, now: datetime, until: datetime, tools: Sequence[str] | None, after: int, limit: int
+    @reads
+    def pending_calls(
+        self,
+        connection: "Connection",
+        scope: Scope,
+        *,
+        now: datetime,
+        until: datetime,
+        tools: Sequence[str] | None,
+        after: int,
+        limit: int,
     ) -> PendingCalls:
         values = {"now": to_text(now), "until": to_text(until), "tools": _names(tools), "after": after, "limit": limit}
-        return await self._access.read(lambda connection: _pending(connection, scope, values))
+        return _pending(connection, scope, values)
 
-    async def save_evaluations(
+    @writes
+    def save_evaluations(
         self,
+        connection: "Connection",
         scope: Scope,
         evaluated: Sequence[EvaluatedCall],
         failed: Sequence[FailedEvaluation],
@@ -87,97 +93,94 @@ class ToolMemoryTables:
         now: datetime,
         retry_after_s: float,
     ) -> int:
-        def save(connection: "Connection") -> int:
-            scope_id = make_scope(connection, scope)
-            _unindex_trimmed(connection)
-            _fold_trimmed(connection, scope_id)
-            written = sum(_save_evaluation(connection, scope_id, each, to_text(now)) for each in evaluated)
-            for each in failed:
-                _save_failure(connection, scope_id, each, now, retry_after_s)
-            return written
+        scope_id = make_scope(connection, scope)
+        _unindex_trimmed(connection)
+        _fold_trimmed(connection, scope_id)
+        written = sum(_save_evaluation(connection, scope_id, each, to_text(now)) for each in evaluated)
+        for each in failed:
+            _save_failure(connection, scope_id, each, now, retry_after_s)
+        return written
 
-        return await self._access.write(save)
+    @reads_beside
+    def memories(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
+        values = {"scope_id": find_scope(connection, scope), "tools": _names(tools)}
+        return [_memory(row) for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
 
-    async def memories(self, scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
-        def read(connection: "Connection") -> list[ToolMemory]:
-            values = {"scope_id": find_scope(connection, scope), "tools": _names(tools)}
-            return [_memory(row) for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
+    @reads
+    def new_calls(self, connection: "Connection", scope: Scope, tool_name: str, recent: int) -> int:
+        values = (find_scope(connection, scope), tool_name, recent)
+        return int(connection.execute(_QUERIES["count_new_calls"], values).fetchone()[0])
 
-        return await self._access.read_beside(read)
-
-    async def new_calls(self, scope: Scope, tool_name: str, recent: int) -> int:
-        def count(connection: "Connection") -> int:
-            values = (find_scope(connection, scope), tool_name, recent)
-            return int(connection.execute(_QUERIES["count_new_calls"], values).fetchone()[0])
-
-        return await self._access.read(count)
-
-    async def save_summary(
-        self, scope: Scope, tool_name: str, summary: ToolSummary, seqs: Sequence[int], at: datetime
+    @writes
+    def save_summary(
+        self,
+        connection: "Connection",
+        scope: Scope,
+        tool_name: str,
+        summary: ToolSummary,
+        seqs: Sequence[int],
+        at: datetime,
     ) -> None:
-        def save(connection: "Connection") -> None:
-            values = (summary.model_dump_json(), to_text(at), find_scope(connection, scope), tool_name)
-            connection.execute(_QUERIES["put_summary"], values)
-            connection.execute(_QUERIES["mark_summarized"], (to_json(list(seqs)),))
+        values = (summary.model_dump_json(), to_text(at), find_scope(connection, scope), tool_name)
+        connection.execute(_QUERIES["put_summary"], values)
+        connection.execute(_QUERIES["mark_summarized"], (to_json(list(seqs)),))
 
-        await self._access.write(save)
+    @reads
+    def past_calls(
+        self, connection: "Connection", scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
+    ) -> PastCalls:
+        return _past_calls(connection, scope, usable(tokens), tools)
 
-    async def past_calls(self, scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None) -> PastCalls:
-        return await self._access.read(lambda connection: _past_calls(connection, scope, usable(tokens), tools))
+    @reads
+    def last_warning(self, connection: "Connection", scope: Scope, tool_name: str) -> datetime | None:
+        row = connection.execute(_QUERIES["last_warning"], (find_scope(connection, scope), tool_name)).fetchone()
+        return optional_moment(row[0]) if row else None
 
-    async def last_warning(self, scope: Scope, tool_name: str) -> datetime | None:
-        def read(connection: "Connection") -> datetime | None:
-            row = connection.execute(_QUERIES["last_warning"], (find_scope(connection, scope), tool_name)).fetchone()
-            return optional_moment(row[0]) if row else None
-
-        return await self._access.read(read)
-
-    async def claim_warning(self, scope: Scope, tool_name: str, now: datetime, since: datetime) -> bool:
-        def claim(connection: "Connection") -> bool:
-            values = {
-                "scope_id": find_scope(connection, scope),
-                "tool_name": tool_name,
-                "now": to_text(now),
-                "since": to_text(since),
-            }
-            return connection.execute(_QUERIES["claim_warning"], values).rowcount == 1
-
-        return await self._access.write(claim)
+    @writes
+    def claim_warning(
+        self, connection: "Connection", scope: Scope, tool_name: str, now: datetime, since: datetime
+    ) -> bool:
+        values = {
+            "scope_id": find_scope(connection, scope),
+            "tool_name": tool_name,
+            "now": to_text(now),
+            "since": to_text(since),
+        }
+        return connection.execute(_QUERIES["claim_warning"], values).rowcount == 1
 
     async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:
-        forgotten = await self._access.write(lambda connection: _forget(connection, scope, tools))
+        forgotten = await self._forget(scope, tools)
         if forgotten:
-            await self._access.truncate_log()
+            await self.bank.truncate_log()
         return forgotten
 
-    async def put_totals(self, scope: Scope, totals: ToolTotals) -> None:
-        def put(connection: "Connection") -> None:
-            values = totals.model_dump(exclude={"kept", "first_at", "last_at"})
-            values |= {"scope_id": find_scope(connection, scope)}
-            for name in ("first_at", "last_at"):
-                moment: datetime | None = getattr(totals, name)
-                values[name] = to_text(moment) if moment else ""
-            connection.execute(_QUERIES["put_totals"], values)
+    @writes
+    def _forget(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> int:
+        scope_id = find_scope(connection, scope)
+        values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
+        names = [row[0] for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
+        _unindex_trimmed(connection)
+        for name in names:
+            for seq in connection.execute(_QUERIES["calls_of_tool"], (scope_id, name)).fetchall():
+                connection.execute(_QUERIES["unindex_call"], seq)
+                connection.execute(_QUERIES["drop_call"], seq)
+            connection.execute(_QUERIES["drop_trimmed"], (scope_id, name))
+            connection.execute(_QUERIES["drop_tool"], (scope_id, name))
+        if names:
+            connection.execute(_QUERIES["optimize_tool_index"])
+        return len(names)
 
-        await self._access.write(put)
+    @writes
+    def put_totals(self, connection: "Connection", scope: Scope, totals: ToolTotals) -> None:
+        values = totals.model_dump(exclude={"kept", "first_at", "last_at"})
+        moments = {"first_at": totals.first_at, "last_at": totals.last_at}
+        values |= {name: to_text(moment) if moment else "" for name, moment in moments.items()}
+        connection.execute(_QUERIES["put_totals"], values | {"scope_id": find_scope(connection, scope)})
 
-    async def counts(self, scope: Scope) -> ToolMemoryCounts:
-        def count(connection: "Connection") -> ToolMemoryCounts:
-            values = {"scope_id": find_scope(connection, scope)}
-            return ToolMemoryCounts(*connection.execute(_QUERIES["count_tool_memory"], values).fetchone())
-
-        return await self._access.read_beside(count)
-
-
-def add_calls(connection: "Connection", calls: Sequence[ToolCall], window: int) -> int:
-    """Write calls that were never seen, with totals and window; return how many those were."""
-    scope_ids: dict[Scope, int] = {}
-    added = 0
-    for call in calls:
-        if call.scope not in scope_ids:
-            scope_ids[call.scope] = make_scope(connection, call.scope)
-        added += _add_call(connection, scope_ids[call.scope], call, window)
-    return added
+    @reads_beside
+    def counts(self, connection: "Connection", scope: Scope) -> ToolMemoryCounts:
+        values = {"scope_id": find_scope(connection, scope)}
+        return ToolMemoryCounts(*connection.execute(_QUERIES["count_tool_memory"], values).fetchone())
 
 
 def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: int) -> bool:
@@ -333,22 +336,6 @@ def _rarest(frequency: dict[str, int]) -> list[str]:
             break
         chosen.append(token)
     return chosen
-
-
-def _forget(connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> int:
-    scope_id = find_scope(connection, scope)
-    values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
-    names = [row[0] for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
-    _unindex_trimmed(connection)
-    for name in names:
-        for seq in connection.execute(_QUERIES["calls_of_tool"], (scope_id, name)).fetchall():
-            connection.execute(_QUERIES["unindex_call"], seq)
-            connection.execute(_QUERIES["drop_call"], seq)
-        connection.execute(_QUERIES["drop_trimmed"], (scope_id, name))
-        connection.execute(_QUERIES["drop_tool"], (scope_id, name))
-    if names:
-        connection.execute(_QUERIES["optimize_tool_index"])
-    return len(names)
 
 
 def _names(tools: Sequence[str] | None) -> str | None:

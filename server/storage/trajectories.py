@@ -1,25 +1,23 @@
-"""Trajectories and what was learned from them, written and read; the transaction is the caller's."""
+"""Trajectories in the bank, and what was learned from them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage.memories import MemoryWriter, change_status, find_patterns, log_event
-from swarm_memory.server.storage.quota import count_added
-from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, optional_text, to_text
+from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.memories import MemoryWriter, change_status, count_added, find_patterns
+from swarm_memory.server.storage.rows import content_hash, find_scope, log_event, make_scope, optional_text, to_text
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.tools.guard.trust import REINFORCED
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from swarm_memory.server.storage.engine.driver import Connection
 
-_QUERIES = queries()
+_QUERIES = queries("trajectories")
 
 
 class Reinforcement(NamedTuple):
@@ -31,8 +29,65 @@ class Reinforcement(NamedTuple):
     session_id: str | None = None
 
 
-def learned_before(connection: "Connection", scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
-    """Return what was learned from exactly this trajectory of this task."""
+class SqliteTrajectories(Access):
+    """What was done, and what was learned from it, in one bank."""
+
+    @reads
+    def learned_before(
+        self, connection: "Connection", scope: Scope, task_id: str, content_digest: str
+    ) -> LearnedBefore | None:
+        return _learned_before(connection, scope, task_id, content_digest)
+
+    @writes
+    def save_learning(self, connection: "Connection", record: LearnRecord) -> tuple[str, ...]:
+        task_id = record.trajectory.task_id
+        # Another process may have learned from the same trajectory meanwhile.
+        if _learned_before(connection, record.scope, task_id, record.trajectory.content_digest) is not None:
+            return ()
+        scope_id = make_scope(connection, record.scope)
+        if record.new_per_day is not None:
+            count_added(connection, scope_id, record.counted, record.new_per_day, record.at)
+        add_trajectory(
+            connection, scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at, record.run_id
+        )
+        writer = MemoryWriter(connection, self, record.embedder)
+        new = [memory.item.id for memory in record.memories if writer.add(memory)]
+        if record.reinforcement > 0:
+            found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
+            reinforce(connection, record.scope, record.reinforced, found_again, record.at)
+        superseded = _supersede(connection, self.index, record, scope_id, keep={*new, *record.reinforced})
+        told = {
+            "task_id": task_id,
+            "trajectory_id": record.trajectory_id,
+            "label": record.verdict.label,
+            "stored": new,
+            "reinforced": list(record.reinforced),
+            "superseded": list(superseded),
+        }
+        log_event(connection, scope_id, "learned", record.run_id, told, record.at)
+        return superseded
+
+    @writes
+    def save_verdict(
+        self, connection: "Connection", scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
+    ) -> None:
+        scope_id = make_scope(connection, scope)
+        add_trajectory(connection, scope_id, trajectory_id, trajectory, verdict, datetime.now(UTC))
+
+    @reads
+    def get_trajectory(
+        self, connection: "Connection", scope: Scope, trajectory_id: str
+    ) -> tuple[Trajectory, Verdict | None] | None:
+        values = {"scope_id": find_scope(connection, scope), "id": trajectory_id}
+        row = connection.execute(_QUERIES["get_trajectory"], values).fetchone()
+        if row is None:
+            return None
+        trajectory, verdict = row
+        judged = None if verdict is None else Verdict.model_validate_json(verdict)
+        return Trajectory.model_validate_json(trajectory), judged
+
+
+def _learned_before(connection: "Connection", scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
     scope_id = find_scope(connection, scope)
     row = connection.execute(_QUERIES["learned_before"], (scope_id, task_id, content_digest)).fetchone()
     if row is None:
@@ -42,66 +97,18 @@ def learned_before(connection: "Connection", scope: Scope, task_id: str, content
     return LearnedBefore(trajectory_id, run_id, Verdict.model_validate_json(verdict), tuple(each for (each,) in ids))
 
 
-def save_learning(
-    connection: "Connection", index: Index, record: LearnRecord, quantization: Quantization
-) -> tuple[str, ...]:
-    """Write all of one run; return the ids of the items that it archived as superseded.
-
-    When another process learned from the same trajectory meanwhile, nothing is written. Raises `QuotaReached`.
-    """
-    task_id = record.trajectory.task_id
-    if learned_before(connection, record.scope, task_id, record.trajectory.content_digest) is not None:
-        return ()
-    scope_id = make_scope(connection, record.scope)
-    if record.new_per_day is not None:
-        count_added(connection, scope_id, record.counted, record.new_per_day, record.at)
-    row = trajectory_row(scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at)
-    connection.execute(_QUERIES["add_trajectory"], {**row, "run_id": record.run_id})
-    writer = MemoryWriter(connection, index, record.embedder, quantization)
-    new = [memory.item.id for memory in record.memories if writer.add(memory)]
-    if record.reinforcement > 0:
-        found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
-        reinforce(connection, record.scope, record.reinforced, found_again, record.at)
-    superseded = _supersede(connection, index, record, scope_id, keep={*new, *record.reinforced})
-    told = {
-        "task_id": task_id,
-        "trajectory_id": record.trajectory_id,
-        "label": record.verdict.label,
-        "stored": new,
-        "reinforced": list(record.reinforced),
-        "superseded": list(superseded),
-    }
-    log_event(connection, scope_id, "learned", record.run_id, told, record.at)
-    return superseded
-
-
-def save_verdict(
-    connection: "Connection", scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict, at: "datetime"
+def add_trajectory(
+    connection: "Connection",
+    scope_id: int,
+    trajectory_id: str,
+    trajectory: Trajectory,
+    verdict: Verdict | None,
+    at: datetime,
+    run_id: str | None = None,
 ) -> None:
-    """Write a trajectory with its verdict; nothing counts as learned from it."""
-    row = trajectory_row(make_scope(connection, scope), trajectory_id, trajectory, verdict, at)
-    connection.execute(_QUERIES["add_trajectory"], {**row, "run_id": None})
-
-
-def get_trajectory(
-    connection: "Connection", scope: Scope, trajectory_id: str
-) -> tuple[Trajectory, Verdict | None] | None:
-    """Look up by trajectory id, or by task id for the newest of that task."""
-    values = {"scope_id": find_scope(connection, scope), "id": trajectory_id}
-    row = connection.execute(_QUERIES["get_trajectory"], values).fetchone()
-    if row is None:
-        return None
-    trajectory, verdict = row
-    judged = None if verdict is None else Verdict.model_validate_json(verdict)
-    return Trajectory.model_validate_json(trajectory), judged
-
-
-def trajectory_row(
-    scope_id: int, trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None, at: "datetime"
-) -> dict[str, Any]:
-    """Return the columns of a trajectory but the run that learned from it."""
+    """Write a trajectory, or its newer verdict, and the run that learned from it."""
     text = trajectory.model_dump_json(exclude_defaults=True)
-    return {
+    values = {
         "id": trajectory_id,
         "task_id": trajectory.task_id,
         "scope_id": scope_id,
@@ -116,11 +123,13 @@ def trajectory_row(
         "verdict_json": None if verdict is None else verdict.model_dump_json(),
         "created_at": to_text(at),
         "content_hash": content_hash(trajectory_id, text),
+        "run_id": run_id,
     }
+    connection.execute(_QUERIES["add_trajectory"], values)
 
 
 def reinforce(
-    connection: "Connection", scope: Scope, ids: Sequence[str], found_again: Reinforcement, at: "datetime"
+    connection: "Connection", scope: Scope, ids: Sequence[str], found_again: Reinforcement, at: datetime
 ) -> None:
     """Raise the confidence of items that a run found again."""
     for seq, item_id, scope_id, _ in find_patterns(connection, (scope,), ids):

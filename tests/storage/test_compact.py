@@ -11,10 +11,10 @@ from swarm_memory.schema.sqlite.statements import code_table, migrations, vector
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.rows import pattern_row, to_text
-from swarm_memory.server.storage.search import coded, index
+from swarm_memory.server.storage.search import codes, index
 from swarm_memory.server.storage.search.codes import code, code_bits
-from swarm_memory.server.storage.search.tokens import pack, scoped, unpack
 from swarm_memory.server.storage.search.vectors import encode
+from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.tools.ports.bank import SearchQuery, StoredMemory
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(index, "LARGE", large)
-    monkeypatch.setattr(coded, "MIN_RESCORED", 2 * MANY)
+    monkeypatch.setattr(codes, "MIN_RESCORED", 2 * MANY)
     memories = [with_indexes(item(f"Strategy {number} word{number}"), embedder) for number in range(MANY)]
     driver = choose(rung)
     database.parent.mkdir()
@@ -84,7 +84,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
             entered = "INSERT INTO codes_vec_1 (rowid, part, bucket, embedding) VALUES (?, 1, ?, vec_bit(?))"
             for seq, vector in connection.execute("SELECT rowid, embedding FROM vec_1").fetchall():
                 made = code(vector, "int8", embedder.dimensions)
-                connection.execute(entered, (seq, seq % coded.BUCKETS, made))
+                connection.execute(entered, (seq, seq % codes.BUCKETS, made))
             connection.execute("DELETE FROM vec_1")
     connection.close()
     async with open_bank() as store:

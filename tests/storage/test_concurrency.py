@@ -125,9 +125,9 @@ async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
 async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
     open_bank: Any, here: Scope, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swarm_memory.server.storage import recorder
+    from swarm_memory.server.storage import journal
 
-    monkeypatch.setattr(recorder, "MAX_WAITING", 3)
+    monkeypatch.setattr(journal, "MAX_WAITING", 3)
     async with open_bank() as store:
         for number in range(5):
             await store.record_retrieval(RetrievalRecord(f"rt_{number}", here, "q", {}, 1.0, AT))

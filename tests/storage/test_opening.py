@@ -15,7 +15,7 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.sqlite.statements import SUBJECTS, migrations, queries, schema_objects, shadow_tables
+from swarm_memory.schema.sqlite.statements import migrations, queries, schema_objects, shadow_tables, subjects
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.location import locate
 from swarm_memory.server.storage.engine import connection as connection_module
@@ -223,7 +223,7 @@ def test_the_migrations_give_the_schema_that_is_written_down(driver: Driver) -> 
 
 
 def test_every_query_has_one_line_that_says_what_it_does() -> None:
-    for name, text in (query for subject in ("", *SUBJECTS) for query in queries(subject).items()):
+    for name, text in (query for subject in subjects() for query in queries(subject).items()):
         first, _, rest = text.partition("\n")
         assert first.startswith("-- "), name
         assert first.endswith("."), name

@@ -11,9 +11,9 @@ import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.server.storage.search.legs import MAX_POSTINGS
-from swarm_memory.server.storage.search.memories import join, keyword_leg, near_leg
+from swarm_memory.server.storage.search.memories import join, matching_items, near_items
 from swarm_memory.server.storage.search.vectors import decode, encode
+from swarm_memory.server.storage.search.words import MAX_POSTINGS
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery, SearchResult, StoredMemory
 
@@ -297,10 +297,10 @@ async def test_what_another_process_writes_between_the_legs_is_found_or_left_out
 ) -> None:
     query = SearchQuery((here,), embedder.name, embedder.vector("retry"), ("retri",), 10)
     async with open_bank() as store:
-        near = await store.read(lambda connection: near_leg(connection, store.index, query))
+        near = await store.read(lambda connection: near_items(connection, store.index, query))
         memory = with_indexes(item("retry the upload"), embedder)
         await store.add_memories([memory], embedder.name)
-        keywords = await store.read(lambda connection: keyword_leg(connection, store.index, query))
+        keywords = await store.read(lambda connection: matching_items(connection, store.index, query))
         found = await store.read(lambda connection: join(connection, store.index, query, near, keywords))
         assert [candidate.id for candidate in found.candidates] == [memory.item.id]
         await store.forget([here], [memory.item.id])

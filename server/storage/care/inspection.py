@@ -15,9 +15,9 @@ from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.files import remote_kind, size_of
 from swarm_memory.server.storage.memories import damaged
 from swarm_memory.server.storage.rows import content_hash
-from swarm_memory.server.storage.search.coded import wrong_codes
+from swarm_memory.server.storage.search.codes import wrong_codes
 from swarm_memory.server.storage.search.index import all_spaces
-from swarm_memory.server.storage.search.tokens import in_scope, unpack
+from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.tools.ports.care import Inspection
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _MEMORIES = _Embedded(
     "projects",
     _QUERIES["wrong_member_counts"],
     _QUERIES["vectors_to_index"],
-    queries()["scan_vectors"],
+    queries("memories")["scan_vectors"],
 )
 _PASSAGES = _Embedded(
     "passages",

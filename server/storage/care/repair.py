@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from swarm_memory.schema.base import Scope, counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
-from swarm_memory.schema.sqlite.statements import SUBJECTS, queries
+from swarm_memory.schema.sqlite.statements import queries, subjects
 from swarm_memory.server.storage.care.damaged_file import Salvage, open_damaged
 from swarm_memory.server.storage.care.inspection import inspect
 from swarm_memory.server.storage.care.restore import put_in_place, remove
@@ -33,7 +33,7 @@ from swarm_memory.server.storage.engine.ownership import check_content
 from swarm_memory.server.storage.memories import change_status
 from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, to_json
 from swarm_memory.server.storage.search.index import Index, all_spaces
-from swarm_memory.server.storage.search.tokens import pack, unpack
+from swarm_memory.server.storage.search.words import pack, unpack
 from swarm_memory.tools.ports.care import Inspection, Repaired
 from swarm_memory.tools.text.tokens import tokenize
 
@@ -101,9 +101,8 @@ def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: 
 
 
 def _rebuild(connection: "Connection", index: Index) -> None:
-    """Make every pair of indexes anew: that of the memories, and those of subjects that have one of the same shape."""
-    index.rebuild(connection)
-    for subject in SUBJECTS:
+    """Make every pair of indexes anew: that of the memories and that of the sources."""
+    for subject in subjects():
         if "fill_keyword_index" in queries(subject):
             Index(index.searchable, index.reason, queries(subject)).rebuild(connection)
 
@@ -117,7 +116,7 @@ def _make_tokens(connection: "Connection") -> None:
     for seq, data in connection.execute(_QUERIES["without_tokens"]).fetchall():
         item = _parsed(data)
         tokens = pack(*(tokenize(item.get(name) or "") for name in ("title", "description", "content")))
-        connection.execute(queries()["put_tokens"], (seq, tokens))
+        connection.execute(queries("memories")["put_tokens"], (seq, tokens))
 
 
 def _heal_memories(connection: "Connection", index: Index, backups: "_Backups", ids: Sequence[str]) -> list[str]:
@@ -136,7 +135,7 @@ def _heal_memories(connection: "Connection", index: Index, backups: "_Backups", 
             connection.execute(_QUERIES["put_pattern_text"], (data, content_hash(memory_id, data), memory_id))
             actions.append(f"memory {memory_id}: quarantined, {_QUARANTINED}")
         else:
-            connection.execute(queries()["delete_pattern"], (place[0],))
+            connection.execute(queries("memories")["delete_pattern"], (place[0],))
             actions.append(f"memory {memory_id}: deleted, it cannot be read and no backup has it")
     return actions
 
@@ -301,5 +300,5 @@ def _add_row(bank: "Connection", insert: str, table: str, found: tuple[dict[str,
     added = bank.execute(insert, {**row, "scope_id": make_scope(bank, scope)})
     if added.rowcount and table == "patterns":
         tags = dict.fromkeys(json.loads(row["pattern_data"])["tags"])
-        bank.executemany(queries()["add_tag"], [(added.lastrowid, tag) for tag in tags])
+        bank.executemany(queries("memories")["add_tag"], [(added.lastrowid, tag) for tag in tags])
     return added.rowcount

@@ -26,7 +26,7 @@ from swarm_memory.server.storage.engine.driver import Driver, plain_module
 from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, remote_kind, size_of
 from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
-from swarm_memory.server.storage.search.tokens import scoped
+from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection

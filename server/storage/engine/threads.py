@@ -4,11 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from swarm_memory.schema.errors import StoreReadOnly, StoreReplaced
-from swarm_memory.server.storage import memories
 from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.server.storage.engine.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.engine.driver import Driver
@@ -16,6 +16,7 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.worker import ConnectionThread
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Quantization
+from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ async def open_threads(path: Path, driver: Driver, *, create: bool, timeout_s: f
             raise
     async with AsyncExitStack() as opened:
         if writer is not None:
-            opened.push_async_callback(writer.close, lambda connection: close(connection, path))
+            opened.push_async_callback(writer.close, partial(close, database=path))
         reader, beside = [await _open_reader(path, driver, timeout_s, opened) for _ in range(2)]
         opened.pop_all()
     return Threads(writer, reader, beside)
@@ -70,12 +71,20 @@ async def open_threads(path: Path, driver: Driver, *, create: bool, timeout_s: f
 async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: AsyncExitStack) -> ConnectionThread:
     def open_connection() -> "Connection":
         connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
-        connection.create_function("says", 2, memories.says, deterministic=True)
+        connection.create_function("says", 2, says, deterministic=True)
         return connection
 
     reader = await ConnectionThread.open(path, driver.module, open_connection)
-    opened.push_async_callback(reader.close, lambda connection: connection.close())
+    opened.push_async_callback(reader.close, _close)
     return reader
+
+
+def _close(connection: "Connection") -> None:
+    connection.close()
+
+
+def _look(connection: "Connection") -> None:
+    connection.execute("PRAGMA schema_version").fetchone()
 
 
 class BankThreads(Access):
@@ -134,9 +143,9 @@ class BankThreads(Access):
     async def close_threads(self) -> None:
         """Close every connection, the writer last: it folds the log into the database."""
         for reader in (self._threads.reader, self._threads.beside):
-            await reader.close(lambda connection: connection.close())
+            await reader.close(_close)
         if self._threads.writer is not None:
-            await self._threads.writer.close(lambda connection: close(connection, self._path))
+            await self._threads.writer.close(partial(close, database=self._path))
 
     async def _run(self, thread: ConnectionThread, function: "Callable[[Connection], T]") -> T:
         """Run a function on a thread; when the bank's files were replaced, on what is there now."""
@@ -150,7 +159,7 @@ class BankThreads(Access):
             if writer is None or thread is writer:
                 raise
             # Another process was cut off in a write with a rollback journal: only one that could write can undo it.
-            await writer.run(lambda connection: connection.execute("PRAGMA schema_version").fetchone())
+            await writer.run(_look)
             return await thread.run(function)
 
     async def _open_again(self) -> None:

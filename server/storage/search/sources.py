@@ -1,31 +1,27 @@
-"""One search of passages: two legs, each inside one scope and kind by partition, joined with all neighbours.
+"""One search of passages: by vectors and by keywords, each inside one scope and kind, joined with all neighbours."""
 
-It only reads.
-"""
-
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.storage.rows import find_scopes, to_json
-from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.legs import (
-    EVERYTHING,
+from swarm_memory.server.storage.search.index import (
+    Index,
     QueryVector,
-    count_terms,
-    matches_in,
-    members,
     nearest_in,
     query_vector,
-    reading,
     unreachable_notice,
 )
-from swarm_memory.server.storage.search.tokens import usable
 from swarm_memory.server.storage.search.vectors import cosines
+from swarm_memory.server.storage.search.words import EVERYTHING, matches_in, rarest, usable
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceQuery, SourceResult
 
 if TYPE_CHECKING:
+    from swarm_memory.server.storage.engine.access import Threads
     from swarm_memory.server.storage.engine.driver import Connection
 
 NEIGHBOURS = 1
@@ -33,7 +29,7 @@ NEIGHBOURS = 1
 
 
 class Near(NamedTuple):
-    """What the vector leg found."""
+    """What the vectors found."""
 
     vector: QueryVector | None
     passages: int
@@ -44,43 +40,63 @@ class Near(NamedTuple):
 
 
 class Keywords(NamedTuple):
-    """What the keyword leg found: BM25 by position, and of each token in how many passages it stands."""
+    """What the keywords found: BM25 by position, and of each token in how many passages it stands."""
 
     found: dict[int, float]
     frequency: dict[str, int]
 
 
-def near_leg(connection: "Connection", index: Index, query: SourceQuery) -> Near:
-    """Return the pools of the vector leg. Raises `StorageError` for an unsound query vector."""
-    with reading(connection):
+async def search(bank: "Threads", index: Index, query: SourceQuery) -> SourceResult:
+    """Search the passages of a bank. Raises `StorageError` for an unsound query vector."""
+    near, keywords = await asyncio.gather(
+        bank.read(partial(_near, index=index, query=query)),
+        bank.read_beside(partial(_matching, index=index, query=query)),
+    )
+    return await bank.read(partial(_join, index=index, query=query, near=near, keywords=keywords))
+
+
+def _near(connection: "Connection", index: Index, query: SourceQuery) -> Near:
+    """Return the pools of the nearest passages. Raises `StorageError` for an unsound query vector."""
+    with _one_moment(connection):
         vector = None if query.vector is None else query_vector(connection, index, query.embedder, query.vector)
         near = Near(vector, 0, 0, {})
         for partition, passages in _partitions(connection, index, query):
             near = near._replace(passages=near.passages + passages)
             if query.vector is not None:
-                missing = passages - members(connection, index, vector, partition)
+                missing = passages - _members(connection, index, vector, partition)
                 near = near._replace(unreachable=near.unreachable + missing)
             if vector is not None:
                 near.found.update(nearest_in(connection, index, vector, partition, EVERYTHING, query.pool))
         return near
 
 
-def keyword_leg(connection: "Connection", index: Index, query: SourceQuery) -> Keywords:
-    """Return the pools of the keyword leg."""
+def _members(connection: "Connection", index: Index, vector: QueryVector | None, partition: int) -> int:
+    """Return how many passages of a partition have a vector in the query's space."""
+    if vector is None:
+        return 0
+    row = connection.execute(index.statements["members"], (vector.space.id, partition)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _matching(connection: "Connection", index: Index, query: SourceQuery) -> Keywords:
+    """Return the pools of the best keyword matches."""
     tokens = usable(query.tokens)
     keywords = Keywords({}, dict.fromkeys(tokens, 0))
     if not tokens:
         return keywords
-    with reading(connection):
+    with _one_moment(connection):
         for partition, passages in _partitions(connection, index, query):
-            present = count_terms(connection, index, partition, passages, tokens, keywords.frequency)
-            keywords.found.update(matches_in(connection, index, partition, present, EVERYTHING, query.pool))
+            counts = index.term_counts.count(connection, index.statements, partition, passages, tokens)
+            for place, items in counts:
+                keywords.frequency[tokens[place]] += min(items, passages)
+            words = rarest(tokens, counts)
+            keywords.found.update(matches_in(connection, index.statements, partition, words, EVERYTHING, query.pool))
     return keywords
 
 
-def join(connection: "Connection", index: Index, query: SourceQuery, near: Near, keywords: Keywords) -> SourceResult:
+def _join(connection: "Connection", index: Index, query: SourceQuery, near: Near, keywords: Keywords) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
-    with reading(connection):
+    with _one_moment(connection):
         seqs = list(dict.fromkeys([*near.found, *keywords.found]))
         values = {"seqs": to_json(seqs), "distance": NEIGHBOURS}
         beside = [seq for (seq,) in connection.execute(index.statements["neighbours"], values).fetchall()]
@@ -92,6 +108,17 @@ def join(connection: "Connection", index: Index, query: SourceQuery, near: Near,
         legs=_legs(index, query, near, keywords),
         notices=tuple(unreachable_notice(index, near.vector, query.embedder, near.unreachable, "passages")),
     )
+
+
+@contextmanager
+def _one_moment(connection: "Connection") -> Generator[None]:
+    """Have all that is read in the block be of one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:  # SQLite undoes one itself where it has no memory
+            connection.execute("ROLLBACK")
 
 
 def _partitions(connection: "Connection", index: Index, query: SourceQuery) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import Location
-from swarm_memory.server.storage import lean
+from swarm_memory.server.storage import hook_reader
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.tools.ports.bank import StoredMemory
 
@@ -29,9 +29,9 @@ HEAVY = {"pydantic", "mcp", "openai", "numpy", "aiosqlite", "asyncio", "ulid", "
 USE = """
 import sys
 from pathlib import Path
-from swarm_memory.server.storage.lean import open_lean
+from swarm_memory.server.storage.lean import open_for_hook
 from swarm_memory.server.location import Location
-with open_lean(Location(Path(sys.argv[1]), Path(sys.argv[2])), 1.0) as bank:
+with open_for_hook(Location(Path(sys.argv[1]), Path(sys.argv[2])), 1.0) as bank:
     bank.briefing_rows(5)
     bank.end_session("s", "/t.jsonl")
 print(" ".join(sys.modules))
@@ -52,7 +52,7 @@ async def test_a_session_that_ends_frees_its_jobs_and_queues_one_for_the_rest(
     )
     async with open_bank() as store:
         await store.enqueue(held)
-        with lean.open_lean(place, 1.0) as bank:
+        with hook_reader.open_for_hook(place, 1.0) as bank:
             first = bank.end_session("s", "/t.jsonl")
             assert bank.end_session("s", "/t2.jsonl") == first
         jobs = {job.key: job for job in await store.list_jobs(here, ["queued"], 9)}
@@ -76,28 +76,28 @@ async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
     ]
     async with open_bank() as store:
         await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
-    with lean.open_lean(place, 1.0) as bank:
+    with hook_reader.open_for_hook(place, 1.0) as bank:
         rows = bank.briefing_rows(5)
         assert [title for _, title, _ in rows] == ["Sure", "Unsure", "Global"]
         assert rows[0] == (items[0].id, items[0].title, items[0].content)
         assert len(bank.briefing_rows(1)) == 1
-        everywhere = lean.briefing_rows(bank._connection, "default", GLOBAL_PROJECT, 5)  # pyright: ignore[reportPrivateUsage]
+        everywhere = hook_reader.briefing_rows(bank._connection, "default", GLOBAL_PROJECT, 5)  # pyright: ignore[reportPrivateUsage]
         assert [title for _, title, _ in everywhere] == ["Global"]
 
 
 async def test_a_hook_waits_no_longer_than_it_may(open_bank: Any, place: Location) -> None:
     async with open_bank():
         pass
-    with writer_lock(place.database, 1), pytest.raises(StoreBusy), lean.open_lean(place, 0.02) as bank:
+    with writer_lock(place.database, 1), pytest.raises(StoreBusy), hook_reader.open_for_hook(place, 0.02) as bank:
         bank.end_session("s", "/t.jsonl")
 
 
 async def test_a_hook_makes_no_bank_and_trusts_no_file(open_bank: Any, place: Location) -> None:
-    with pytest.raises(StorageError, match="there is no bank"), lean.open_lean(place, 1.0):
+    with pytest.raises(StorageError, match="there is no bank"), hook_reader.open_for_hook(place, 1.0):
         pass
     place.database.parent.mkdir()
     place.database.write_bytes(b"something else" * 100)
-    with pytest.raises(StoreUntrusted), lean.open_lean(place, 1.0):
+    with pytest.raises(StoreUntrusted), hook_reader.open_for_hook(place, 1.0):
         pass
 
 
@@ -115,7 +115,7 @@ async def test_a_hook_imports_nothing_heavy(open_bank: Any, place: Location, run
 def test_a_lean_id_is_a_ulid_that_sorts_by_time() -> None:
     from ulid import ULID
 
-    made = [lean.lean_id("job") for _ in range(50)]
+    made = [hook_reader.plain_id("job") for _ in range(50)]
     assert len(set(made)) == 50
     assert all(re.fullmatch(r"job_[0-7][0-9A-HJKMNP-TV-Z]{25}", each) for each in made)
     stamps = [ULID.from_str(each.removeprefix("job_")).timestamp for each in made]

@@ -1,4 +1,4 @@
-"""Outcomes of tasks and what they change in memories, written and read; the transaction is the caller's.
+"""Outcomes of tasks in the bank, and what they change in memories.
 
 The newest `task.outcome` event of a task is its outcome. Beside it stands one figure in `performance_metrics`, which a
 later outcome of the same task replaces, so that every task is counted once.
@@ -6,15 +6,16 @@ later outcome of the same task replaces, so that every task is counted once.
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.journal import INJECTED, WITHHELD
-from swarm_memory.server.storage.memories import find_patterns, log_event
-from swarm_memory.server.storage.rows import find_scope, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.engine.access import reads, writes
+from swarm_memory.server.storage.journal import INJECTED, WITHHELD, SqliteJournal
+from swarm_memory.server.storage.memories import find_patterns
+from swarm_memory.server.storage.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.credit.crediting import credited
 from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
 
@@ -27,64 +28,66 @@ FIGURE = "task_outcome"
 """The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
 
 _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
-_QUERIES = queries()
+_QUERIES = queries("credit")
 
 
-def injections(connection: "Connection", scope: Scope, task_id: str) -> TaskInjections:
-    """Return what was retrieved for a task."""
-    values = {
-        "task_id": task_id,
-        "scope_id": find_scope(connection, scope),
-        "injected": INJECTED,
-        "withheld": WITHHELD,
-    }
-    given: dict[str, datetime] = {}
-    withheld: dict[str, None] = {}
-    held_out = False
-    for kind, data, at in connection.execute(_QUERIES["injections_of"], values).fetchall():
-        held_out = held_out or kind == WITHHELD
-        for memory_id in json.loads(data).get("ids", ()):
-            if kind == WITHHELD:
-                withheld[memory_id] = None
-            else:
-                given.setdefault(memory_id, to_moment(at))
-    return TaskInjections(given, tuple(withheld), held_out)
+class SqliteCredit(SqliteJournal):
+    """Outcomes of tasks in one bank."""
 
+    async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
+        await self.recorder.settle()
+        return await self._injections(scope, task_id)
 
-def get_outcome(connection: "Connection", scope: Scope, task_id: str) -> OutcomeRecord | None:
-    """Return the outcome of a task as it was recorded last."""
-    scope_id = find_scope(connection, scope)
-    return None if scope_id is None else _stored(connection, scope_id, task_id)[0]
+    @reads
+    def _injections(self, connection: "Connection", scope: Scope, task_id: str) -> TaskInjections:
+        values = {
+            "task_id": task_id,
+            "scope_id": find_scope(connection, scope),
+            "injected": INJECTED,
+            "withheld": WITHHELD,
+        }
+        given: dict[str, datetime] = {}
+        withheld: dict[str, None] = {}
+        held_out = False
+        for kind, data, at in connection.execute(_QUERIES["injections_of"], values).fetchall():
+            held_out = held_out or kind == WITHHELD
+            for memory_id in json.loads(data).get("ids", ()):
+                if kind == WITHHELD:
+                    withheld[memory_id] = None
+                else:
+                    given.setdefault(memory_id, to_moment(at))
+        return TaskInjections(given, tuple(withheld), held_out)
 
+    @reads
+    def get_outcome(self, connection: "Connection", scope: Scope, task_id: str) -> OutcomeRecord | None:
+        scope_id = find_scope(connection, scope)
+        return None if scope_id is None else _stored(connection, scope_id, task_id)[0]
 
-def save_outcome(
-    connection: "Connection", scopes: Sequence[Scope], record: OutcomeRecord, now: datetime
-) -> OutcomeRecord:
-    """Write an outcome, take back what a former one of the task changed, and change the memories."""
-    scope_id = make_scope(connection, scopes[0])
-    former, figure = _stored(connection, scope_id, record.task_id)
-    if former is not None and _says_the_same(former, record):
-        return former.model_copy(update={"status": "already_credited"})
-    if figure is not None:
-        connection.execute(_QUERIES["delete_figure"], (figure, scope_id, FIGURE))
-    taken_back = {} if former is None else {each.memory_id: each.applied for each in former.credits}
-    written = record.model_copy(update={"credits": _apply(connection, scopes, record, taken_back, now)})
-    figure = _add_figure(connection, scope_id, written)
-    data = {**written.model_dump(mode="json", exclude_defaults=True), "figure": figure}
-    log_event(connection, scope_id, OUTCOME, record.task_id, data, now)
-    return written
+    @writes
+    def save_outcome(self, connection: "Connection", scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+        now = datetime.now(UTC)
+        scope_id = make_scope(connection, scopes[0])
+        former, figure = _stored(connection, scope_id, record.task_id)
+        if former is not None and _says_the_same(former, record):
+            return former.model_copy(update={"status": "already_credited"})
+        if figure is not None:
+            connection.execute(_QUERIES["delete_figure"], (figure, scope_id, FIGURE))
+        taken_back = {} if former is None else {each.memory_id: each.applied for each in former.credits}
+        written = record.model_copy(update={"credits": _apply(connection, scopes, record, taken_back, now)})
+        figure = _add_figure(connection, scope_id, written)
+        data = {**written.model_dump(mode="json", exclude_defaults=True), "figure": figure}
+        log_event(connection, scope_id, OUTCOME, record.task_id, data, now)
+        return written
 
+    @reads
+    def list_outcomes(self, connection: "Connection", scope: Scope) -> list[TaskOutcome]:
+        rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), FIGURE)).fetchall()
+        return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
 
-def list_outcomes(connection: "Connection", scope: Scope) -> list[TaskOutcome]:
-    """Return what is counted of every task, oldest first."""
-    rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), FIGURE)).fetchall()
-    return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
-
-
-def item_times(connection: "Connection", scope: Scope) -> list[datetime]:
-    """Return when each item was made, oldest first."""
-    rows = connection.execute(_QUERIES["item_times"], (find_scope(connection, scope),)).fetchall()
-    return [to_moment(at) for (at,) in rows]
+    @reads
+    def item_times(self, connection: "Connection", scope: Scope) -> list[datetime]:
+        rows = connection.execute(_QUERIES["item_times"], (find_scope(connection, scope),)).fetchall()
+        return [to_moment(at) for (at,) in rows]
 
 
 def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:

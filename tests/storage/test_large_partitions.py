@@ -8,7 +8,7 @@ import pytest
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.search import coded, index, term_counts
+from swarm_memory.server.storage.search import codes, index, words
 from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery
 
 MANY = 120
@@ -17,8 +17,8 @@ MANY = 120
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "LARGE", 60)
-    monkeypatch.setattr(coded, "MIN_RESCORED", 8)
-    monkeypatch.setattr(coded, "RESCORED_FOR_ONE", 8)
+    monkeypatch.setattr(codes, "MIN_RESCORED", 8)
+    monkeypatch.setattr(codes, "RESCORED_FOR_ONE", 8)
 
 
 def look(database: Path, rung: str, sql: str) -> Any:
@@ -118,11 +118,11 @@ async def test_a_filter_narrows_the_search_by_codes(
 async def test_common_words_of_a_very_large_bank_are_estimated_and_rare_ones_counted(
     open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(term_counts, "COUNTED_WHOLE", MANY - 1)
-    monkeypatch.setattr(term_counts, "COUNTED_AT_ENDS", 10)
-    words = [f"common {'third' * (number % 3 == 0)} {'zebra' * (number % 20 == 0)}" for number in range(MANY)]
+    monkeypatch.setattr(words, "COUNTED_WHOLE", MANY - 1)
+    monkeypatch.setattr(words, "COUNTED_AT_ENDS", 10)
+    texts = [f"common {'third' * (number % 3 == 0)} {'zebra' * (number % 20 == 0)}" for number in range(MANY)]
     async with open_bank() as store:
-        memories = [with_indexes(item(f"{number} {text}", content=text), embedder) for number, text in enumerate(words)]
+        memories = [with_indexes(item(f"{number} {text}", content=text), embedder) for number, text in enumerate(texts)]
         await store.add_memories(memories, embedder.name)
         query = SearchQuery((here,), embedder.name, None, ("common", "third", "zebra", "nowher"), 10)
         found = (await store.search(query)).document_frequency
@@ -135,9 +135,9 @@ async def test_common_words_of_a_very_large_bank_are_estimated_and_rare_ones_cou
 async def test_the_count_of_a_common_word_is_remembered_until_the_bank_has_changed(
     open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(term_counts, "REMEMBERED_FROM", MANY)
-    monkeypatch.setattr(term_counts, "COMMON", 10)
-    monkeypatch.setattr(term_counts, "CHANGED", 2.5 / MANY)
+    monkeypatch.setattr(words, "REMEMBERED_FROM", MANY)
+    monkeypatch.setattr(words, "COMMON", 10)
+    monkeypatch.setattr(words, "CHANGED", 2.5 / MANY)
 
     def more(count: int) -> Any:
         return [with_indexes(item(f"{number} common", content="rarest"[: 6 * (number < 1)]), embedder)

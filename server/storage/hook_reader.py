@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 GLOBAL_PROJECT = "*"
 LEARN = "learn"
+_BANK, _JOBS = queries("bank"), queries("jobs")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
-class LeanBank:
+class HookBank:
     """A bank that is open for the moment of a hook."""
 
     def __init__(self, connection: "Connection", place: Location, wait_s: float) -> None:
@@ -42,11 +43,11 @@ class LeanBank:
         with write_transaction(self._connection, self._place.database, self._wait_s):
             scope_id = scope_row(self._connection, self._tenant, self._project)
             released = {"scope_id": scope_id, "prefix": f"{session_id}:", "run_after": now}
-            self._connection.execute(queries()["release_jobs"], released)
+            self._connection.execute(_JOBS["release_jobs"], released)
             return put_job(
                 self._connection,
                 scope_id,
-                job_id=lean_id("job"),
+                job_id=plain_id("job"),
                 kind=LEARN,
                 key=f"{session_id}:all",
                 payload=json.dumps({"transcript_path": transcript_path, "session_id": session_id}),
@@ -56,14 +57,14 @@ class LeanBank:
 
 
 @contextmanager
-def open_lean(place: Location, wait_s: float) -> Generator[LeanBank]:
+def open_for_hook(place: Location, wait_s: float) -> Generator[HookBank]:
     """Open a bank that exists for as long as the block runs. Raises `StorageError` and its kinds."""
     database = Path(place.database)
     connection = connect(database, create=False, timeout_s=wait_s)
     try:
         module = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
         with storage_errors(module, database):
-            yield LeanBank(connection, place, wait_s)
+            yield HookBank(connection, place, wait_s)
     finally:
         close(connection, database, wait_s)
 
@@ -71,14 +72,14 @@ def open_lean(place: Location, wait_s: float) -> Generator[LeanBank]:
 def briefing_rows(connection: "Connection", tenant_id: str, project: str, limit: int) -> list[tuple[str, str, str]]:
     """Return (id, title, content) of the surest active items of a project and of its tenant's global scope."""
     values = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT, "limit": limit}
-    return connection.execute(queries()["briefing"], values).fetchall()
+    return connection.execute(_BANK["briefing"], values).fetchall()
 
 
 def scope_row(connection: "Connection", tenant_id: str, project: str) -> int:
     """Return the id of a scope, which is made when it is new. Within a write transaction."""
     scope = (tenant_id, project)
-    connection.execute(queries()["add_scope"], scope)
-    (scope_id,) = connection.execute(queries()["find_scope"], scope).fetchone()
+    connection.execute(_BANK["add_scope"], scope)
+    (scope_id,) = connection.execute(_BANK["find_scope"], scope).fetchone()
     return int(scope_id)
 
 
@@ -94,12 +95,12 @@ def put_job(
     created_at: str,
 ) -> str:
     """Queue a job, or replace the queued one of its scope, kind and key; return the id that stands."""
-    found = connection.execute(queries()["queued_job"], (scope_id, kind, key)).fetchone()
+    found = connection.execute(_JOBS["queued_job"], (scope_id, kind, key)).fetchone()
     if found is not None:
-        connection.execute(queries()["replace_job"], (payload, run_after, found[0]))
+        connection.execute(_JOBS["replace_job"], (payload, run_after, found[0]))
         return str(found[0])
     row = (job_id, scope_id, kind, key, payload, run_after, created_at)
-    connection.execute(queries()["add_job"], row)
+    connection.execute(_JOBS["add_job"], row)
     return job_id
 
 
@@ -108,7 +109,7 @@ def now_text() -> str:
     return datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def lean_id(kind: str) -> str:
+def plain_id(kind: str) -> str:
     """Return `<kind>_<ULID>` as `schema.ids` does, whose library takes longer to import than a hook may run.
 
     48 bits of milliseconds and 80 random bits in Crockford's base 32 (the ULID specification).

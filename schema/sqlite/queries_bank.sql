@@ -1,0 +1,34 @@
+-- name: find_scope
+-- The id of a scope.
+SELECT id FROM scopes WHERE tenant_id = ? AND project = ?;
+
+-- name: find_scopes
+-- The ids of scopes (a JSON list of pairs) with their places in the list, in its order.
+SELECT s.id, wanted.key FROM json_each(?) AS wanted
+JOIN scopes AS s ON s.tenant_id = wanted.value ->> 0 AND s.project = wanted.value ->> 1 ORDER BY wanted.key;
+
+-- name: add_scope
+-- Make a scope unless it is there.
+INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: add_event
+-- Write a line of the audit trail.
+INSERT INTO events (scope_id, type, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?);
+
+-- name: briefing
+-- The surest active items of a project and of its tenant's global scope, the project's first.
+WITH surest AS (
+  SELECT * FROM (
+    SELECT seq, 0 AS shared FROM patterns
+    WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
+    ORDER BY confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (
+    SELECT seq, 1 AS shared FROM patterns
+    WHERE status = 'active' AND scope_id = (
+      SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
+    ORDER BY confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
+)
+SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content'
+FROM surest JOIN patterns AS p ON p.seq = surest.seq
+ORDER BY surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;

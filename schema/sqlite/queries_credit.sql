@@ -1,0 +1,28 @@
+-- name: injections_of
+-- What a task was given or what was kept from it, oldest first.
+SELECT type, data, created_at FROM events
+WHERE subject_id = :task_id AND scope_id = :scope_id AND type IN (:injected, :withheld) ORDER BY seq;
+
+-- name: outcome_of
+-- The outcome of a task: the newest one holds.
+SELECT data FROM events WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type ORDER BY seq DESC LIMIT 1;
+
+-- name: confidence_of
+-- How sure an item is.
+SELECT confidence FROM patterns WHERE seq = ?;
+
+-- name: add_figure
+-- Write a figure and return where it stands.
+INSERT INTO performance_metrics (scope_id, metric, value, data, created_at) VALUES (?, ?, ?, ?, ?) RETURNING seq;
+
+-- name: delete_figure
+-- Take back a figure that a later one replaces.
+DELETE FROM performance_metrics WHERE seq = ? AND scope_id = ? AND metric = ?;
+
+-- name: figures
+-- All figures of one kind, oldest first.
+SELECT value, data, created_at FROM performance_metrics WHERE scope_id = ? AND metric = ? ORDER BY created_at, seq;
+
+-- name: item_times
+-- When each item of a scope was made.
+SELECT created_at FROM patterns WHERE scope_id = ? ORDER BY created_at;

@@ -1,0 +1,103 @@
+-- name: queued_job
+-- The queued job that a new one replaces.
+SELECT id FROM jobs WHERE scope_id = ? AND kind = ? AND key = ? AND status = 'queued';
+
+-- name: replace_job
+-- Give a queued job the payload and the time of a later one.
+UPDATE jobs SET payload = ?, run_after = ?, attempts = 0, error = NULL WHERE id = ?;
+
+-- name: add_job
+-- Queue a job.
+INSERT INTO jobs (id, scope_id, kind, key, payload, status, attempts, run_after, created_at)
+VALUES (?, ?, ?, ?, ?, 'queued', 0, ?, ?);
+
+-- name: release_jobs
+-- Bring queued jobs forward whose key starts so.
+UPDATE jobs SET run_after = :run_after
+WHERE scope_id = :scope_id AND status = 'queued' AND substr(key, 1, length(:prefix)) = :prefix
+  AND run_after > :run_after;
+
+-- name: claim_job
+-- Take the oldest due job, or one whose worker was not heard of since :lapsed, or only :ahead of a clock set back.
+UPDATE jobs SET
+  status = 'running', worker = :worker, started_at = :now, heartbeat_at = :now, attempts = attempts + 1
+WHERE seq = (
+  SELECT seq FROM jobs
+  WHERE kind IN (SELECT value FROM json_each(:kinds))
+    AND (
+      (status = 'queued' AND run_after <= :now)
+      OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
+    )
+  ORDER BY run_after, seq LIMIT 1
+)
+RETURNING id;
+
+-- name: is_job_due
+-- Whether there is a job to take.
+SELECT 1 FROM jobs
+WHERE kind IN (SELECT value FROM json_each(:kinds))
+  AND (
+      (status = 'queued' AND run_after <= :now)
+      OR (status = 'running' AND (heartbeat_at <= :lapsed OR heartbeat_at > :ahead))
+    )
+LIMIT 1;
+
+-- name: heartbeat
+-- Renew a worker's lease.
+UPDATE jobs SET heartbeat_at = ? WHERE id = ? AND worker = ? AND status = 'running';
+
+-- name: held_job
+-- The job that a worker holds.
+SELECT scope_id, kind, key FROM jobs WHERE id = ? AND worker = ? AND status = 'running';
+
+-- name: end_job
+-- End a job, or put it back.
+UPDATE jobs SET
+  status = :status, result = :result, error = :error, ended_at = :ended_at, worker = :worker,
+  run_after = coalesce(:run_after, run_after), attempts = attempts - :uncounted
+WHERE id = :id;
+
+-- name: get_job
+-- One job.
+SELECT
+  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
+  j.started_at, j.ended_at, j.worker, j.result, j.error
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = ?;
+
+-- name: list_jobs
+-- Jobs of a scope by status, newest first.
+SELECT
+  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
+  j.started_at, j.ended_at, j.worker, j.result, j.error
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id
+WHERE j.scope_id = :scope_id AND j.status IN (SELECT value FROM json_each(:statuses))
+ORDER BY j.seq DESC LIMIT :limit;
+
+-- name: next_due
+-- When the next queued job is due, and when a worker of the running ones was heard of longest ago.
+SELECT min(run_after) FILTER (WHERE status = 'queued'), min(heartbeat_at) FILTER (WHERE status = 'running')
+FROM jobs WHERE status IN ('queued', 'running') AND kind IN (SELECT value FROM json_each(?));
+
+-- name: report_job
+-- Note how far a running job is.
+UPDATE jobs SET result = ? WHERE id = ? AND worker = ? AND status = 'running';
+
+-- name: get_job_of
+-- One job of a scope.
+SELECT
+  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
+  j.started_at, j.ended_at, j.worker, j.result, j.error
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = ? AND j.scope_id = ?;
+
+-- name: find_job
+-- The latest job of a scope, kind and key.
+SELECT
+  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
+  j.started_at, j.ended_at, j.worker, j.result, j.error
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.scope_id = ? AND j.kind = ? AND j.key = ?
+ORDER BY j.seq DESC LIMIT 1;
+
+-- name: cancel_job
+-- Cancel a job that has not ended.
+UPDATE jobs SET status = 'cancelled', ended_at = ?, error = 'cancelled' WHERE id = ? AND scope_id = ?
+  AND status IN ('queued', 'running');

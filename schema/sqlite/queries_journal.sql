@@ -1,0 +1,74 @@
+-- name: use_patterns
+-- Count a use of each of some items (a JSON list of ids) of a tenant.
+UPDATE patterns SET usage_count = usage_count + 1, last_used = max(coalesce(last_used, ''), :at)
+WHERE id IN (SELECT value FROM json_each(:ids)) AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id);
+
+-- name: add_event_of
+-- Write a line of the audit trail in a scope that is looked up here; nothing where there is no such scope.
+INSERT INTO events (scope_id, type, subject_id, data, created_at)
+SELECT id, :type, :subject_id, :data, :at FROM scopes WHERE tenant_id = :tenant_id AND project = :project;
+
+-- name: add_metric_of
+-- Write a figure in such a scope.
+INSERT INTO performance_metrics (scope_id, metric, value, data, created_at)
+SELECT id, :metric, :value, :data, :at FROM scopes WHERE tenant_id = :tenant_id AND project = :project;
+
+-- name: add_metric
+-- Write a figure.
+INSERT INTO performance_metrics (scope_id, metric, value, data, created_at) VALUES (?, ?, ?, ?, ?);
+
+-- name: get_session
+-- A session of the host.
+SELECT session_id, transcript_path, task_id, task, task_number, updated_at FROM host_sessions
+WHERE scope_id = ? AND session_id = ?;
+
+-- name: put_session
+-- Write how a session of the host stands.
+INSERT INTO host_sessions (session_id, scope_id, transcript_path, task_id, task, task_number, updated_at)
+VALUES (:session_id, :scope_id, :transcript_path, :task_id, :task, :task_number, :updated_at)
+ON CONFLICT (scope_id, session_id) DO UPDATE SET
+  transcript_path = excluded.transcript_path, task_id = excluded.task_id, task = excluded.task,
+  task_number = excluded.task_number, updated_at = excluded.updated_at;
+
+-- name: count_patterns
+-- Items of a scope by status.
+SELECT status, count(*) FROM patterns WHERE scope_id = ? GROUP BY status;
+
+-- name: count_outcomes
+-- Active items of a scope by outcome.
+SELECT outcome, count(*) FROM patterns NOT INDEXED WHERE scope_id = ? AND status = 'active' GROUP BY outcome;
+
+-- name: describe_patterns
+-- The oldest and newest active item of a scope, the mean confidence, and what is new since the last consolidation.
+SELECT
+  (SELECT min(created_at) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
+  (SELECT max(created_at) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
+  (SELECT avg(confidence) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
+  (SELECT count(*) FROM patterns NOT INDEXED
+   WHERE seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id) AND scope_id = :scope_id AND status = 'active');
+
+-- name: count_trajectories
+-- Trajectories of a scope by verdict.
+SELECT coalesce(judge_label, ''), count(*) FROM task_trajectories WHERE scope_id = ? GROUP BY judge_label;
+
+-- name: events_of_kind
+-- The newest events of a type in a scope, newest first.
+SELECT type, created_at, subject_id, data FROM events WHERE scope_id = ? AND type = ? ORDER BY seq DESC LIMIT ?;
+
+-- name: chat_spending
+-- How many calls to chat models there were since a moment in any scope, their tokens, and the cost that is known.
+SELECT count(*), coalesce(sum(value), 0), sum(json_extract(data, '$.cost_usd')) FROM performance_metrics
+WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?;
+
+-- name: count_events
+-- Events of a type in a scope.
+SELECT count(*) FROM events WHERE scope_id = ? AND type = ?;
+
+-- name: count_jobs
+-- Jobs of a scope by status.
+SELECT status, count(*) FROM jobs WHERE scope_id = ? GROUP BY status;
+
+-- name: count_embedded
+-- Active items of a scope by the model that has their vector.
+SELECT s.model, sum(m.active) FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
+WHERE m.scope_id = ? AND m.active > 0 GROUP BY s.model;

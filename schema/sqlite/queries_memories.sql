@@ -1,0 +1,399 @@
+-- name: add_pattern
+-- Write a new item behind all that ever were; nothing when its id is taken.
+INSERT INTO patterns (
+  seq, id, type, pattern_data, confidence, usage_count, created_at, last_used, updated_at, scope_id, status, status_reason,
+  outcome, domain, task_id, run_id, content_hash
+) VALUES (
+  1 + max(
+    coalesce((SELECT max(seq) FROM patterns), 0),
+    coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'forgotten_position'), 0)
+  ),
+  :id, 'reasoning_memory', :pattern_data, :confidence, :usage_count, :created_at, :last_used, :updated_at, :scope_id,
+  :status, :status_reason, :outcome, :domain, :task_id, :run_id, :content_hash
+) ON CONFLICT (id) DO NOTHING;
+
+-- name: update_pattern
+-- Write the changed text, status and confidence of an item.
+UPDATE patterns SET
+  pattern_data = :pattern_data, confidence = :confidence, updated_at = :updated_at, status = :status,
+  status_reason = :status_reason, outcome = :outcome, domain = :domain, task_id = :task_id, run_id = :run_id,
+  content_hash = :content_hash
+WHERE seq = :seq;
+
+-- name: find_pattern
+-- Where an item stands, by its id and scope.
+SELECT seq, status, pattern_data, confidence FROM patterns WHERE id = ? AND scope_id = ?;
+
+-- name: find_patterns
+-- Where items stand, by their ids (a JSON list), with the ids of their scopes (a list of pairs).
+SELECT p.seq, p.id, p.scope_id, p.status FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
+WHERE p.id IN (SELECT value FROM json_each(:ids))
+  AND (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes));
+
+-- name: get_patterns
+-- Items by their ids (a JSON list) within scopes (a list of pairs), in the order of the ids.
+SELECT
+  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.status_reason
+FROM json_each(:ids) AS wanted
+JOIN patterns AS p ON p.id = wanted.value
+JOIN scopes AS s ON s.id = p.scope_id
+WHERE (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
+ORDER BY wanted.key;
+
+-- name: list_patterns
+-- Items that a filter lets through, newest first. Empty parameters do not filter. `says` is a function of the store's.
+SELECT
+  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.status_reason
+FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
+WHERE p.scope_id IN (
+    SELECT each.id FROM json_each(:scopes) AS wanted
+    JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1)
+  AND p.status IN (SELECT value FROM json_each(:statuses))
+  AND (:domain IS NULL OR p.domain = :domain)
+  AND (:task_id IS NULL OR p.task_id = :task_id)
+  AND NOT EXISTS (
+    SELECT 1 FROM json_each(:tags) AS wanted
+    WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+  )
+  AND (:text IS NULL OR says(p.pattern_data, :text))
+ORDER BY p.created_at DESC, p.seq DESC
+LIMIT :limit OFFSET :offset;
+
+-- name: set_status
+-- Change the status of an item.
+UPDATE patterns SET status = ?, status_reason = ?, updated_at = ? WHERE seq = ?;
+
+-- name: delete_pattern
+-- Delete an item with its tags, tokens, vectors and links.
+DELETE FROM patterns WHERE seq = ?;
+
+-- name: note_forgotten
+-- Keep the position of a deleted item from being given again: what was consolidated or aged up to it stays so.
+INSERT INTO meta (key, value) VALUES ('forgotten_position', :seq)
+ON CONFLICT (key) DO UPDATE SET value = max(CAST(value AS INTEGER), :seq);
+
+-- name: delete_tags
+-- Take an item's tags away before new ones are written.
+DELETE FROM pattern_tags WHERE seq = ?;
+
+-- name: add_tag
+-- Give an item a tag.
+INSERT INTO pattern_tags (seq, tag) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: put_tokens
+-- Write the tokens of an item's fields, packed.
+INSERT INTO pattern_tokens (seq, tokens) VALUES (?, ?) ON CONFLICT (seq) DO UPDATE SET tokens = excluded.tokens;
+
+-- name: unpacked_tokens
+-- Tokens that are kept as text, as before schema 6.
+SELECT seq, tokens FROM pattern_tokens WHERE seq > ? AND typeof(tokens) = 'text' ORDER BY seq LIMIT ?;
+
+-- name: count_active
+-- Change the number of active items of a scope.
+UPDATE scopes SET active = active + ? WHERE id = ?;
+
+-- name: index_tokens
+-- Enter an item into the keyword index. `scoped` is a function of the store's.
+INSERT INTO pattern_fts (rowid, title, description, content)
+SELECT t.seq, scoped(t.tokens, 0, p.scope_id), scoped(t.tokens, 1, p.scope_id), scoped(t.tokens, 2, p.scope_id)
+FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE t.seq = ?;
+
+-- name: unindex_tokens
+-- Take an item out of the keyword index; its tokens must be those it was entered with.
+INSERT INTO pattern_fts (pattern_fts, rowid, title, description, content)
+SELECT 'delete', t.seq, scoped(t.tokens, 0, p.scope_id), scoped(t.tokens, 1, p.scope_id), scoped(t.tokens, 2, p.scope_id)
+FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE t.seq = ?;
+
+-- name: empty_keyword_index
+-- Take everything out of the keyword index.
+INSERT INTO pattern_fts (pattern_fts) VALUES ('delete-all');
+
+-- name: fill_keyword_index
+-- Enter every active item into the empty keyword index.
+INSERT INTO pattern_fts (rowid, title, description, content)
+SELECT t.seq, scoped(t.tokens, 0, p.scope_id), scoped(t.tokens, 1, p.scope_id), scoped(t.tokens, 2, p.scope_id)
+FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE p.status = 'active';
+
+-- name: optimize_keyword_index
+-- Merge the keyword index into one part, so that nothing of deleted items is left in it.
+INSERT INTO pattern_fts (pattern_fts) VALUES ('optimize');
+
+-- name: recount_active
+-- Count the active items of every scope anew.
+UPDATE scopes SET active = (SELECT count(*) FROM patterns WHERE scope_id = scopes.id AND status = 'active');
+
+-- name: find_space
+-- The space of a model's vectors of so many dimensions.
+SELECT id, model, dims, quantization, stale, 'vec_' FROM vector_spaces WHERE model = ? AND dims = ?;
+
+-- name: all_spaces
+-- Every space.
+SELECT id, model, dims, quantization, stale, 'vec_' FROM vector_spaces ORDER BY id;
+
+-- name: spaces_of_item
+-- The spaces in which an item has a vector, with that vector.
+SELECT s.id, s.model, s.dims, s.quantization, s.stale, 'vec_', e.vector
+FROM pattern_embeddings AS e JOIN vector_spaces AS s ON s.id = e.space_id WHERE e.seq = ?;
+
+-- name: add_space
+-- Register a space.
+INSERT INTO vector_spaces (model, dims, quantization, stale) VALUES (?, ?, ?, ?);
+
+-- name: mark_space
+-- Say whether the vector index of a space lacks what was written without sqlite-vec.
+UPDATE vector_spaces SET stale = ? WHERE id = ?;
+
+-- name: delete_space
+-- Forget a space; its vectors and its index are dropped beside.
+DELETE FROM vector_spaces WHERE id = ?;
+
+-- name: delete_vectors_of_space
+-- Drop the vectors of a space.
+DELETE FROM pattern_embeddings WHERE space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?);
+
+-- name: count_members
+-- Change the number of active items of a scope that have a vector in a space.
+INSERT INTO space_members (space_id, scope_id, active) VALUES (:space_id, :partition, :change)
+ON CONFLICT DO UPDATE SET active = active + :change;
+
+-- name: members
+-- How many active items of a scope have a vector in a space.
+SELECT active FROM space_members WHERE space_id = ? AND scope_id = ?;
+
+-- name: all_members
+-- How many active items of every scope have a vector in a space.
+SELECT scope_id, active FROM space_members WHERE space_id = ?;
+
+-- name: forget_members
+-- Drop the counts of a space before they are made anew.
+DELETE FROM space_members WHERE space_id = ?;
+
+-- name: recount_members
+-- Count the active items of every scope that have a vector in a space.
+INSERT INTO space_members (space_id, scope_id, active)
+SELECT s.id, p.scope_id, count(*)
+FROM vector_spaces AS s
+JOIN pattern_embeddings AS e ON e.space_id = s.id
+JOIN patterns AS p ON p.seq = e.seq AND p.status = 'active'
+WHERE s.id = ? GROUP BY s.id, p.scope_id;
+
+-- name: put_vector
+-- Write the vector of an item in a space.
+INSERT INTO pattern_embeddings (seq, space_id, vector) VALUES (:seq, :space_id, :vector)
+ON CONFLICT (seq, space_id) DO UPDATE SET vector = excluded.vector;
+
+-- name: drop_vector
+-- Drop the vector of an item in one space.
+DELETE FROM pattern_embeddings WHERE seq = :seq AND space_id = :space_id;
+
+-- name: delete_vectors
+-- Drop all vectors of an item.
+DELETE FROM pattern_embeddings WHERE seq = ?;
+
+-- name: has_vector_table
+-- Whether the vector index of a space is there.
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?;
+
+-- name: index_vector
+-- Enter a vector into the index of its space.
+INSERT INTO {vectors} (rowid, scope_id, embedding) VALUES (?, ?, {element}(?));
+
+-- name: unindex_vector
+-- Take a vector out of the index of its space.
+DELETE FROM {vectors} WHERE rowid = ?;
+
+-- name: fill_vector_index
+-- Enter the vectors of all active items, but those that have codes, into the empty index of a space.
+INSERT INTO {vectors} (rowid, scope_id, embedding)
+SELECT p.seq, p.scope_id, {element}(e.vector) -- sorting them would lose their type
+FROM pattern_embeddings AS e JOIN patterns AS p ON p.seq = e.seq
+WHERE e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND p.status = 'active'
+  AND p.scope_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');
+
+-- name: drop_vector_index
+-- Drop the index of a space.
+DROP TABLE {vectors};
+
+-- name: vector_slots
+-- The size of a space's index and what is live in it.
+SELECT (SELECT sum(size) FROM {vectors}_chunks), (SELECT count(*) FROM {vectors}_rowids);
+
+-- name: nearest_vectors
+-- The k nearest items of one scope.
+SELECT rowid, distance FROM {vectors} WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :partition;
+
+-- name: nearest_by_codes
+-- The nearest vectors among those with the nearest codes of one scope.
+SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
+FROM (
+  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
+    AND bucket IN ({buckets})
+) AS near
+JOIN pattern_embeddings AS e
+  ON e.seq = near.rowid AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
+ORDER BY distance, near.rowid LIMIT :k;
+
+-- name: nearest_by_codes_among
+-- The same among those that a filter lets through.
+SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
+FROM (
+  SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
+    AND bucket IN ({buckets}) AND rowid IN (
+      SELECT p.seq FROM patterns AS p
+      WHERE p.scope_id = :partition AND p.status = 'active'
+        AND (:domain IS NULL OR p.domain = :domain)
+        AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
+        AND NOT EXISTS (
+          SELECT 1 FROM json_each(:tags) AS wanted
+          WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+        )
+    )
+) AS near
+JOIN pattern_embeddings AS e
+  ON e.seq = near.rowid AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
+ORDER BY distance, near.rowid LIMIT :k;
+
+-- name: nearest_vectors_among
+-- The k nearest items of one scope among those that a filter lets through.
+SELECT rowid, distance FROM {vectors}
+WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :scope_id AND rowid IN (
+  SELECT p.seq FROM patterns AS p
+  WHERE p.scope_id = :scope_id AND p.status = 'active'
+    AND (:domain IS NULL OR p.domain = :domain)
+    AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
+    AND NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS wanted
+      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+    )
+);
+
+-- name: scan_vectors
+-- All vectors of one scope in a space that a filter lets through.
+SELECT p.seq, e.vector
+FROM patterns AS p JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
+WHERE p.scope_id = :partition AND p.status = 'active'
+  AND (:domain IS NULL OR p.domain = :domain)
+  AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
+  AND NOT EXISTS (
+    SELECT 1 FROM json_each(:tags) AS wanted
+    WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+  );
+
+-- name: term_counts
+-- In how many items each term (a JSON list) stands.
+SELECT wanted.key, v.doc FROM json_each(?) AS wanted JOIN pattern_terms AS v ON v.term = wanted.value;
+
+-- name: first_matches
+-- The first items for a MATCH expression in the order of the index.
+SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid LIMIT :limit;
+
+-- name: last_matches
+-- The last items for a MATCH expression, the last first.
+SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid DESC LIMIT :limit;
+
+-- name: keyword_matches
+-- The best items for a MATCH expression; the rank is the negative BM25 with the weights of title, description, content.
+SELECT rowid, rank FROM pattern_fts
+WHERE pattern_fts MATCH :expression AND rank MATCH 'bm25(2.0, 1.2, 1.0)'
+ORDER BY rank LIMIT :limit;
+
+-- name: keyword_matches_among
+-- The best items for a MATCH expression among those that a filter lets through.
+SELECT f.rowid, bm25(pattern_fts, 2.0, 1.2, 1.0) AS score
+FROM pattern_fts AS f JOIN patterns AS p ON p.seq = f.rowid
+WHERE pattern_fts MATCH :expression
+  AND (:domain IS NULL OR p.domain = :domain)
+  AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
+  AND NOT EXISTS (
+    SELECT 1 FROM json_each(:tags) AS wanted
+    WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+  )
+ORDER BY score LIMIT :limit;
+
+-- name: active_of_task
+-- How many active items of a scope came from a task.
+SELECT seq FROM patterns WHERE task_id = ? AND scope_id = ? AND status = 'active';
+
+-- name: searched_scopes
+-- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.
+SELECT
+  v.id, v.model, v.dims, v.quantization, v.stale, 'vec_', s.id, s.active, coalesce(m.active, 0),
+  c.partition IS NOT NULL,
+  CASE WHEN s.active < :most THEN (
+    SELECT json_group_array(json_array(word.key, t.doc))
+    FROM json_each(:tokens) AS word JOIN pattern_terms AS t ON t.term = 's' || s.id || 'x' || word.value) END
+FROM (SELECT 1)
+LEFT JOIN vector_spaces AS v ON v.model = :model AND v.dims = :dims
+LEFT JOIN (
+  SELECT each.id, each.active FROM json_each(:scopes) AS wanted
+  JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1) AS s
+LEFT JOIN space_members AS m ON m.space_id = v.id AND m.scope_id = s.id
+LEFT JOIN coded_partitions AS c ON c.space = 'vec_' || v.id AND c.partition = s.id;
+
+-- name: candidates
+-- What scoring needs of items by their positions (a JSON list); those from :first_unknown on get their distance here.
+SELECT
+  p.seq, p.id, s.project, p.confidence, p.created_at, t.tokens, e.vector,
+  CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
+    THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END
+FROM json_each(:seqs) AS wanted
+CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
+JOIN scopes AS s ON s.id = p.scope_id
+JOIN pattern_tokens AS t ON t.seq = p.seq
+LEFT JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
+
+-- name: candidates_without_distance
+-- The same without sqlite-vec.
+SELECT
+  p.seq, p.id, s.project, p.confidence, p.created_at, t.tokens, e.vector, NULL
+FROM json_each(:seqs) AS wanted
+CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
+JOIN scopes AS s ON s.id = p.scope_id
+JOIN pattern_tokens AS t ON t.seq = p.seq
+LEFT JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
+
+-- name: ids_of_patterns
+-- The ids of items by their positions (a JSON list).
+SELECT p.seq, p.id FROM json_each(?) AS wanted CROSS JOIN patterns AS p ON p.seq = wanted.value;
+
+-- name: clear_events_of
+-- Take the texts out of what happened to a subject.
+UPDATE events SET data = '{}' WHERE subject_id = ?;
+
+-- name: pattern_hashes
+-- The text of every item with the hash it must have.
+SELECT id, pattern_data, content_hash FROM patterns;
+
+-- name: set_confidence
+-- Change how sure an item is.
+UPDATE patterns SET confidence = ?, updated_at = ? WHERE seq = ?;
+
+-- name: events_of
+-- What happened to a subject, oldest first.
+SELECT e.type, e.created_at, e.subject_id, e.data FROM events AS e JOIN scopes AS s ON s.id = e.scope_id
+WHERE e.subject_id = :subject_id
+  AND (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
+ORDER BY e.seq;
+
+-- name: events_of_kinds
+-- What of some kinds (a JSON list) happened to subjects (a JSON list), oldest first.
+SELECT e.type, e.created_at, e.subject_id, e.data FROM json_each(:subject_ids) AS wanted
+CROSS JOIN events AS e ON e.subject_id = wanted.value
+CROSS JOIN scopes AS s ON s.id = e.scope_id
+WHERE (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
+  AND e.type IN (SELECT value FROM json_each(:kinds))
+ORDER BY e.seq;
+
+-- name: added
+-- The day on which agents and hooks added to a scope last, and how much.
+SELECT value FROM meta WHERE key = 'added:' || ?;
+
+-- name: put_added
+-- Write how much agents and hooks added to a scope on a day.
+INSERT INTO meta (key, value) VALUES ('added:' || :scope_id, :value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;

@@ -1,0 +1,236 @@
+"""Words: tokens as they are kept, packed and indexed, in how many items each stands, and the keyword search."""
+
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from swarm_memory.schema.errors import InputError, StoreDamaged
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.engine.driver import Connection
+
+_SEPARATOR = re.compile(r"[\x00-/:-@\[-`{-\x7f\ud800-\udfff]")
+"""What FTS5's `ascii` tokenizer splits at, and what is no text."""
+
+
+def joined(tokens: Sequence[str]) -> str:
+    """Return the tokens joined by spaces. Raises `InputError` for one that has more than letters and digits."""
+    for token in tokens:
+        if not token or _SEPARATOR.search(token):
+            raise InputError(f"{token[:40]!r} is no token: tokens are letters and digits only")
+    return " ".join(tokens)
+
+
+def pack(title: Sequence[str], description: Sequence[str], content: Sequence[str]) -> bytes:
+    """Return the tokens of an item's fields as they are kept. Raises `InputError` as `joined`."""
+    return packed("\n".join(map(joined, (title, description, content))))
+
+
+def packed(fields: str) -> bytes:
+    """Return the tokens of an item, a line for each field, as they are kept."""
+    return zlib.compress(fields.encode())
+
+
+def unpack(packed: bytes | str) -> str:
+    """Return an item's tokens joined by spaces, a line for each field. Before schema 6 they were kept as that text.
+
+    Raises `StoreDamaged` when they are not what was written.
+    """
+    if isinstance(packed, str):
+        return packed
+    try:
+        return zlib.decompress(packed).decode()
+    except (TypeError, UnicodeDecodeError, zlib.error) as error:  # a damaged page can make a number of any value
+        raise StoreDamaged(
+            "the tokens of a memory are not what was written: run `swarm-memory doctor --repair`"
+        ) from error
+
+
+def scoped(packed: bytes | str, field: int, scope_id: int) -> str:
+    """Return the tokens of one field (0 title, 1 description, 2 content) as the index has them: a function for SQL."""
+    return " ".join(in_scope(scope_id, token) for token in unpack(packed).split("\n")[field].split())
+
+
+def usable(tokens: Sequence[str]) -> list[str]:
+    """Return the distinct tokens that can stand in the index, folded as it folds them."""
+    folded = (_fold(token) for token in tokens if token and not _SEPARATOR.search(token))
+    return list(dict.fromkeys(folded))
+
+
+def in_scope(scope_id: int, token: str) -> str:
+    """Return a token as the index has it: glued to its scope, so that scopes share no term."""
+    return f"s{scope_id}x{token}"
+
+
+def match_any(scope_id: int, tokens: Sequence[str]) -> str:
+    """Return the MATCH expression for items of a scope that hold any of the tokens. Each is quoted."""
+    return " OR ".join(f'"{in_scope(scope_id, token)}"' for token in tokens)
+
+
+def _fold(token: str) -> str:
+    return token.lower() if token.isascii() else "".join(c.lower() if c.isascii() else c for c in token)
+
+
+def says(data: str, text: str) -> bool:
+    """Return whether the title or content in an item's JSON column holds a case-folded text: Unicode, unlike LIKE."""
+    item = json.loads(data)
+    return text in item["title"].casefold() or text in item["content"].casefold()
+
+
+COUNTED_WHOLE = 200_000
+COUNTED_AT_ENDS = 256
+"""In a larger partition a word's items are not counted one by one, which takes as long as there are such items: it is
+estimated from the first and the last 256. Half of the words are within 3 %; an idf needs no more."""
+
+REMEMBERED_FROM = 20_000
+COMMON = 500
+CHANGED = 0.01
+"""In a partition of so many items the count of a word that stands in so many is remembered, until that share of the
+partition's items came or went. Counting common words again was a quarter of a search; an idf hardly moves by it."""
+
+MAX_REMEMBERED = 20_000
+
+
+MAX_QUERY_TOKENS = 64
+MAX_POSTINGS = 2000
+SURE_TOKENS = 4
+SURE_POSTINGS = 8000
+"""The rarest tokens of a query are searched: the first, up to four that stand in 8,000 items together, and as many as
+stand in 2,000 items together, at most 64.
+
+Ranking costs as much as there are such places, and the commonest tokens of a long prompt hardly change the order. In a
+bank of a few hundred items every token is searched.
+"""
+
+
+class Narrowed(NamedTuple):
+    """What narrows the search of one partition."""
+
+    values: Mapping[str, Any]
+    """Parameters of the statements whose name ends in `_among`."""
+    narrows: bool
+    """Whether a search must look at the filter itself."""
+    left_out: frozenset[int]
+    """Items to drop after a search that was asked for as many more."""
+
+
+EVERYTHING = Narrowed({}, False, frozenset())
+
+
+class Counted(NamedTuple):
+    """In how many items a token stood when the partition had so many."""
+
+    items: int
+    documents: int
+
+    def still_holds(self, documents: int) -> bool:
+        return abs(documents - self.documents) <= CHANGED * self.documents
+
+
+class TermCounts:
+    """Counts tokens of one index over one connection, and remembers the common ones."""
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+        self._known: dict[tuple[int, str], Counted] = {}
+
+    def count(
+        self,
+        connection: "Connection",
+        statements: Mapping[str, str],
+        partition: int,
+        documents: int,
+        tokens: Sequence[str],
+    ) -> list[tuple[int, int]]:
+        """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
+        if connection is not self._connection:  # another file may lie there now, with other partitions
+            self._connection, self._known = connection, {}
+        known = {place: counted.items for place, counted in self._remembered(partition, documents, tokens)}
+        others = [place for place in range(len(tokens)) if place not in known]
+        count = _counts if documents <= COUNTED_WHOLE else _estimates
+        found = count(connection, statements, partition, [tokens[place] for place in others])
+        counts = [(others[place], items) for place, items in found]
+        if documents >= REMEMBERED_FROM:
+            self._remember(partition, documents, [(tokens[place], items) for place, items in counts])
+        return sorted([*known.items(), *counts])
+
+    def _remembered(self, partition: int, documents: int, tokens: Sequence[str]) -> list[tuple[int, Counted]]:
+        found = ((place, self._known.get((partition, token))) for place, token in enumerate(tokens))
+        return [(place, counted) for place, counted in found if counted is not None and counted.still_holds(documents)]
+
+    def _remember(self, partition: int, documents: int, counts: Sequence[tuple[str, int]]) -> None:
+        if len(self._known) > MAX_REMEMBERED:
+            self._known.clear()
+        self._known.update(
+            ((partition, token), Counted(items, documents)) for token, items in counts if items >= COMMON
+        )
+
+
+def simply_counted_below() -> int:
+    """Return the number of items from which on the words of a partition are remembered or estimated."""
+    return min(REMEMBERED_FROM, COUNTED_WHOLE + 1)
+
+
+def _counts(
+    connection: "Connection", statements: Mapping[str, str], partition: int, tokens: Sequence[str]
+) -> list[tuple[int, int]]:
+    terms = json.dumps([in_scope(partition, token) for token in tokens], ensure_ascii=False)
+    return connection.execute(statements["term_counts"], (terms,)).fetchall()
+
+
+def _estimates(
+    connection: "Connection", statements: Mapping[str, str], partition: int, tokens: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Return the same by how densely a token stands at both ends of the index, exactly for a rare one."""
+    found: list[tuple[int, int]] = []
+    for position, token in enumerate(tokens):
+        values = {"expression": match_any(partition, [token]), "limit": COUNTED_AT_ENDS}
+        first = [seq for (seq,) in connection.execute(statements["first_matches"], values).fetchall()]
+        if len(first) < COUNTED_AT_ENDS:
+            found += [(position, len(first))] if first else []
+            continue
+        last = [seq for (seq,) in connection.execute(statements["last_matches"], values).fetchall()]
+        seen, between = len({*first, *last}), last[-1] - first[-1] - 1
+        density = seen / (first[-1] - first[0] + last[0] - last[-1] + 2)
+        found.append((position, seen + max(0, round(density * between))))
+    return found
+
+
+def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the tokens to search, the rarest first, by (place among the tokens, items that hold it)."""
+    ordered = sorted(counts, key=itemgetter(1))
+    totals = accumulate(found for _, found in ordered)
+    return [
+        tokens[place]
+        for number, ((place, _), total) in enumerate(zip(ordered, totals, strict=True))
+        if _is_searched(number, total)
+    ]
+
+
+def _is_searched(number: int, places: int) -> bool:
+    """Return whether a token is searched that has so many rarer ones and stands with them in so many places."""
+    most = SURE_POSTINGS if number < SURE_TOKENS else MAX_POSTINGS
+    return number == 0 or (number < MAX_QUERY_TOKENS and places <= most)
+
+
+def matches_in(
+    connection: "Connection",
+    statements: Mapping[str, str],
+    partition: int,
+    tokens: Sequence[str],
+    narrowed: Narrowed,
+    pool: int,
+) -> dict[int, float]:
+    """Return the BM25 of the best items of one partition by their positions."""
+    if not tokens:
+        return {}
+    name = "keyword_matches_among" if narrowed.narrows else "keyword_matches"
+    values = {**narrowed.values, "expression": match_any(partition, tokens)}
+    limit = pool + len(narrowed.left_out)
+    rows = connection.execute(statements[name], {**values, "limit": limit}).fetchall()
+    kept = [(seq, -rank) for seq, rank in rows if seq not in narrowed.left_out]
+    return dict(kept[:pool])

@@ -1,0 +1,334 @@
+"""The upkeep of the bank: what a consolidation reads, writes and takes back, and the vectors of another embedder.
+
+What is to be changed, and why, is decided elsewhere; here is only checked that an item is still as it was seen. A batch
+leaves one event that holds all that is needed to undo it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import NotFoundError
+from swarm_memory.schema.memory import MemoryLink, MemoryStatus
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.rows import (
+    find_scope,
+    log_event,
+    make_scope,
+    optional_moment,
+    optional_text,
+    to_json,
+    to_moment,
+    to_text,
+)
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.upkeep import (
+    FINISHED,
+    Aging,
+    PendingUpkeep,
+    UpkeepBatch,
+    UpkeepChange,
+    UpkeepItem,
+    UpkeepState,
+    UpkeepUndone,
+    UpkeepWritten,
+)
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.engine.driver import Connection
+
+CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
+
+_QUERIES = queries("upkeep")
+_NO_SCOPE = -1
+
+
+class SqliteUpkeep(Access):
+    """What the upkeep of one bank reads and writes."""
+
+    @reads
+    def upkeep_state(self, connection: "Connection", scope: Scope) -> UpkeepState:
+        row = connection.execute(_QUERIES["upkeep_state"], (find_scope(connection, scope),)).fetchone()
+        if row is None:
+            return UpkeepState(0, 0, 0, None)
+        consolidated, last, active, aging = row
+        return UpkeepState(consolidated, last, active, _aging_of(aging))
+
+    @reads
+    def pending_upkeep(self, connection: "Connection", scope: Scope, embedder: str, most: int) -> PendingUpkeep:
+        values = {"scope_id": find_scope(connection, scope), "model": embedder, "most": most}
+        row = connection.execute(_QUERIES["pending_upkeep"], values).fetchone()
+        return PendingUpkeep(0, 0) if row is None else PendingUpkeep(*row)
+
+    @reads
+    def upkeep_items(
+        self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
+    ) -> list[UpkeepItem]:
+        values = {**_space(connection, scope, embedder, dimensions), "after": after, "limit": limit}
+        return [_item(row) for row in connection.execute(_QUERIES["upkeep_items"], values).fetchall()]
+
+    @reads
+    def upkeep_items_of(
+        self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
+    ) -> list[UpkeepItem]:
+        values = {**_space(connection, scope, embedder, dimensions), "ids": to_json(list(ids))}
+        return [_item(row) for row in connection.execute(_QUERIES["upkeep_items_of"], values).fetchall()]
+
+    @reads
+    def memory_links(self, connection: "Connection", scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
+        values = {"scope_id": _scope_id(connection, scope), "ids": to_json(list(ids))}
+        rows = connection.execute(_QUERIES["links_of"], values).fetchall()
+        return [MemoryLink(src_id=src, dst_id=dst, relation=name, weight=weight) for src, dst, name, weight in rows]
+
+    @writes
+    def write_upkeep(self, connection: "Connection", scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
+        scope_id = make_scope(connection, scope)
+        if batch.aging is not None and _read_aging(connection, scope_id) != batch.aging[0]:
+            return UpkeepWritten(refused=True)
+        writer = _BatchWriter(connection, self.index, scope_id, batch.run_id, batch.at)
+        told: list[dict[str, Any]] = []
+        skipped: list[str] = []
+        for change in batch.changes:
+            done = writer.change(change)
+            told.append(done) if done else skipped.append(change.seen.id)
+        changed = [done["id"] for done in told]
+        links = [link for link in batch.links if link.relation != "duplicate_of" or link.src_id in changed]
+        added = [_link_row(link) for link in links if writer.link(link)]
+        if batch.aging is not None:
+            connection.execute(_QUERIES["put_aging"], (scope_id, _aging_text(batch.aging[1])))
+        if told or added or batch.aging is not None:
+            record: dict[str, Any] = {
+                "changes": told,
+                "links": added,
+                "origins": [dict(origin) for origin in batch.origins],
+            }
+            if batch.aging is not None:
+                record["aging"] = [_aging_text(state) for state in batch.aging]
+            log_event(connection, scope_id, CHANGED, batch.run_id, record, batch.at)
+        return UpkeepWritten(tuple(changed), tuple(skipped))
+
+    @writes
+    def finish_upkeep(
+        self,
+        connection: "Connection",
+        scope: Scope,
+        run_id: str,
+        at: datetime,
+        consolidated: int,
+        summary: Mapping[str, JsonValue],
+    ) -> None:
+        scope_id = make_scope(connection, scope)
+        connection.execute(_QUERIES["mark_consolidated"], (consolidated, scope_id))
+        log_event(connection, scope_id, FINISHED, run_id, dict(summary), at)
+        self.index.tidy(connection)
+
+    @reads
+    def upkeep_batches(self, connection: "Connection", scope: Scope, run_id: str) -> list[int]:
+        return _batches(connection, scope, run_id)
+
+    @writes
+    def undo_upkeep(
+        self, connection: "Connection", scope: Scope, run_id: str, batch: int, at: datetime
+    ) -> UpkeepUndone:
+        scope_id = find_scope(connection, scope)
+        if scope_id is None or batch not in _batches(connection, scope, run_id):
+            return UpkeepUndone((), (), 0)
+        rows = connection.execute(_QUERIES["events_of_run"], (run_id, scope_id)).fetchall()
+        record: dict[str, Any] = next(json.loads(data) for seq, _, data in rows if seq == batch)
+        writer = _BatchWriter(connection, self.index, scope_id, run_id, at)
+        restored: list[str] = []
+        skipped: list[str] = []
+        for change in record["changes"]:
+            (restored if writer.restore(change) else skipped).append(change["id"])
+        removed = sum(
+            connection.execute(_QUERIES["delete_link"], (src, dst, relation)).rowcount
+            for src, dst, relation, _ in record["links"]
+        )
+        if "aging" in record:
+            _restore_aging(connection, scope_id, *record["aging"])
+        log_event(connection, scope_id, UNDONE, run_id, {"batch": batch, "skipped": skipped}, at)
+        self.index.tidy(connection)
+        return UpkeepUndone(tuple(restored), tuple(skipped), removed)
+
+    @reads
+    def unembedded(self, connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str, str]]:
+        values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after}
+        return [_to_embed(row) for row in connection.execute(_QUERIES["unembedded"], values).fetchall()]
+
+    @reads
+    def without_vector(
+        self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int = 0
+    ) -> list[tuple[int, str, str]]:
+        """Return (position, id, text to embed) of items of any scope that lack one of the embedder."""
+        values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
+        return [_to_embed(row) for row in connection.execute(_QUERIES["without_vector"], values).fetchall()]
+
+    @writes
+    def put_first_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[str, Vector]) -> int:
+        # One edited meanwhile has the vector of its new text.
+        rows = connection.execute(_QUERIES["unembedded_of"], (to_json(list(vectors)),)).fetchall()
+        return _put_vectors(connection, self, embedder, {item_id: vectors[item_id] for (item_id,) in rows})
+
+    @writes
+    def put_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[str, Vector]) -> int:
+        """Write vectors by memory id, with their index; return how many items were there."""
+        return _put_vectors(connection, self, embedder, vectors)
+
+    @writes
+    def drop_spaces_but(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
+        """Delete the memories' vectors of every other embedder; return their names."""
+        return self.index.drop_spaces_but(connection, embedder, dimensions)
+
+
+class _BatchWriter:
+    """Writes the changes of one batch, or takes them back."""
+
+    def __init__(self, connection: "Connection", index: Index, scope_id: int, run_id: str, at: datetime) -> None:
+        self._connection = connection
+        self._index = index
+        self._scope_id = scope_id
+        self._run_id = run_id
+        self._at = at
+
+    def change(self, change: UpkeepChange) -> dict[str, Any] | None:
+        """Write a change; return what undoes it, or None when the item is not as it was seen."""
+        seen = change.seen
+        row = self._found(seen.id)
+        if row is None or row[1] != "active" or row[4] != seen.version:
+            return None
+        seq, status, reason, confidence, _, last_used = row
+        if change.unless_used and last_used != optional_text(seen.last_used):
+            return None
+        if change.needs is not None and not self._is_active(change.needs):
+            return None
+        wanted = change.reason if change.status != "active" else reason
+        self._put(seq, seen.id, status, (change.status, wanted, change.confidence), wanted)
+        return {
+            "id": seen.id,
+            "before": [status, reason, confidence],
+            "after": [change.status, wanted, change.confidence],
+        }
+
+    def restore(self, change: Mapping[str, Any]) -> bool:
+        """Take a change back; False when the item is gone or was changed since."""
+        row = self._found(change["id"])
+        if row is None or list(row[1:4]) != change["after"]:
+            return False
+        before: tuple[MemoryStatus, str | None, float] = tuple(change["before"])
+        self._put(row[0], change["id"], row[1], before, f"{self._run_id} was undone")
+        return True
+
+    def link(self, link: MemoryLink) -> bool:
+        """Write a link; False when it is there already or cannot be."""
+        values = {**link.model_dump(), "scope_id": self._scope_id, "at": to_text(self._at)}
+        return self._connection.execute(_QUERIES["add_link"], values).rowcount == 1
+
+    def _put(
+        self, seq: int, item_id: str, former: str, wanted: tuple[MemoryStatus, str | None, float], told: str | None
+    ) -> None:
+        status, reason, confidence = wanted
+        now = to_text(self._at)
+        self._connection.execute(_QUERIES["set_confidence"], (confidence, now, seq))
+        if status == former:
+            return
+        if former == "active":
+            self._index.leave(self._connection, seq, self._scope_id)
+        self._connection.execute(_QUERIES["set_status"], (status, reason, now, seq))
+        if status == "active":
+            self._index.enter(self._connection, seq, self._scope_id)
+        data = {"from": former, "reason": told, "run_id": self._run_id}
+        log_event(self._connection, self._scope_id, f"reasoning_memory.{status}", item_id, data, self._at)
+
+    def _found(self, item_id: str) -> tuple[int, str, str | None, float, str, str | None] | None:
+        return self._connection.execute(_QUERIES["pattern_as_it_is"], (item_id, self._scope_id)).fetchone()
+
+    def _is_active(self, item_id: str) -> bool:
+        row = self._found(item_id)
+        return row is not None and row[1] == "active"
+
+
+def _batches(connection: "Connection", scope: Scope, run_id: str) -> list[int]:
+    """Return the batches of a run that were not undone, the latest first. Raises `NotFoundError` for an unknown run."""
+    rows = connection.execute(_QUERIES["events_of_run"], (run_id, find_scope(connection, scope))).fetchall()
+    if not any(kind in (CHANGED, FINISHED) for _, kind, _ in rows):
+        raise NotFoundError(f"no consolidation {run_id[:60]!r} was made in project {scope.project!r}")
+    undone = {json.loads(data)["batch"] for _, kind, data in rows if kind == UNDONE}
+    return [seq for seq, kind, _ in rows if kind == CHANGED and seq not in undone]
+
+
+def _put_vectors(connection: "Connection", bank: Access, embedder: str, vectors: Mapping[str, Vector]) -> int:
+    now, quantization = to_text(datetime.now(UTC)), bank.quantization_of(embedder)
+    rows = connection.execute(_QUERIES["patterns_by_id"], (to_json(list(vectors)),)).fetchall()
+    for seq, item_id, scope_id, status in rows:
+        vector = vectors[item_id]
+        space = bank.index.make_space(connection, embedder, len(vector), quantization)
+        bank.index.replace_vector(connection, (seq, scope_id, status == "active"), vector, space, now)
+    return len(rows)
+
+
+def _to_embed(row: tuple[int, str, str]) -> tuple[int, str, str]:
+    seq, item_id, data = row
+    item = json.loads(data)
+    return seq, item_id, "\n".join(part for part in (item["title"], item["description"], item["content"]) if part)
+
+
+def _scope_id(connection: "Connection", scope: Scope) -> int:
+    found = find_scope(connection, scope)
+    return _NO_SCOPE if found is None else found
+
+
+def _space(connection: "Connection", scope: Scope, embedder: str, dimensions: int) -> dict[str, Any]:
+    return {"scope_id": _scope_id(connection, scope), "model": embedder, "dims": dimensions}
+
+
+def _item(row: Sequence[Any]) -> UpkeepItem:
+    position, item_id, confidence, usage_count, created_at, last_used, reason, version, vector = row
+    return UpkeepItem(
+        position,
+        item_id,
+        confidence,
+        usage_count,
+        to_moment(created_at),
+        optional_moment(last_used),
+        reason,
+        version,
+        vector,
+    )
+
+
+def _link_row(link: MemoryLink) -> list[Any]:
+    return [link.src_id, link.dst_id, link.relation, link.weight]
+
+
+def _read_aging(connection: "Connection", scope_id: int) -> Aging | None:
+    row = connection.execute(_QUERIES["get_aging"], (scope_id,)).fetchone()
+    return None if row is None else _aging_of(row[0])
+
+
+def _aging_of(text: str | None) -> Aging | None:
+    if text is None:
+        return None
+    data = json.loads(text)
+    return Aging(to_moment(data["at"]), data["through"], optional_moment(data["since"]))
+
+
+def _aging_text(aging: Aging | None) -> str | None:
+    if aging is None:
+        return None
+    return to_json({"at": to_text(aging.at), "through": aging.through, "since": optional_text(aging.since)})
+
+
+def _restore_aging(connection: "Connection", scope_id: int, former: str | None, written: str) -> None:
+    """Bring back the state before, unless a later run has moved it on."""
+    if _read_aging(connection, scope_id) != _aging_of(written):
+        return
+    if former is None:
+        connection.execute(_QUERIES["delete_aging"], (scope_id,))
+    else:
+        connection.execute(_QUERIES["put_aging"], (scope_id, former))
