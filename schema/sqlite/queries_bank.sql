@@ -32,3 +32,11 @@ WITH surest AS (
 SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content'
 FROM surest JOIN patterns AS p ON p.seq = surest.seq
 ORDER BY surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
+
+-- name: set_status
+-- Change the status of an item.
+UPDATE patterns SET status = ?, status_reason = ?, updated_at = ? WHERE seq = ?;
+
+-- name: set_confidence
+-- Change how sure an item is.
+UPDATE patterns SET confidence = ?, updated_at = ? WHERE seq = ?;

@@ -61,10 +61,6 @@ WHERE p.scope_id IN (
 ORDER BY p.created_at DESC, p.seq DESC
 LIMIT :limit OFFSET :offset;
 
--- name: set_status
--- Change the status of an item.
-UPDATE patterns SET status = ?, status_reason = ?, updated_at = ? WHERE seq = ?;
-
 -- name: delete_pattern
 -- Delete an item with its tags, tokens, vectors and links.
 DELETE FROM patterns WHERE seq = ?;
@@ -368,10 +364,6 @@ UPDATE events SET data = '{}' WHERE subject_id = ?;
 -- name: pattern_hashes
 -- The text of every item with the hash it must have.
 SELECT id, pattern_data, content_hash FROM patterns;
-
--- name: set_confidence
--- Change how sure an item is.
-UPDATE patterns SET confidence = ?, updated_at = ? WHERE seq = ?;
 
 -- name: events_of
 -- What happened to a subject, oldest first.

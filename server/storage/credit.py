@@ -28,7 +28,7 @@ FIGURE = "task_outcome"
 """The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
 
 _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
-_QUERIES = queries("credit")
+_QUERIES, _BANK = queries("credit"), queries("bank")
 
 
 class SqliteCredit(SqliteJournal):
@@ -126,7 +126,7 @@ def _apply(
         credit = wanted.get(memory_id)
         after = before if credit is None else credited(before, credit.change)
         if after != confidence:
-            connection.execute(_QUERIES["set_confidence"], (after, to_text(now), seq))
+            connection.execute(_BANK["set_confidence"], (after, to_text(now), seq))
         if credit is not None:
             applied[memory_id] = credit.model_copy(update={"applied": round(after - before, 9)})
         if undone or (credit is not None and credit.change):

@@ -33,7 +33,7 @@ from swarm_memory.tools.ports.models import Vector
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
 
-_QUERIES = queries("memories")
+_QUERIES, _BANK = queries("memories"), queries("bank")
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
 
@@ -198,7 +198,7 @@ def change_status(
     if former == "active":
         index.leave(connection, seq, scope_id)
     now = to_text(datetime.now(UTC))
-    connection.execute(_QUERIES["set_status"], (status, reason, now, seq))
+    connection.execute(_BANK["set_status"], (status, reason, now, seq))
     if status == "active":
         index.enter(connection, seq, scope_id)
     log_event(connection, scope_id, f"reasoning_memory.{status}", item_id, {"from": former, "reason": reason})

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 
-_QUERIES = queries("upkeep")
+_QUERIES, _BANK = queries("upkeep"), queries("bank")
 _NO_SCOPE = -1
 
 
@@ -234,12 +234,12 @@ class _BatchWriter:
     ) -> None:
         status, reason, confidence = wanted
         now = to_text(self._at)
-        self._connection.execute(_QUERIES["set_confidence"], (confidence, now, seq))
+        self._connection.execute(_BANK["set_confidence"], (confidence, now, seq))
         if status == former:
             return
         if former == "active":
             self._index.leave(self._connection, seq, self._scope_id)
-        self._connection.execute(_QUERIES["set_status"], (status, reason, now, seq))
+        self._connection.execute(_BANK["set_status"], (status, reason, now, seq))
         if status == "active":
             self._index.enter(self._connection, seq, self._scope_id)
         data = {"from": former, "reason": told, "run_id": self._run_id}

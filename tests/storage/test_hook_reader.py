@@ -29,7 +29,7 @@ HEAVY = {"pydantic", "mcp", "openai", "numpy", "aiosqlite", "asyncio", "ulid", "
 USE = """
 import sys
 from pathlib import Path
-from swarm_memory.server.storage.lean import open_for_hook
+from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.server.location import Location
 with open_for_hook(Location(Path(sys.argv[1]), Path(sys.argv[2])), 1.0) as bank:
     bank.briefing_rows(5)

@@ -15,7 +15,7 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.sqlite.statements import migrations, queries, schema_objects, shadow_tables, subjects
+from swarm_memory.schema.sqlite.statements import migrations, schema_objects, shadow_tables
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.location import locate
 from swarm_memory.server.storage.engine import connection as connection_module
@@ -220,14 +220,6 @@ def test_the_migrations_give_the_schema_that_is_written_down(driver: Driver) -> 
     made = {name: sql for name, sql in rows if name not in shadows}
     assert made == schema_objects()
     assert [migration.number for migration in migrations()] == list(range(1, len(migrations()) + 1))
-
-
-def test_every_query_has_one_line_that_says_what_it_does() -> None:
-    for name, text in (query for subject in subjects() for query in queries(subject).items()):
-        first, _, rest = text.partition("\n")
-        assert first.startswith("-- "), name
-        assert first.endswith("."), name
-        assert not rest.lstrip().startswith("--"), name
 
 
 def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
