@@ -23,7 +23,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.sources.code import code_passages
-from swarm_memory.server.sources.languages import LANGUAGES
+from swarm_memory.server.sources.definitions import LANGUAGES
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.sources.sources import index_source, search_sources

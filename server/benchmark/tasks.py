@@ -195,7 +195,7 @@ def _check_agent(context: SuiteContext, options: TaskOptions) -> None:
             "option command: tasks need an agent: give a line of matts.allowed_commands, or set a chat model"
         )
     if options.command is not None:
-        from swarm_memory.server.runners.permission import permitted
+        from swarm_memory.server.runners.workplace import permitted
 
         permitted(options.command, context.toolbox.settings.matts)
 
@@ -232,9 +232,8 @@ def _agent(run: _Run, bank: Toolbox, scenario: Scenario, scratch: Path) -> Agent
         return CommandRunner(
             run.options.command, folder=scenario.work, scratch=scratch, settings=settings.matts, limits=settings.learn
         )
-    from swarm_memory.server.runners.folder_tools import FolderTools
-    from swarm_memory.server.runners.model import ModelRunner
-    from swarm_memory.server.runners.working_copy import WorkingCopies
+    from swarm_memory.server.runners.model import FolderTools, ModelRunner
+    from swarm_memory.server.runners.workplace import WorkingCopies
 
     assert bank.chat is not None, "this was checked before anything was opened"
     workplace = FolderTools(("List", "Read", "Write", "Bash"), WorkingCopies(scenario.work, scratch), settings.matts)

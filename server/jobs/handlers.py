@@ -21,7 +21,7 @@ from swarm_memory.server.jobs.queue import RUN_MATTS
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
-from swarm_memory.server.runners.working_copy import scratch_folder
+from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable

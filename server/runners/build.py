@@ -1,12 +1,13 @@
 """Makes the runner that a request names; what it may not name is refused here, before anything is queued."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.rollout import MattsRequest, ToolName
+from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ToolName
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
@@ -40,15 +41,12 @@ class MattsJob(MattsRequest):
 def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -> AgentRunner:
     """Return the runner. Raises `InputError` for what is missing, `ConfigError` for a command that is not allowed."""
     if spec.kind == "given":
-        from swarm_memory.server.runners.given import GivenRunner
-
         if not spec.trajectories:
             raise InputError("runner is given: give the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
     if spec.kind == "model":
-        from swarm_memory.server.runners.folder_tools import FolderTools
-        from swarm_memory.server.runners.model import ModelRunner
-        from swarm_memory.server.runners.working_copy import WorkingCopies
+        from swarm_memory.server.runners.model import FolderTools, ModelRunner
+        from swarm_memory.server.runners.workplace import WorkingCopies
 
         if toolbox.chat is None:
             raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
@@ -80,3 +78,28 @@ def _within(root: Path, folder: str | None) -> Path:
     except (OSError, ValueError, RuntimeError):
         pass  # no name that a file system takes
     raise InputError(f"folder must be a folder within the project: {str(folder)[:500]}")
+
+
+class GivenRunner:
+    """Gives `trajectories`, the first for rollout 1; `verdicts` are the agent's own words, by number."""
+
+    name = "given"
+    takes_notes = False
+
+    def __init__(self, trajectories: Sequence[Trajectory], verdicts: Mapping[int, Verdict] | None = None) -> None:
+        self._trajectories = tuple(trajectories)
+        self._verdicts = dict(verdicts or {})
+
+    async def run(self, request: RolloutRequest) -> RunnerAnswer:
+        """Return the trajectory with the request's number; an empty one, and one that is not there, has failed."""
+        if request.number > len(self._trajectories):
+            return RunnerAnswer(status="failed", error=f"only {len(self._trajectories)} trajectories were given")
+        trajectory = self._trajectories[request.number - 1]
+        if not trajectory.steps:
+            return RunnerAnswer(status="failed", error=f"trajectory {request.number} has no steps")
+        return RunnerAnswer(status="finished", trajectory=trajectory, agent_verdict=self._verdicts.get(request.number))
+
+    async def settle(self, run_id: str, best: int | None) -> str | None:
+        """Leave everything as it is: nothing was made."""
+        del run_id, best
+        return None

@@ -1,24 +1,28 @@
-"""A runner whose agent is a command of the user's, such as `claude -p`; it runs only what the settings allow.
+"""A runner whose agent is a command of the user's, such as `claude -p`, and what its output says as a trajectory.
 
 Each rollout has a fresh copy of the working folder and a process group of its own, which ends with it. The agent is not
 caged: it is a program of the user's that may do what the user may.
 """
 
+import io
+import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer
 from swarm_memory.schema.settings import LearnSettings, MattsSettings
-from swarm_memory.server.child_process import Finished, run
-from swarm_memory.server.runners.output import CheckResult, read_output
-from swarm_memory.server.runners.permission import child_environment, permitted
-from swarm_memory.server.runners.working_copy import WorkingCopies
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.child_process import Finished
+from swarm_memory.server.hosts.messages import read_list
+from swarm_memory.server.hosts.records import JsonObject, as_object, as_text
+from swarm_memory.server.hosts.transcript import read_trajectories
+from swarm_memory.server.runners.workplace import WorkingCopies, child_environment, permitted, run_in
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import one_line
 
@@ -29,7 +33,19 @@ MAX_OUTPUT_BYTES = 50_000_000
 _MAX_PROMPT_WORD = 100_000
 """Systems bound the length of an argument; a longer prompt must go to the standard input."""
 
-_FINISH_S, _CHECK_S = 1.0, 120.0
+_CHECK_S = 120.0
+_SHELL = "Bash"
+_MAX_TEXT = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check of a rollout's work gave."""
+
+    command: str
+    text: str
+    code: int | None
+    """None: it did not end within its time limit."""
 
 
 class CommandRunner:
@@ -62,22 +78,20 @@ class CommandRunner:
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Copy, run, check, read. Raises `InputError` when the folder cannot be copied."""
         place = await anyio.to_thread.run_sync(self._copies.make, request)
-        printed = bytearray()
-        finished: Finished | None = None
+        stdin = b"" if PROMPT_WORD in self._words else request.prompt.encode("utf-8", "replace")
         try:
-            with anyio.move_on_after(request.timeout_s):
-                finished = await run(
-                    self._filled(request),
-                    stdin=b"" if PROMPT_WORD in self._words else request.prompt.encode("utf-8", "replace"),
-                    cwd=place,
-                    environment=child_environment(self._environ, request),
-                    max_output_bytes=MAX_OUTPUT_BYTES,
-                    printed=printed,
-                )
+            finished, printed = await run_in(
+                place,
+                self._filled(request),
+                child_environment(self._environ, request),
+                limit_s=request.timeout_s,
+                stdin=stdin,
+                max_output_bytes=MAX_OUTPUT_BYTES,
+            )
         except OSError as error:
             return RunnerAnswer(status="failed", error=f"{self._words[0]} could not be started: {error.strerror}")
         check = await self._checked(request, place)
-        return await anyio.to_thread.run_sync(self._read, request, finished, bytes(printed), check)
+        return await anyio.to_thread.run_sync(self._read, request, finished, printed, check)
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
@@ -94,30 +108,23 @@ class CommandRunner:
         if self._check is None:
             return None
         limit = min(_CHECK_S, request.timeout_s)
-        printed = bytearray()
+        environment = child_environment(self._environ, request)
         try:
-            with anyio.move_on_after(limit):
-                finished = await run(
-                    self._check,
-                    stdin=b"",
-                    cwd=place,
-                    environment=child_environment(self._environ, request),
-                    max_output_bytes=MAX_OUTPUT_BYTES,
-                    printed=printed,
-                )
-                text = (finished.output + finished.error).decode("utf-8", "replace")
-                return CheckResult(shlex.join(self._check), text, finished.code)
+            finished, printed = await run_in(
+                place, self._check, environment, limit_s=limit, max_output_bytes=MAX_OUTPUT_BYTES
+            )
         except OSError as error:
             raise InputError(f"the check {self._check[0]} could not be started: {error.strerror}") from error
-        text = printed.decode("utf-8", "replace")
-        return CheckResult(shlex.join(self._check), f"{text}\nended after {limit:g} s", None)
+        if finished is None:
+            text = f"{printed.decode('utf-8', 'replace')}\nended after {limit:g} s"
+            return CheckResult(shlex.join(self._check), text, None)
+        text = (finished.output + finished.error).decode("utf-8", "replace")
+        return CheckResult(shlex.join(self._check), text, finished.code)
 
     def _read(
         self, request: RolloutRequest, finished: Finished | None, printed: bytes, check: CheckResult | None
     ) -> RunnerAnswer:
-        trajectory = read_output(
-            request, shlex.join(self._words), printed, None if finished is None else finished, check, self._limits
-        )
+        trajectory = read_output(request, shlex.join(self._words), printed, finished, check, self._limits)
         status: RolloutStatus = "timed_out" if finished is None else "finished"
         error = f"ended by its time limit of {request.timeout_s:g} s" if finished is None else _fault(finished)
         if not trajectory.steps:
@@ -134,3 +141,92 @@ def _fault(finished: Finished) -> str | None:
         return None
     said = one_line(finished.error.decode("utf-8", "replace")[-2_000:], 200)
     return f"ended with exit code {finished.code}" + (f": {said}" if said else "")
+
+
+def read_output(
+    request: RolloutRequest,
+    command: str,
+    printed: bytes,
+    finished: Finished | None,
+    check: CheckResult | None,
+    limits: LearnSettings,
+) -> Trajectory:
+    """Return the trajectory of one rollout.
+
+    The output may be any transcript that `server.transcript` reads, Claude Code's `stream-json`, or plain text (also
+    in the ReAct form), which are the agent's words and prove nothing. A bad end (`finished` is None where the time
+    limit came) and the check's result stand at the end as calls of a shell.
+    """
+    text = printed.decode("utf-8", "replace")
+    messages = list(_messages(text, printed, request, limits))
+    if finished is None:
+        messages += _shell("end", command, "the command was ended by its time limit", 124)
+    elif finished.code != 0:
+        said = finished.error.decode("utf-8", "replace")[-4_000:]
+        messages += _shell("end", command, f"{said}\n".lstrip("\n"), finished.code)
+    if check is not None:
+        messages += _shell("check", check.command, check.text, 124 if check.code is None else check.code)
+    draft = read_list(messages, limits, task_id=request.task_id, task=request.task, source="agent")
+    return draft.finished(0)
+
+
+def _messages(text: str, printed: bytes, request: RolloutRequest, limits: LearnSettings) -> Iterator[JsonObject]:
+    """Yield the output as messages or steps of ours."""
+    if not text.strip():
+        return
+    if text.lstrip()[:1] not in "{[":
+        yield _words(text)
+        return
+    streamed = list(_stream_json(text))
+    if streamed:
+        yield from streamed
+        return
+    try:
+        found = list(read_trajectories(io.BytesIO(printed), session_id=request.run_id, limits=limits))
+    except InputError:
+        found = []
+    steps = [step for trajectory in found for step in trajectory.steps]
+    if not steps:
+        yield _words(text)
+    for step in steps:
+        yield step.model_dump(mode="json", exclude={"id"}, exclude_none=True)
+
+
+def _words(text: str) -> JsonObject:
+    """A message without a role is read as ReAct text, or as the agent's words where it has no labels."""
+    return {"role": "agent", "content": text[:_MAX_TEXT]}
+
+
+def _stream_json(text: str) -> Iterator[JsonObject]:
+    """Yield the messages of Claude Code's `--output-format stream-json`; its last line, the result, repeats one.
+
+    `--output-format json` gives that line alone.
+    """
+    lines = [line for line in text.splitlines() if line.lstrip().startswith("{")]
+    objects = [each for each in map(_object, lines) if each]
+    if not any(each.get("type") in ("result", "system") and "session_id" in each for each in objects):
+        return
+    said = False
+    for each in objects:
+        message = as_object(each.get("message"))
+        if each.get("type") in ("user", "assistant") and message:
+            said = True
+            yield message
+        elif each.get("type") == "result" and not said and as_text(each.get("result")):
+            yield {"role": "assistant", "content": as_text(each.get("result"))}
+
+
+def _object(line: str) -> JsonObject:
+    try:
+        return as_object(json.loads(line))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _shell(call_id: str, command: str, text: str, code: int) -> list[JsonObject]:
+    """Return a command and its result as two steps."""
+    given: JsonObject = {"kind": "tool_call", "role": "assistant", "tool_name": _SHELL, "call_id": call_id}
+    given["tool_input"] = {"command": command}
+    shown = f"Exit code {code}\n{text}" if code else text
+    result: JsonObject = {"kind": "observation", "role": "tool", "tool_name": _SHELL, "call_id": call_id}
+    return [given, result | {"text": shown, "exit_code": code, "is_error": code != 0}]

@@ -10,17 +10,26 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import definitions
-from swarm_memory.server.sources.decoding import decode, is_binary
-from swarm_memory.server.sources.definitions import Definition, Outline, Timeout, outline
+from swarm_memory.server.sources.definitions import (
+    Definition,
+    Language,
+    Outline,
+    Timeout,
+    check_installed,
+    language_of,
+    may_be_code,
+    outline,
+)
 from swarm_memory.server.sources.files import (
     Group,
     content_hash,
+    decode,
     faulty,
+    is_binary,
     read_bytes,
     storable,
     walk,
 )
-from swarm_memory.server.sources.languages import Language, check_installed, language_of, may_be_code
 
 READER = "code-1"
 """Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""

@@ -1,17 +1,106 @@
-"""The functions, classes and methods in a source text, by tree-sitter; it knows no file and no passage."""
+"""The functions, classes and methods in a source text, by tree-sitter, and the languages that are read."""
 
+import importlib
+import importlib.util
 import itertools
 import re
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from swarm_memory.server.sources.languages import Language, grammar
-from swarm_memory.server.sources.languages import definitions as definitions_query
+from swarm_memory.schema.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tree_sitter import Language as Grammar
+    from tree_sitter import Query
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
+
+MISSING = "indexing code needs tree-sitter and its grammars: pip install 'swarm-memory[code]'"
+
+
+class Language(NamedTuple):
+    """A language, as `languages.toml` describes it."""
+
+    name: str
+    package: str
+    suffixes: frozenset[str]
+    definitions: str
+    """The tree-sitter query that captures @function, @class and @scope."""
+    entry: str
+    interpreters: frozenset[str]
+
+
+def _read_languages() -> Iterator[Language]:
+    table = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+    for name, row in table["languages"].items():
+        queries = [*(table["shared"][shared] for shared in row.get("shares", ())), row.get("definitions", "")]
+        entry, interpreters = row.get("entry", "language"), frozenset(row.get("interpreters", ()))
+        yield Language(name, row["package"], frozenset(row["suffixes"]), "\n".join(queries), entry, interpreters)
+
+
+LANGUAGES = tuple(_read_languages())
+
+_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
+_BY_NAME = {language.name: language for language in LANGUAGES}
+_BY_INTERPRETER = {name: language for language in LANGUAGES for name in language.interpreters}
+_CPP_MARKS = (b"class ", b"namespace ", b"template", b"std::", b"public:", b"private:", b"constexpr ")
+
+
+def may_be_code(path: str) -> bool:
+    """Tell whether a path may be code: by its suffix, or because it has none and its first line may say."""
+    suffix = PurePosixPath(path).suffix.lower()
+    return not suffix or suffix == ".h" or suffix in _BY_SUFFIX
+
+
+def language_of(path: str, data: bytes) -> Language | None:
+    """Return the language of a file by its suffix, else by the interpreter that its first line names."""
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix == ".h":
+        return _BY_NAME["cpp" if any(mark in data for mark in _CPP_MARKS) else "c"]
+    if suffix:
+        return _BY_SUFFIX.get(suffix)
+    if not data.startswith(b"#!"):
+        return None
+    words = data[2:200].split(b"\n", 1)[0].decode("ascii", "replace").split()
+    names = [PurePosixPath(word).name for word in words if not word.startswith("-") and "=" not in word]
+    program = names[1] if names[:1] == ["env"] and len(names) > 1 else "".join(names[:1])
+    return _BY_INTERPRETER.get(program) or _BY_INTERPRETER.get(program.rstrip("0123456789."))
+
+
+def check_installed() -> None:
+    """Raise `ConfigError`, naming the extra, when tree-sitter or a grammar is not installed."""
+    packages = ("tree_sitter", *dict.fromkeys(language.package for language in LANGUAGES))
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        raise ConfigError(f"{MISSING} ({', '.join(missing)} not found)")
+
+
+@cache
+def grammar(language: Language) -> "Grammar":
+    """Return a language's grammar. Raises `ConfigError` when it is not installed."""
+    try:
+        from tree_sitter import Language as Grammar
+
+        package = importlib.import_module(language.package)
+    except ImportError as error:
+        raise ConfigError(f"{MISSING} ({error})") from error
+    pointer: object = getattr(package, language.entry)()
+    return Grammar(pointer)
+
+
+@cache
+def _definitions_query(language: Language) -> "Query":
+    """Return the query for a language's definitions."""
+    from tree_sitter import Query
+
+    return Query(grammar(language), language.definitions)
+
 
 Kind: TypeAlias = Literal["function", "class", "scope"]
 
@@ -94,7 +183,7 @@ def _captured(language: Language, tree: "Tree", deadline: float) -> "Iterator[tu
     from tree_sitter import QueryCursor
 
     # No progress callback here: tree-sitter 0.26.1 crashes on it. A query over a finished tree is linear.
-    found = QueryCursor(definitions_query(language)).captures(tree.root_node)
+    found = QueryCursor(_definitions_query(language)).captures(tree.root_node)
     kinds: tuple[Kind, ...] = ("function", "class", "scope")
     for kind in kinds:
         for node in found.get(kind, ()):

@@ -158,11 +158,11 @@ def _groups(
 
             return in_thread(partial(read_openapi, path, allows=allows))
         case "tool" if path.is_file() and _names_servers(path):
-            from swarm_memory.server.sources.tools_mcp import read_servers
+            from swarm_memory.server.sources.tool_lists import read_servers
 
             return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)
         case "tool":
-            from swarm_memory.server.sources.json_tools import read_json_tools
+            from swarm_memory.server.sources.tool_lists import read_json_tools
 
             return in_thread(partial(read_json_tools, path, allows=allows))
 
@@ -170,8 +170,7 @@ def _groups(
 def _names_servers(path: Path) -> bool:
     """Whether a file is a `.mcp.json`, by its name or by what it says."""
     from swarm_memory.server.sources.files import read_bytes
-    from swarm_memory.server.sources.json_tools import mapping_of, parse_json
-    from swarm_memory.server.sources.mcp_config import MAX_BYTES
+    from swarm_memory.server.sources.tool_lists import MAX_BYTES, mapping_of, parse_json
 
     if path.name == MCP_CONFIG:
         return True

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Format, Group, read_files
-from swarm_memory.server.sources.json_tools import (
+from swarm_memory.server.sources.tool_lists import (
     MAX_TOOLS,
     described_parameters,
     list_of,
@@ -79,32 +79,28 @@ def _parsed(group: str, data: bytes) -> Any:
 
 
 def _operations(group: str, document: Mapping[str, Any]) -> Iterator[Passage]:
-    servers = [url for each in list_of(document.get("servers")) if (url := text_of(mapping_of(each).get("url")))]
-    title = text_of(mapping_of(document.get("info")).get("title"))
     position = 0
     for path, item in mapping_of(document.get("paths")).items():
         shared = _References(document).resolved(item)
         for method in _METHODS:
             if isinstance(shared.get(method), dict):
-                yield _operation(group, position, str(path), method, shared, document, servers, title)
+                name = f"{method.upper()} {path}"
+                yield _operation(group, position, name, shared, mapping_of(shared[method]), document)
                 position += 1
 
 
 def _operation(
     group: str,
     position: int,
-    path: str,
-    method: str,
+    name: str,
     item: Mapping[str, Any],
+    operation: Mapping[str, Any],
     document: Mapping[str, Any],
-    servers: list[str],
-    api: str,
 ) -> Passage:
+    """Return an operation; `name` is its method and path, `item` what the operations of the path share."""
     references = _References(document)
-    operation = mapping_of(item[method])
-    schema = references.input_schema(
-        [*list_of(item.get("parameters")), *list_of(operation.get("parameters"))], operation
-    )
+    parameters = [*list_of(item.get("parameters")), *list_of(operation.get("parameters"))]
+    schema = references.input_schema(parameters, operation)
     tags = [text for each in list_of(operation.get("tags")) if (text := text_of(each))]
     about = [text_of(operation.get(key)) for key in ("summary", "description")]
     answers = [
@@ -112,23 +108,28 @@ def _operation(
         for code, each in mapping_of(operation.get("responses")).items()
         if (text := text_of(references.resolved(each).get("description")))
     ]
-    lines = [f"{method.upper()} {path}", described_parameters(schema), f"of {api}" if api else "", ", ".join(tags)]
-    data: dict[str, JsonValue] = {"method": method.upper(), "path": path, "input_schema": schema}
-    own = [url for each in list_of(operation.get("servers")) if (url := text_of(mapping_of(each).get("url")))]
-    if own or servers:
-        data["servers"] = [*(own or servers)]
+    api = text_of(mapping_of(document.get("info")).get("title"))
+    lines = [name, described_parameters(schema), f"of {api}" if api else "", ", ".join(tags), *answers]
+    method, _, path = name.partition(" ")
+    data: dict[str, JsonValue] = {"method": method, "path": path, "input_schema": schema}
+    if servers := _servers(operation) or _servers(document):
+        data["servers"] = [*servers]
     if operation.get("deprecated") is True:
         data["deprecated"] = True
     return Passage(
         kind="api",
         group=group,
         position=position,
-        title=(text_of(operation.get("operationId")) or f"{method.upper()} {path}")[:1000],
+        title=(text_of(operation.get("operationId")) or name)[:1000],
         description="\n".join(dict.fromkeys(part for part in about if part)),
-        content="\n".join(part for part in (*lines, *answers) if part),
+        content="\n".join(part for part in lines if part),
         path=group,
         data=data,
     )
+
+
+def _servers(described: Mapping[str, Any]) -> list[str]:
+    return [url for each in list_of(described.get("servers")) if (url := text_of(mapping_of(each).get("url")))]
 
 
 class _References:

@@ -14,9 +14,8 @@ from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.server.benchmark.tasks import ScenarioRunner, read_scenarios
-from swarm_memory.server.runners.folder_tools import FolderTools
-from swarm_memory.server.runners.model import ModelRunner
-from swarm_memory.server.runners.working_copy import WorkingCopies
+from swarm_memory.server.runners.model import FolderTools, ModelRunner
+from swarm_memory.server.runners.workplace import WorkingCopies
 from swarm_memory.tools.benchmark.suites.tasks import (
     Arm,
     CountingChat,

@@ -15,8 +15,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import LearnSettings, MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
-from swarm_memory.server.runners.permission import allowed_commands
-from swarm_memory.server.runners.working_copy import scratch_folder
+from swarm_memory.server.runners.workplace import allowed_commands, scratch_folder
 from swarm_memory.tools.matts.matts import run_matts
 
 SAYS = "import sys; print('I was told: ' + sys.stdin.read())"

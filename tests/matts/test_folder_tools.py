@@ -15,8 +15,8 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest, ToolName
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
-from swarm_memory.server.runners.folder_tools import FolderTools
-from swarm_memory.server.runners.working_copy import WorkingCopies
+from swarm_memory.server.runners.model import FolderTools
+from swarm_memory.server.runners.workplace import WorkingCopies
 from swarm_memory.tools.matts.matts import run_matts
 
 ALL: tuple[ToolName, ...] = ("Read", "List", "Write", "Bash")

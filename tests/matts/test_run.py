@@ -9,7 +9,7 @@ from worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matt
 from swarm_memory.schema.errors import ConfigError, InputError, StoreBusy
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ScalingMode
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.runners.given import GivenRunner
+from swarm_memory.server.runners.build import GivenRunner
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.toolbox import Toolbox
 

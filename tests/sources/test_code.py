@@ -6,10 +6,9 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources import languages
+from swarm_memory.server.sources import definitions
 from swarm_memory.server.sources.code import MAX_PART_CHARS, code_passages, read_code
-from swarm_memory.server.sources.definitions import outline
-from swarm_memory.server.sources.languages import LANGUAGES, Language
+from swarm_memory.server.sources.definitions import LANGUAGES, Language, outline
 
 
 def named(name: str) -> Language:
@@ -241,6 +240,6 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: 
     def missing(name: str) -> None:
         assert name
 
-    monkeypatch.setattr(languages.importlib.util, "find_spec", missing)
+    monkeypatch.setattr(definitions.importlib.util, "find_spec", missing)
     with pytest.raises(ConfigError, match=r"swarm-memory\[code\]"):
         next(read_code(tmp_path))

@@ -10,9 +10,15 @@ import pytest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group
-from swarm_memory.server.sources.json_tools import MAX_PARAMETERS, described_parameters, read_json_tools
-from swarm_memory.server.sources.mcp_config import McpServer, Unusable, read_config
 from swarm_memory.server.sources.openapi import read_openapi
+from swarm_memory.server.sources.tool_lists import (
+    MAX_PARAMETERS,
+    McpServer,
+    Unusable,
+    described_parameters,
+    read_config,
+    read_json_tools,
+)
 
 Read = Callable[[Path], Iterator[Group]]
 

@@ -15,8 +15,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.chunks import MAX_WORDS, OVERLAP_WORDS, word_count
-from swarm_memory.server.sources.documents import read_documents
-from swarm_memory.server.sources.html import page
+from swarm_memory.server.sources.documents import page, read_documents
 
 
 def write(folder: Path, name: str, data: str | bytes) -> Path:

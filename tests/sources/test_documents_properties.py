@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks, word_count
-from swarm_memory.server.sources.decoding import declared_charset, decode, is_binary
-from swarm_memory.server.sources.documents import Document, document_passages, read_documents
-from swarm_memory.server.sources.html import page
+from swarm_memory.server.sources.documents import Document, document_passages, page, read_documents
+from swarm_memory.server.sources.files import declared_charset, decode, is_binary
 
 LINES = st.one_of(
     st.text(alphabet="ab .!?\t", max_size=80),

@@ -102,7 +102,7 @@ def run(
 
 async def _run(toolbox: "Toolbox", asked: "MattsJob", root: Path, *, quiet: bool) -> "MattsResult":
     from swarm_memory.server.runners.build import make_runner
-    from swarm_memory.server.runners.working_copy import scratch_folder
+    from swarm_memory.server.runners.workplace import scratch_folder
     from swarm_memory.tools.matts.matts import run_matts
 
     if not asked.task.strip() and await toolbox.store.get_run(toolbox.scope, asked.run_id) is None:

@@ -1,19 +1,94 @@
-"""A fresh copy of a working folder for each rollout, and their end; what runs in them is not known here."""
+"""Where a rollout works: a fresh copy of a folder, and the command lines that it may run there."""
 
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from swarm_memory.schema.errors import InputError
+import anyio
+
+from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import RolloutRequest
+from swarm_memory.schema.settings import MattsSettings
+from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
+from swarm_memory.server.config import CHILD_VARIABLE, ENV_PREFIX
 from swarm_memory.tools.text.cleaning import one_line
 
 MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000
 """A larger working folder is refused: it would be copied for each rollout."""
 
 _NOT_COPIED = frozenset({".swarm"})
+
+
+def allowed_commands(settings: MattsSettings) -> tuple[tuple[str, ...], ...]:
+    """Return the command lines that the user allows, each as its words. Raises `ConfigError` for one without end."""
+    lines = settings.allowed_commands.replace(";;", "\n").splitlines()
+    return tuple(_words(line, "matts.allowed_commands") for line in lines if line.strip())
+
+
+def _words(line: str, where: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(line))
+    except ValueError as error:
+        raise ConfigError(f"{where}: {line.strip()!r} is no command line ({error})") from error
+
+
+def permitted(line: str, settings: MattsSettings) -> tuple[str, ...]:
+    """Return the words of a command line. Raises `ConfigError` unless the user allows exactly this one."""
+    words = _words(line, "the command")
+    if not words:
+        raise InputError("command is empty: give the agent's command line")
+    if words not in allowed_commands(settings):
+        raise ConfigError(
+            f"the command `{one_line(line, 120)}` is not allowed: add exactly this line to matts.allowed_commands in "
+            "your own settings file (a project's file cannot)"
+        )
+    return words
+
+
+def child_environment(environ: Mapping[str, str], request: RolloutRequest) -> dict[str, str]:
+    """Return the user's environment; what belongs to an outer session, and our own settings, are not for a rollout."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name not in OUTER_SESSION and not name.upper().startswith(ENV_PREFIX)
+    }
+    return kept | {
+        CHILD_VARIABLE: "1",
+        "MATTS_ROLLOUT": str(request.number),
+        "MATTS_SEED": str(request.seed),
+        "MATTS_TEMPERATURE": f"{request.temperature:g}",
+        "MATTS_TASK_ID": request.task_id.replace("\0", ""),
+    }
+
+
+async def run_in(
+    place: Path,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    limit_s: float,
+    stdin: bytes = b"",
+    max_output_bytes: int,
+) -> tuple[Finished | None, bytes]:
+    """Run a command line in a folder, without a shell, and return how it ended and what it printed until then.
+
+    None when it was ended by its time limit. Raises `OSError` when it cannot be started.
+    """
+    printed = bytearray()
+    with anyio.move_on_after(limit_s):
+        finished = await run(
+            words,
+            stdin=stdin,
+            cwd=place,
+            environment=environment,
+            max_output_bytes=max_output_bytes,
+            printed=printed,
+        )
+        return finished, bytes(printed)
+    return None, bytes(printed)
 
 
 def scratch_folder(environ: Mapping[str, str]) -> Path:

@@ -1,0 +1,397 @@
+"""Tools from lists of functions in JSON (of MCP, of OpenAI, plain schemas) and from live MCP servers.
+
+What servers say is data. A server gets the few variables that every program needs and those of its own entry. Who may
+be started is decided before it is called.
+"""
+
+import json
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import digest
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.server.sources.files import Format, Group, faulty, read_bytes, read_files
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.text.cleaning import shorten
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+
+READER = "json_tools-1"
+MAX_BYTES = 20_000_000
+MAX_TOOLS = 10_000
+MAX_PARAMETERS = 200
+MAX_DEPTH = 4
+"""So deep the parameters of a parameter are named."""
+
+MAX_CONFIG_BYTES = 1_000_000
+MAX_SERVERS = 200
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_OUR_COMMANDS = frozenset({"swarm-memory", "swarm-memory.exe"})
+_OUR_PACKAGE = re.compile(r"\bswarm[_-]memory\b")
+SERVERS_READER = "tools_mcp-1"
+MAX_PAGES = 200
+_MAX_REASON_CHARS = 300
+_HTTP_TIMEOUT_S = 600.0
+"""Longer than any time limit that may be set for a server."""
+_OURSELVES = "swarm-memory"
+_SCHEMA_KEYS = ("inputSchema", "input_schema", "parameters")
+
+
+def read_json_tools(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
+    """Yield one group for each JSON file, `root` itself or those below it; its tools are the passages.
+
+    In a folder a file that is no list of functions, or that `allows` (given its path) refuses, is left alone.
+    """
+    yield from read_files(root, Format(READER, frozenset({".json"}), MAX_BYTES, looks_like_tools, parse_tools), allows)
+
+
+def looks_like_tools(data: bytes) -> bool:
+    """Whether a file's bytes are functions with parameters: much else has a name and a description."""
+    try:
+        return any(_has_schema(entry) for entry in _entries(parse_json(data)))
+    except InputError:
+        return False
+
+
+def parse_tools(group: str, data: bytes) -> list[Passage]:
+    """Return the tools of a JSON file in their order. Raises `InputError` when it has none."""
+    entries = _entries(parse_json(data))
+    if not entries:
+        raise InputError(
+            f"{group} holds no functions: a list of objects with name, description and parameters is wanted"
+        )
+    return passages_of(group, entries)
+
+
+def passages_of(group: str, entries: Sequence[Mapping[str, Any]], *, kind: SourceKind = "tool") -> list[Passage]:
+    """Return one passage for each description of a tool; raises `InputError` when there are more than 10,000."""
+    if len(entries) > MAX_TOOLS:
+        raise InputError(f"{group} has {len(entries):,} tools: {MAX_TOOLS:,} are the most")
+    return [_passage(group, position, entry, kind) for position, entry in enumerate(entries)]
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the JSON of a file. Raises `InputError` for what is none."""
+    try:
+        return json.loads(data, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid JSON: {str(error)[:200] or 'it is nested too deep'}") from None
+
+
+def described_parameters(schema: object, depth: int = MAX_DEPTH) -> str:
+    """Return the parameters of a JSON schema as lines `name (type, required): description`, those within named a.b."""
+    lines: list[str] = []
+    _describe(schema, "", depth, lines)
+    return "\n".join(lines)
+
+
+def text_of(value: object) -> str:
+    """Return a value that should be a text, as one."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping_of(value: object) -> dict[str, Any]:
+    """Return a value that should be an object, as one."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a value that should be a list, as one."""
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def _entries(document: Any) -> list[dict[str, Any]]:
+    """Return the descriptions of functions in a document, unwrapped; nothing when it is something else."""
+    if isinstance(document, dict):
+        found = mapping_of(cast(object, document))
+        listed = next((list_of(found[key]) for key in ("tools", "functions") if key in found), None)
+        candidates = [found] if listed is None else listed
+    else:
+        candidates = list_of(document)
+    entries = [_unwrapped(mapping_of(each)) for each in candidates]
+    return entries if entries and all(_is_function(each) for each in entries) else []
+
+
+def _unwrapped(entry: dict[str, Any]) -> dict[str, Any]:
+    return mapping_of(entry["function"]) if isinstance(entry.get("function"), dict) else entry
+
+
+def _is_function(entry: Mapping[str, Any]) -> bool:
+    name = text_of(entry.get("name")) or text_of(entry.get("title"))
+    return bool(name.strip()) and ("description" in entry or _has_schema(entry))
+
+
+def _has_schema(entry: Mapping[str, Any]) -> bool:
+    return any(isinstance(entry.get(key), dict) for key in (*_SCHEMA_KEYS, "properties"))
+
+
+def _passage(group: str, position: int, entry: Mapping[str, Any], kind: SourceKind) -> Passage:
+    schema = next((mapping_of(entry[key]) for key in _SCHEMA_KEYS if isinstance(entry.get(key), dict)), None)
+    if schema is None:
+        schema = dict(entry) if "properties" in entry else {}
+    name = text_of(entry.get("name")) or text_of(entry.get("title"))
+    shown = text_of(entry.get("title"))
+    about = text_of(entry.get("description"))
+    data: dict[str, JsonValue] = {"input_schema": schema} if schema else {}
+    return Passage(
+        kind=kind,
+        group=group,
+        position=position,
+        title=name.strip()[:1000],
+        description="\n".join(part for part in (shown if shown != name else "", about) if part),
+        content=described_parameters(schema),
+        data=data,
+    )
+
+
+def _describe(schema: object, prefix: str, depth: int, lines: list[str]) -> None:
+    found = mapping_of(schema)
+    required = {name for name in list_of(found.get("required")) if isinstance(name, str)}
+    for name, part in mapping_of(found.get("properties")).items():
+        if len(lines) >= MAX_PARAMETERS:
+            return
+        field = mapping_of(part)
+        kind = _kind(field) + (", required" if name in required else "")
+        choices = [str(each)[:60] for each in list_of(field.get("enum"))[:20]]
+        about = [text_of(field.get("description")), f"one of {', '.join(choices)}" if choices else ""]
+        lines.append(f"{prefix}{name} ({kind}): {' '.join(part for part in about if part)}".rstrip(": "))
+        if depth > 1:
+            _describe(field, f"{prefix}{name}.", depth - 1, lines)
+            _describe(field.get("items"), f"{prefix}{name}[].", depth - 1, lines)
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    kind = field.get("type")
+    if isinstance(kind, list):
+        return " or ".join(str(each) for each in list_of(cast(object, kind)))
+    return kind if isinstance(kind, str) else "any"
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """One server: how it is started, or where it is reached."""
+
+    name: str
+    transport: Literal["stdio", "http"]
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    unset: tuple[str, ...] = ()
+    """Variables that it names, without a default, and that are not set: they stay as they are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """An entry that names no server that can be asked."""
+
+    name: str
+    reason: str
+
+
+def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer | Unusable]:
+    """Return the servers of a `.mcp.json`, without ourselves. Raises `InputError` when it is none.
+
+    `${VAR}` and `${VAR:-default}` stand for variables of `environ` in command, args, env, url and headers.
+    """
+    data = read_bytes(path, MAX_CONFIG_BYTES)
+    if isinstance(data, str):
+        raise InputError(f"{path} {data}")
+    try:
+        document = mapping_of(parse_json(data))
+    except InputError as error:
+        raise InputError(f"{path} {error}") from None
+    if not isinstance(document.get("mcpServers"), dict):
+        raise InputError(f"{path} has no object `mcpServers`")
+    entries = mapping_of(document["mcpServers"])
+    if len(entries) > MAX_SERVERS:
+        raise InputError(f"{path} names {len(entries)} servers: {MAX_SERVERS} are the most")
+    found = [_server(name, mapping_of(entry), environ) for name, entry in entries.items()]
+    return [each for each in found if isinstance(each, Unusable) or not _is_ours(each)]
+
+
+def _server(name: str, entry: Mapping[str, object], environ: Mapping[str, str]) -> McpServer | Unusable:
+    unset: dict[str, None] = {}
+
+    def expanded(text: object) -> str:
+        return _VARIABLE.sub(lambda found: _value(found, environ, unset), text_of(text))
+
+    def pairs(value: object) -> tuple[tuple[str, str], ...]:
+        return tuple((key, expanded(text)) for key, text in mapping_of(value).items())
+
+    kind = text_of(entry.get("type")) or ("stdio" if "command" in entry else "http")
+    if kind == "stdio" and text_of(entry.get("command")):
+        command, args = expanded(entry["command"]), tuple(expanded(each) for each in list_of(entry.get("args")))
+        env = pairs(entry.get("env"))
+        return McpServer(name, "stdio", command, args, env, unset=tuple(unset))
+    if kind in ("http", "streamable-http") and text_of(entry.get("url")).startswith(("http://", "https://", "${")):
+        url, headers = expanded(entry["url"]), pairs(entry.get("headers"))
+        return McpServer(name, "http", url=url, headers=headers, unset=tuple(unset))
+    if kind == "sse":
+        return Unusable(name, "is reached by SSE, which is out of use: give its type as http")
+    return Unusable(name, "has neither a command nor an http address")
+
+
+def _value(found: "re.Match[str]", environ: Mapping[str, str], unset: dict[str, None]) -> str:
+    name, default = found.groups()
+    if environ.get(name):
+        return environ[name]
+    if default is not None:
+        return default
+    unset[name] = None
+    return found.group()
+
+
+def _is_ours(server: McpServer) -> bool:
+    """Whether it is this program: it would list its own tools, and wait for its own database."""
+    names = {Path(part).name.lower() for part in (server.command, *server.args)}
+    return bool(names & _OUR_COMMANDS) or any(_OUR_PACKAGE.search(arg) for arg in server.args if "/" not in arg)
+
+
+async def read_servers(
+    config: Path, *, folder: Path, environ: Mapping[str, str], timeout_s: float
+) -> AsyncGenerator[Group]:
+    """Yield the tools of each server of a `.mcp.json` as one group; servers run one after another, in `folder`.
+
+    One that cannot be asked within `timeout_s` is a group whose parsing raises `InputError` and says why. Raises
+    `InputError` when the file is no such list.
+    """
+    for server in read_config(config, environ):
+        if isinstance(server, Unusable):
+            yield faulty(server.name, server.reason)
+            continue
+        group = await _read_server(server, folder, timeout_s)
+        if group is not None:
+            yield group
+
+
+async def _read_server(server: McpServer, folder: Path, timeout_s: float) -> Group | None:
+    """Return the tools of a server; None when it turns out to be ourselves."""
+    import anyio
+
+    try:
+        with anyio.fail_after(timeout_s):
+            tools = await _listed(server, folder)
+    except TimeoutError:
+        return faulty(server.name, f"did not list its tools within {timeout_s:g} s{_hint(server)}")
+    except (OSError, InputError, ValueError) as error:
+        return faulty(server.name, f"cannot be asked for its tools: {_reason(error, server)}{_hint(server)}")
+    except BaseExceptionGroup as group:
+        outcome = _known(group)
+        if outcome is None:
+            raise
+        return faulty(server.name, f"cannot be asked for its tools: {_reason(outcome, server)}{_hint(server)}")
+    if tools is None:
+        return None
+    return Group(server.name, digest([SERVERS_READER, tools]), partial(_parsed, server, tools))
+
+
+async def _listed(server: McpServer, folder: Path) -> list[dict[str, Any]] | None:
+    from mcp.shared.exceptions import MCPError
+
+    try:
+        async with _connected(server, folder) as client:
+            info = client.server_info
+            if info is not None and info.name == _OURSELVES:
+                return None
+            return await _all_tools(client)
+    except MCPError as error:
+        raise InputError(str(error)) from None
+
+
+async def _all_tools(client: "Client") -> list[dict[str, Any]]:
+    """Return the tools of all pages. Raises `InputError` for a list without end."""
+    tools: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+        cursor = page.next_cursor
+        if not cursor:
+            return tools
+        if len(tools) > MAX_TOOLS:
+            break
+    raise InputError(f"its list of tools does not end: {len(tools):,} were read")
+
+
+@asynccontextmanager
+async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"]:
+    """Start the server, or reach it, and end it with the block."""
+    from mcp.client import Client
+
+    # The SDK logs each line that is no message, with its text: a server could fill our terminal.
+    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+    if server.transport == "stdio":
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        parameters = StdioServerParameters(
+            command=server.command, args=[*server.args], env=dict(server.env), cwd=folder
+        )
+        with _nowhere() as nowhere:
+            async with Client(stdio_client(parameters, errlog=nowhere)) as client:
+                yield client
+        return
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        httpx2.AsyncClient(headers=dict(server.headers), timeout=_HTTP_TIMEOUT_S) as http,
+        Client(streamable_http_client(server.url, http_client=http)) as client,
+    ):
+        yield client
+
+
+def _nowhere() -> TextIO:
+    """Open a sink for a server's messages: they are for people who watch it, and would be mixed with ours."""
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _parsed(server: McpServer, tools: list[dict[str, Any]]) -> list[Passage]:
+    found = passages_of(server.name, tools)
+    return [each.model_copy(update={"data": {**each.data, "server": server.name}}) for each in found]
+
+
+def _known(group: BaseExceptionGroup[BaseException]) -> Exception | None:
+    """Return why a connection failed, where it is one of the reasons that servers give; None for a fault of ours."""
+    from httpx2 import HTTPError
+    from mcp.shared.exceptions import MCPError
+
+    _, others = group.split((MCPError, OSError, HTTPError, ValueError, InputError))
+    if others is not None:
+        return None
+    first: BaseException = next(_leaves(group))
+    return first if isinstance(first, Exception) else None
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for each in group.exceptions:
+        if isinstance(each, BaseExceptionGroup):
+            yield from _leaves(cast("BaseExceptionGroup[BaseException]", each))
+        else:
+            yield each
+
+
+def _reason(error: Exception, server: McpServer) -> str:
+    """Return what went wrong, without what the variables of an address stand for."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return shorten(redact(text.replace(server.url, "its address") if server.url else text).text, _MAX_REASON_CHARS)
+
+
+def _hint(server: McpServer) -> str:
+    return f"; not set: {', '.join(server.unset)}" if server.unset else ""
