@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "guard"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "shared"))
 
 from harmless_lines import FIXED, random_lines
 from secret_lines import CONTEXTS, VENDORS, context_lines, vendor_lines

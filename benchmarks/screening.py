@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "attacks"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "shared"))
 
 from benign_strategies import strategies
 from poison_attacks import Half, attacks, half_of

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,10 @@ from patience import FULL
 
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")  # how long an example takes says how busy the machine is, not whether it is right
+
+for _name in ("SIGINT", "SIGHUP"):  # a shell lets what it starts in the background ignore them, and all its children
+    if (_signal := getattr(signal, _name, None)) is not None and signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, signal.SIG_DFL)
 
 _PREFIXES = ("SWARM_MEMORY_", "CLAUDE", "OPENAI_", "ANTHROPIC_", "XDG_")
 _KEPT = {"SWARM_MEMORY_SQLITE"}

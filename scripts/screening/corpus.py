@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).parent.parent.parent
-sys.path.insert(0, str(REPOSITORY / "tests" / "attacks"))
+sys.path.insert(0, str(REPOSITORY / "tests" / "shared"))
 
 from benign_strategies import strategies  # noqa: E402
 from poison_attacks import attacks, half_of  # noqa: E402

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
+from served import ran
 
 from swarm_memory.server.cli.main import main
 
@@ -58,23 +59,14 @@ def swarm(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return run
 
 
-def _ran(call: str, command: str, output: str) -> list[dict[str, Any]]:
-    """One command and what it printed, as chat messages."""
-    function = {"name": "Bash", "arguments": json.dumps({"command": command})}
-    return [
-        {"role": "assistant", "content": "", "tool_calls": [{"id": call, "type": "function", "function": function}]},
-        {"role": "tool", "tool_call_id": call, "content": output},
-    ]
-
-
 @pytest.fixture
 def fixed() -> dict[str, Any]:
     """A task that failed first and was then fixed, with the proof."""
     failure = "Exit code 1\nE sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
     steps = [
-        *_ran("c1", "pytest -q", failure),
-        *_ran("c2", "python -m shop.migrate", "migrated shop_test.db: 1 table"),
-        *_ran("c3", "pytest -q", "2 passed in 0.01s"),
+        *ran("c1", "pytest -q", failure),
+        *ran("c2", "python -m shop.migrate", "migrated shop_test.db: 1 table"),
+        *ran("c3", "pytest -q", "2 passed in 0.01s"),
         {"role": "assistant", "content": "Done: the tests pass after the migration."},
     ]
     return {"id": "fix-1", "task": "Make the tests of the shop pass.", "steps": steps}

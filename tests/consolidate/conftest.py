@@ -1,13 +1,9 @@
 """A bank in a real file, with a clock that can be set."""
 
-import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from kept_bank import Kept, opened
 
 

@@ -4,9 +4,10 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
+from clock import NOW
 from hypothesis import given
 from hypothesis import strategies as st
-from kept_bank import ADVICE, NOW, Kept, opened
+from kept_bank import ADVICE, Kept, opened
 
 from swarm_memory.schema.settings import ConsolidateSettings
 from swarm_memory.tools.consolidate.aging import faded, is_worthless

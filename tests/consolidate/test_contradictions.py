@@ -5,9 +5,10 @@ import random
 from dataclasses import replace
 
 import pytest
+from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept_bank import ADVICE, MIGRATIONS, NOW, Kept, opened, own_folder
+from kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from test_opposites import OTHER_MATTERS, THINGS, VERBS

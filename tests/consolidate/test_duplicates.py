@@ -4,9 +4,10 @@ import asyncio
 import random
 from datetime import timedelta
 
+from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept_bank import ADVICE, MIGRATIONS, NOW, Kept, opened, own_folder
+from kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 

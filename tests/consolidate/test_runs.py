@@ -9,9 +9,10 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept_bank import ADVICE, MIGRATIONS, NOW, SHOP, Kept, figures, opened, own_folder
+from kept_bank import ADVICE, MIGRATIONS, SHOP, Kept, figures, opened, own_folder
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError

@@ -6,9 +6,9 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from served import ran
 
 from swarm_memory.server.cli.main import main
 
@@ -32,14 +32,6 @@ def swarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         return int(ended.value.code or 0), out + err
 
     return run
-
-
-def ran(call: str, command: str, output: str) -> list[dict[str, Any]]:
-    function = {"name": "Bash", "arguments": json.dumps({"command": command})}
-    return [
-        {"role": "assistant", "content": "", "tool_calls": [{"id": call, "type": "function", "function": function}]},
-        {"role": "tool", "tool_call_id": call, "content": output},
-    ]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shared"))
 
 from claude_code import ClaudeCode
 from messages_api import MessagesApi, Say, Turn, bash

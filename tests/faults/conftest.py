@@ -1,11 +1,8 @@
 """The fault rig: each test breaks something real and writes down the figure that it found."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # what the tests of this folder share
 
 _KEY = "fault"
 """Under which the fixture `record` leaves a figure with its test."""

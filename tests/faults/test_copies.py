@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clock import SetClock
 from patience import FULL, HANG_S
 from rig import EVERY, HERE, Crowd, environment, fill, inspected, made_item, opened, with_vectors
 
@@ -230,16 +231,6 @@ async def _used_bytes(database: Path) -> int:
         )
 
 
-class SetClock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.at = datetime.now(UTC)
-
-    def now(self) -> datetime:
-        return self.at
-
-
 JUMPS = (
     *(timedelta(), timedelta(hours=-1), timedelta(days=3650), timedelta(days=-3650)),
     *(timedelta(days=-20_000), timedelta(days=2_900_000)),
@@ -248,7 +239,7 @@ JUMPS = (
 
 
 async def test_whatever_the_clock_says_scores_are_finite_and_no_weight_exceeds_one(database: Path, record: Any) -> None:
-    clock, now, weights, found = SetClock(), datetime.now(UTC), list[float](), 0
+    clock, now, weights, found = SetClock(datetime.now(UTC)), datetime.now(UTC), list[float](), 0
     ages = (0, 1, 365, 36_500, -1 / 24, -1, -3650, -2_900_000)
     async with opened(database) as store:
         box = Toolbox(store, StaticEmbedder(), clock, Settings(), HERE)

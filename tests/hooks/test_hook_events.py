@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clock import SetClock
 
 from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.job import Job, JobStatus
@@ -25,21 +26,11 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TASK = "The checkout tests fail with a SettingsError, please mend them"
 
 
-@dataclass
-class Still:
-    """A clock that is moved by hand."""
-
-    time: datetime = NOW
-
-    def now(self) -> datetime:
-        return self.time
-
-
 @asynccontextmanager
 async def bank(folder: Path, **hooks: Any) -> AsyncGenerator[Toolbox]:
     """Open a bank that knows one strategy."""
     settings = Settings(storage=StorageSettings(project="shop"), hooks=HookSettings(**hooks))
-    toolbox = replace(await open_toolbox(place_of(folder, settings), settings), clock=Still())
+    toolbox = replace(await open_toolbox(place_of(folder, settings), settings), clock=SetClock(NOW))
     try:
         await learn(
             toolbox,

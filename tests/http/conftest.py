@@ -1,14 +1,10 @@
-"""Servers over HTTP for tests, and the modules beside them."""
+"""Servers over HTTP for tests."""
 
-import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from http_server import HttpServer, serving_http
 
 

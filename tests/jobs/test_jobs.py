@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from clock import SetClock
 from patience import HANG_S
 from pydantic import JsonValue
 
@@ -326,12 +327,6 @@ async def test_a_running_server_learns_from_what_its_hooks_queue(
 
 
 async def test_what_failed_is_tried_again_later_and_later(toolbox: Toolbox) -> None:
-    class SetClock:
-        at = datetime(2026, 5, 1, tzinfo=UTC)
-
-        def now(self) -> datetime:
-            return self.at
-
     async def busy(_: Job) -> Result:
         raise StorageError("busy")
 

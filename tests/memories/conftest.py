@@ -1,54 +1,5 @@
 """A bank in a real file, and a way to fill it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from still_bank import add, toolbox
 
-import pytest
-
-from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.settings import Settings
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.retrieve.embed import prepare
-from swarm_memory.tools.toolbox import Toolbox
-
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class StoppedClock:
-    """Always the same moment."""
-
-    at: datetime = NOW
-
-    def now(self) -> datetime:
-        return self.at
-
-
-@pytest.fixture
-async def toolbox(tmp_path: Path) -> AsyncIterator[Toolbox]:
-    """A toolbox over an empty bank, in the project `shop`."""
-    embedder = StaticEmbedder()
-    store = await open_store(tmp_path / ".swarm" / "memory.db", embedder=embedder)
-    yield Toolbox(store, embedder, StoppedClock(), Settings(), Scope(project="shop"))
-    await store.close()
-
-
-Add = Callable[..., Awaitable[str]]
-
-
-@pytest.fixture
-def add(toolbox: Toolbox) -> Add:
-    """Put one memory into the bank and return its id."""
-
-    async def add_one(title: str, content: str = "1. Do it.", project: str = "shop", **fields: Any) -> str:
-        values: dict[str, Any] = {"confidence": 0.5, "created_at": NOW, **fields}
-        item = MemoryItem(id=new_id(MEMORY), scope=Scope(project=project), title=title, content=content, **values)
-        (added,) = await toolbox.store.add_memories(await prepare(toolbox, [item]), toolbox.embedder.name)
-        return added
-
-    return add_one
+__all__ = ["add", "toolbox"]

@@ -2,37 +2,14 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from still_bank import toolbox
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.toolbox import Toolbox
 
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-class StoppedClock:
-    """Always the same moment."""
-
-    def now(self) -> datetime:
-        return NOW
-
-
-@pytest.fixture
-async def toolbox(tmp_path: Path) -> AsyncIterator[Toolbox]:
-    """A toolbox over an empty bank, in the project `shop`."""
-    embedder = StaticEmbedder()
-    store = await open_store(tmp_path / ".swarm" / "memory.db", embedder=embedder)
-    yield Toolbox(store, embedder, StoppedClock(), Settings(), Scope(project="shop"))
-    await store.close()
-
+__all__ = ["made", "toolbox"]
 
 Texts = Sequence[tuple[str, str, str]]
 """Title, description, content of each passage."""

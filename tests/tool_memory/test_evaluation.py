@@ -7,7 +7,8 @@ from typing import Any
 
 import anyio
 import pytest
-from logged import Still, at, call, failed
+from clock import SetClock
+from logged import at, call, failed
 from patience import HANG_S
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
@@ -71,8 +72,8 @@ async def test_a_users_correction_speaks_against_the_last_call_before_it(toolbox
         for n, name in enumerate("ab")
     ]
     await log_tool_calls(toolbox, made)
-    assert isinstance(toolbox.clock, Still)
-    toolbox.clock.time += timedelta(seconds=5)
+    assert isinstance(toolbox.clock, SetClock)
+    toolbox.clock.at += timedelta(seconds=5)
     await toolbox.store.add_event(toolbox.scope, Event(CORRECTED, toolbox.clock.now(), "s"))
     await evaluate_tool_calls(toolbox)
     second, first = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "Edit", 2)
@@ -116,8 +117,8 @@ async def test_a_failed_evaluation_is_not_counted_not_dropped_and_tried_again_la
         told = await summarize_tool_memory(toolbox)
         assert told.message.startswith("Successfully processed 1 tool memories: 0 summarized, 1 skipped")
         assert told.evaluation.evaluated == 0
-        assert isinstance(toolbox.clock, Still)
-        toolbox.clock.time += timedelta(seconds=301)
+        assert isinstance(toolbox.clock, SetClock)
+        toolbox.clock.at += timedelta(seconds=301)
         again = await evaluate_tool_calls(toolbox)
         assert (again.evaluated, again.failed, again.waiting) == (2, 0, 0)
         (memory,) = await toolbox.store.tool_memory.memories(toolbox.scope, None)
@@ -128,11 +129,11 @@ async def test_each_further_failure_waits_twice_as_long(open_bank: Any) -> None:
     async with open_bank(ScriptedChatModel([])) as toolbox:
         await log_tool_calls(toolbox, [call()])
         tried: list[int] = []
-        assert isinstance(toolbox.clock, Still)
+        assert isinstance(toolbox.clock, SetClock)
         for second in range(0, 2200, 100):
             if (await evaluate_tool_calls(toolbox)).failed:
                 tried.append(second)
-            toolbox.clock.time += timedelta(seconds=100)
+            toolbox.clock.at += timedelta(seconds=100)
     assert tried == [0, 300, 900, 2100]
 
 
@@ -178,8 +179,8 @@ async def test_what_follows_is_waited_for_in_the_background(open_bank: Any) -> N
     async with open_bank(settle_s=60) as toolbox:
         await log_tool_calls(toolbox, [call()])
         assert (await evaluate_tool_calls(toolbox, settled=True)).evaluated == 0
-        assert isinstance(toolbox.clock, Still)
-        toolbox.clock.time += timedelta(seconds=61)
+        assert isinstance(toolbox.clock, SetClock)
+        toolbox.clock.at += timedelta(seconds=61)
         assert (await evaluate_tool_calls(toolbox, settled=True)).evaluated == 1
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import bank
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logged import at, call
+from logged import at, bank, call
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from logged import Still, call, failed
+from clock import SetClock
+from logged import call, failed
 from mcp.client import Client
 from mcp.types import CallToolResult
 
@@ -100,8 +101,8 @@ async def test_a_stop_queues_the_evaluation_and_the_job_evaluates_and_summarizes
         kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
         assert {each.call.task for each in kept} == {"Find the weather in Rome please"}
         assert [each.call.success for each in sorted(kept, key=lambda each: each.seq)] == [True, False]
-        assert isinstance(toolbox.clock, Still)
-        toolbox.clock.time += timedelta(seconds=61)
+        assert isinstance(toolbox.clock, SetClock)
+        toolbox.clock.at += timedelta(seconds=61)
         result = await evaluate_logged(toolbox, job, _ignore)
         assert result["message"] == (
             "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from conftest import bank
-from logged import call, failed
+from logged import bank, call, failed
 
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logged import Still, call, failed
+from clock import SetClock
+from logged import call, failed
 
 from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.settings import Settings
@@ -49,8 +50,8 @@ async def test_a_call_like_one_that_failed_gets_one_line_with_what_resolved_it(t
 async def test_it_is_given_once_in_a_while_for_each_tool(taught: Toolbox) -> None:
     assert await before(taught)
     assert await before(taught) == ""
-    assert isinstance(taught.clock, Still)
-    taught.clock.time += timedelta(minutes=11)
+    assert isinstance(taught.clock, SetClock)
+    taught.clock.at += timedelta(minutes=11)
     assert await before(taught)
 
 

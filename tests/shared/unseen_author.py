@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-_FOLDER = Path(__file__).parent / "texts" / "unseen"
+_FOLDER = Path(__file__).parents[1] / "attacks" / "texts" / "unseen"
 
 
 class UnseenText(NamedTuple):

@@ -6,7 +6,7 @@ One a line in `texts/benign/<subject>.txt`; halved by the same hash as the attac
 from pathlib import Path
 from typing import NamedTuple
 
-_FOLDER = Path(__file__).parent / "texts" / "benign"
+_FOLDER = Path(__file__).parents[1] / "attacks" / "texts" / "benign"
 
 
 class Strategy(NamedTuple):

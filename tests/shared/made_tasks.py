@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from clock import SetClock
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import MEMORY, RETRIEVAL, Scope, new_id
@@ -24,16 +25,6 @@ from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 STEPS = "1. Run `cp config/test.example.toml config/test.toml`.\n2. Run `python -m shop.migrate`."
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A clock that stands."""
-
-    at: datetime = NOW
-
-    def now(self) -> datetime:
-        return self.at
 
 
 def said(text: str) -> Step:
@@ -116,6 +107,6 @@ async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerat
     embedder = StaticEmbedder()
     store = await open_store(folder / "memory.db", embedder=embedder)
     try:
-        yield Shop(Toolbox(store, embedder, Standing(), settings or Settings(), Scope(project="shop")))
+        yield Shop(Toolbox(store, embedder, SetClock(NOW), settings or Settings(), Scope(project="shop")))
     finally:
         await store.close()

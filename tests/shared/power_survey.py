@@ -22,7 +22,7 @@ BANK = ".swarm/memory.db"
 TOLD = "acknowledged"
 """Where the recorded processes write what was done."""
 
-OLD_BANK = Path(__file__).parent / "fixtures" / "bank_v1.db.gz"
+OLD_BANK = Path(__file__).parents[1] / "faults" / "fixtures" / "bank_v1.db.gz"
 _SCOPES = (HERE, Scope(project="shop"))
 _NOT_MADE_WHOLE = """
 SELECT (SELECT count(*) FROM patterns WHERE id NOT IN

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 Half = Literal["dev", "held-out"]
 
-_FOLDER = Path(__file__).parent / "texts" / "attacks"
+_FOLDER = Path(__file__).parents[1] / "attacks" / "texts" / "attacks"
 _LOOK_ALIKES = str.maketrans("aeopcxi", "\u0430\u0435\u043e\u0440\u0441\u0445\u0456")
 _LEET = str.maketrans("aeiost", "4310$7")
 _HIDDEN = (

@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from clock import SetClock
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
@@ -27,7 +28,6 @@ from swarm_memory.tools.toolbox import Toolbox
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SHOP = Scope(project="shop")
 EMBEDDER = StaticEmbedder()
 EVERY_STATUS = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
@@ -42,19 +42,6 @@ ADVICE = (
     ("Read the stack trace to the deepest own frame", "1. Find the last frame of your code.\n2. Change that."),
 )
 """Two that say the same, one that says the opposite of both, and three about something else."""
-
-
-@dataclass
-class SetClock:
-    """Shows the moment it is set to."""
-
-    at: datetime = NOW
-
-    def now(self) -> datetime:
-        return self.at
-
-    def forward(self, **by: float) -> None:
-        self.at += timedelta(**by)
 
 
 @dataclass
