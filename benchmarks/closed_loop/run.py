@@ -29,7 +29,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSettings
 from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, open_toolbox, place_of
-from swarm_memory.tools.benchmark.page import page
+from swarm_memory.tools.benchmark.report import page
 from swarm_memory.tools.toolbox import Toolbox
 
 K = (1, 3, 6)

@@ -25,35 +25,14 @@ class CachedEmbedder:
     """
 
     def __init__(self, embedder: Embedder, folder: Path) -> None:
-        self._embedder = embedder
-        self._folder = folder
+        self._embedder, self._folder = embedder, folder
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self.quantization: Literal["int8", "float32"] = embedder.quantization
+        self.fusion_weight, self.min_cosine = embedder.fusion_weight, embedder.min_cosine
+        self.duplicate_cosine = embedder.duplicate_cosine
         self._vectors: dict[bytes, Vector] | None = None
         self.answered = 0
         """Queries that were answered from the file: they took no time of the embedder's."""
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
-
-    @property
-    def quantization(self) -> Literal["int8", "float32"]:
-        return self._embedder.quantization
-
-    @property
-    def fusion_weight(self) -> float:
-        return self._embedder.fusion_weight
-
-    @property
-    def min_cosine(self) -> float:
-        return self._embedder.min_cosine
-
-    @property
-    def duplicate_cosine(self) -> float:
-        return self._embedder.duplicate_cosine
 
     async def embed_query(self, text: str) -> "Vector":
         """Embed one query; raises as the embedder does."""

@@ -17,8 +17,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.config import ENV_PREFIX
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.benchmark.performance.made import MadeMemories
-from swarm_memory.tools.benchmark.performance.report import Load
+from swarm_memory.tools.benchmark.suites.performance import Load, MadeMemories
 from swarm_memory.tools.retrieve.embed import prepare
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 BENCHMARK = "benchmark"
-ONLY_FROM_A_COMMAND = ("outside", "embedding", "tasks")
+ONLY_FROM_A_COMMAND = ("embedding", "tasks")
 """Options that start programs or name who is sent texts: the user gives them on the command line, and no model does."""
 
 PATHS = ("path", "queries")
@@ -69,7 +69,7 @@ def _check_paths(options: Mapping[str, JsonValue], root: Path) -> None:
 
 def brief(run: "BenchmarkRun", file: Path) -> dict[str, JsonValue]:
     """Return the tables of a run as text, and where all of it is."""
-    from swarm_memory.tools.benchmark.markdown import table_lines
+    from swarm_memory.tools.benchmark.report import table_lines
 
     lines = [line for table in run.results.tables for line in ("", *table_lines(table))]
     return {

@@ -19,11 +19,14 @@ from swarm_memory.server.benchmark.http_load import load_over_http
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.benchmark.performance.made import DOMAINS, HashedEmbedder, MadeMemories, steps_to
-from swarm_memory.tools.benchmark.performance.options import PerformanceOptions
-from swarm_memory.tools.benchmark.performance.published import MEASUREMENTS
-from swarm_memory.tools.benchmark.performance.report import (
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
+from swarm_memory.tools.benchmark.suites.performance import (
+    DOMAINS,
+    MEASUREMENTS,
+    HashedEmbedder,
     Load,
+    MadeMemories,
+    PerformanceOptions,
     Size,
     growth_figures,
     growth_plots,
@@ -33,8 +36,8 @@ from swarm_memory.tools.benchmark.performance.report import (
     load_table,
     operation_figures,
     operation_table,
+    steps_to,
 )
-from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Embedder

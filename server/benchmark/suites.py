@@ -12,7 +12,7 @@ SUITES = {
     "retrieval": "swarm_memory.server.benchmark.retrieval",
     "learning": "swarm_memory.server.benchmark.tasks",
     "performance": "swarm_memory.server.benchmark.performance",
-    "tool-memory": "swarm_memory.server.benchmark.tool_memory",
+    "tool-memory": "swarm_memory.server.benchmark.tool_choice",
 }
 """By name the module that has it as `SUITE`."""
 

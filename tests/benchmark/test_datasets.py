@@ -8,10 +8,9 @@ import pytest
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.benchmark.files import load
+from swarm_memory.server.benchmark.dataset_files import load
 from swarm_memory.tools.benchmark.conversations import locomo, locomo_sessions, longmemeval
-from swarm_memory.tools.benchmark.datasets import cut, described, sample
-from swarm_memory.tools.benchmark.debris import PREFIX, poisoned
+from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX, cut, info_of, sample, with_debris
 
 EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]
 
@@ -194,13 +193,13 @@ def test_a_range_of_groups_keeps_their_items_and_questions_alone(dataset: Datase
 
 
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:
-    assert described(dataset).hash == described(dataset.model_copy(update={"name": "other"})).hash
-    assert described(dataset).hash != described(cut(dataset, split="all", limit=2, groups=None)).hash
+    assert info_of(dataset).hash == info_of(dataset.model_copy(update={"name": "other"})).hash
+    assert info_of(dataset).hash != info_of(cut(dataset, split="all", limit=2, groups=None)).hash
 
 
 def test_debris_is_put_into_every_group_and_is_the_same_for_the_same_seed(dataset: Dataset) -> None:
-    first, again, other = (poisoned(dataset, 5, seed) for seed in (1, 1, 2))
-    added = [item for item in first.items if item.id.startswith(PREFIX)]
+    first, again, other = (with_debris(dataset, 5, seed) for seed in (1, 1, 2))
+    added = [item for item in first.items if item.id.startswith(DEBRIS_PREFIX)]
     assert [item.group for item in added] == ["a"] * 5 + ["b"] * 5
     assert first == again
     assert first != other

@@ -7,10 +7,9 @@ from statistics import NormalDist, fmean, stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from systems.temporal import closeness, mentioned_time
 
-from swarm_memory.tools.benchmark.bootstrap import Resampling
-from swarm_memory.tools.benchmark.metrics import measures, percentile
-from swarm_memory.tools.benchmark.systems.times import closeness, mentioned_time
+from swarm_memory.tools.benchmark.metrics import Resampling, measures, percentile
 
 NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)
 

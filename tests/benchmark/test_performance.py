@@ -12,9 +12,14 @@ from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import read_run, run_benchmark
-from swarm_memory.tools.benchmark.performance.made import DOMAINS, HashedEmbedder, MadeMemories, steps_to
-from swarm_memory.tools.benchmark.performance.published import MEASUREMENTS
-from swarm_memory.tools.benchmark.svg import svg
+from swarm_memory.tools.benchmark.charts import svg
+from swarm_memory.tools.benchmark.suites.performance import (
+    DOMAINS,
+    MEASUREMENTS,
+    HashedEmbedder,
+    MadeMemories,
+    steps_to,
+)
 from swarm_memory.tools.retrieve.embed import cosine
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
@@ -57,16 +62,14 @@ async def test_the_hashed_embedder_gives_unit_vectors_that_are_near_where_words_
         await embedder.embed_query("…")
 
 
-async def test_the_twelve_are_measured_with_both_embedders_beside_what_was_published(
-    toolbox: Toolbox, root: Path, told: Told
-) -> None:
+async def test_the_twelve_are_measured_with_both_embedders(toolbox: Toolbox, root: Path, told: Told) -> None:
     run = await _run(toolbox, root, told, parts="operations")
     measured = {(each.subject, each.measure.removesuffix("_p50_ms")) for each in run.results.figures}
     for name in ("benchmark-hashed-64", toolbox.embedder.name):
         assert {(name, each.key) for each in MEASUREMENTS} <= measured
     (table,) = run.results.tables
     assert [row[0] for row in table.rows] == [str(number) for number in range(1, 13)]
-    assert table.rows[4][2] == "24.009 per call"
+    assert table.rows[4][2] == "ms per call"
     assert not any(cell == "-" for row in table.rows for cell in row)
     assert all(each.value > 0 and each.better == "lower" for each in run.results.figures)
     assert told.all[-1].done == told.all[-1].total == 26

@@ -19,10 +19,9 @@ from swarm_memory.schema.benchmark import (
     SuiteResults,
     Table,
 )
+from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.benchmark.compare import compare
-from swarm_memory.tools.benchmark.markdown import markdown, plain
-from swarm_memory.tools.benchmark.page import page
-from swarm_memory.tools.benchmark.svg import svg
+from swarm_memory.tools.benchmark.report import markdown, page, plain
 
 HOSTILE = '<img src=x onerror=alert(1)>|[click](http://x)`"&'
 INFO = DatasetInfo(name="d", hash="h" * 64, items=3, questions=200)

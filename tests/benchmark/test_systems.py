@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from systems.context import ContextSystem, ContextWeights
+from systems.rerank import RerankSystem
+from systems.temporal import TemporalSystem
+
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.benchmark.datasets import by_group
-from swarm_memory.tools.benchmark.systems.bank import Bank, BankSystem, TemporalSystem
-from swarm_memory.tools.benchmark.systems.bm25 import OkapiSystem
-from swarm_memory.tools.benchmark.systems.context import ContextSystem, ContextWeights
-from swarm_memory.tools.benchmark.systems.rerank import RerankSystem
+from swarm_memory.tools.benchmark.systems import Bank, BankSystem, OkapiSystem
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve.retrieve import retrieve

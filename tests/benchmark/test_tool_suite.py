@@ -13,12 +13,21 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
-from swarm_memory.server.benchmark.tool_memory import RESULTS_FILE
-from swarm_memory.tools.benchmark.bootstrap import Resampling
-from swarm_memory.tools.benchmark.tool_suite.chooser import ChatChooser, GuidanceReader
-from swarm_memory.tools.benchmark.tool_suite.mock_search import BUSY, search
-from swarm_memory.tools.benchmark.tool_suite.profile import DESCRIPTION, LEVELS, PROFILES, TOOLS, best_tool
-from swarm_memory.tools.benchmark.tool_suite.queries import Asked, own_questions, read_questions
+from swarm_memory.server.benchmark.tool_choice import RESULTS_FILE
+from swarm_memory.tools.benchmark.metrics import Resampling
+from swarm_memory.tools.benchmark.suites.mock_tools import (
+    BUSY,
+    DESCRIPTION,
+    LEVELS,
+    PROFILES,
+    TOOLS,
+    Asked,
+    best_tool,
+    own_questions,
+    read_questions,
+    search,
+)
+from swarm_memory.tools.benchmark.suites.tool_choice import ChatChooser, GuidanceReader
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
 

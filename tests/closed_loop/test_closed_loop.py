@@ -33,7 +33,7 @@ from world.terms import Action, shell
 from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.benchmark.svg import svg
+from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Figure, SuiteResults, Table
-from swarm_memory.tools.benchmark.bootstrap import Resampling
+from swarm_memory.tools.benchmark.metrics import Resampling
 from swarm_memory.tools.credit.intervals import Interval
 
 Verdict = Literal["better", "worse", "differs", "within noise", "no interval"]

@@ -1,4 +1,4 @@
-"""LoCoMo and LongMemEval as published, read into the one form of datasets. It opens no file."""
+"""LoCoMo and LongMemEval as published, read into the one form of datasets."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,7 +9,8 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.benchmark.datasets import Published, checked, complete
+from swarm_memory.tools.benchmark.datasets import Published, complete
+from swarm_memory.tools.benchmark.suite import checked
 
 Documents = Literal["full", "user-only", "dated"]
 """What of a session is its document: all turns with their roles, the user's alone, or all under the date."""

@@ -1,22 +1,28 @@
-"""Datasets of retrieval in one form (the sample, files, BEIR), checked, cut and hashed. It opens no path."""
+"""Datasets of retrieval in one form (the sample, files, BEIR), checked, cut, hashed, and poisoned with debris."""
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import groupby
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset, DatasetInfo
 from swarm_memory.schema.errors import InputError
+from swarm_memory.tools.benchmark.suite import checked
+from swarm_memory.tools.text.tokens import STOP_WORDS
 
 Split = Literal["all", "tune", "held"]
 HELD_EVERY = 10
 """Every tenth question, in the order of the file, is held; parameters are chosen on the others."""
 
-T = TypeVar("T")
+DEBRIS_PREFIX = "debris-"
+"""Begins the id of every item of debris."""
+
+_DEBRIS_WORDS = 24
 
 
 class Published(BaseModel):
@@ -39,19 +45,9 @@ class _Query(Published):
 _DOCUMENT, _QUERY = TypeAdapter(_Document), TypeAdapter(_Query)
 
 
-def checked(form: TypeAdapter[T], value: object, where: str) -> T:
-    """Return a value in its form. Raises `InputError` that names the place: `where`, then the path inside."""
-    try:
-        return form.validate_python(value)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        inside = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
-        raise InputError(f"{where}{inside}: {first['msg']}") from error
-
-
 def sample() -> Dataset:
     """Return the dataset that ships: notes of coding work and questions about them."""
-    text = files("swarm_memory.tools.benchmark.data").joinpath("sample.json").read_text(encoding="utf-8")
+    text = files("swarm_memory.tools.benchmark").joinpath("data", "sample.json").read_text(encoding="utf-8")
     return complete(Dataset.model_validate_json(text), "sample")
 
 
@@ -132,7 +128,7 @@ def cut(dataset: Dataset, *, split: Split, limit: int | None, groups: tuple[int,
     return Dataset(name=dataset.name, items=items, questions=tuple(questions))
 
 
-def described(dataset: Dataset) -> DatasetInfo:
+def info_of(dataset: Dataset) -> DatasetInfo:
     """Return the name, the hash and the size of a dataset."""
     content: dict[str, Any] = dataset.model_dump(mode="json", exclude={"name"})
     return DatasetInfo(
@@ -144,3 +140,25 @@ def by_group(dataset: Dataset) -> dict[str, tuple[BenchmarkItem, ...]]:
     """Return the items of each group in their order."""
     ordered = sorted(dataset.items, key=lambda item: item.group)
     return {group: tuple(items) for group, items in groupby(ordered, key=lambda item: item.group)}
+
+
+def with_debris(dataset: Dataset, per_group: int, seed: int) -> Dataset:
+    """Return the dataset with near-duplicates of a worthless item in every group, as a careless bulk import leaves it.
+
+    The debris restates the group's commonest words, so that it answers nothing and resembles many queries; its items
+    differ in a number and one word, so that a look for duplicates can find them.
+    """
+    items = list(dataset.items)
+    for group, own in by_group(dataset).items():
+        drawn = random.Random(f"{seed} {group}")
+        words = _common_words(own)
+        for number in range(per_group):
+            text = f"Imported note {number + 1}: talked about {', '.join(words)} and {drawn.choice(words)}."
+            items.append(BenchmarkItem(id=f"{DEBRIS_PREFIX}{number + 1}", content=text, group=group))
+    return Dataset(name=f"{dataset.name} with debris", items=tuple(items), questions=dataset.questions)
+
+
+def _common_words(items: Sequence[BenchmarkItem]) -> list[str]:
+    words = (word.strip(".,;:!?()\"'`").lower() for item in items for word in item.content.split())
+    counts = Counter(word for word in words if len(word) > 2 and word.isalpha() and word not in STOP_WORDS)
+    return [word for word, _ in counts.most_common(_DEBRIS_WORDS)] or ["nothing"]

@@ -167,8 +167,7 @@ def report(invocation: Invocation, runs: tuple[str, ...], html: Path | None, as_
       swarm-memory benchmark report > results.md
       swarm-memory benchmark report bench_01J... --html results.html
     """
-    from swarm_memory.tools.benchmark.markdown import markdown
-    from swarm_memory.tools.benchmark.page import page
+    from swarm_memory.tools.benchmark.report import markdown, page
 
     found = invocation.run(lambda toolbox: _found(toolbox, runs))
     if html is not None:
@@ -257,7 +256,7 @@ def _data_of(run: "BenchmarkRun") -> str:
 @json_option
 def datasets(as_json: bool) -> None:
     """Show the suites with their options, and the data that the retrieval suite reads."""
-    from swarm_memory.server.benchmark.files import DATASETS
+    from swarm_memory.server.benchmark.dataset_files import DATASETS
     from swarm_memory.server.benchmark.suites import SUITES, find_suite
 
     suites = [find_suite(name) for name in SUITES]

@@ -1,4 +1,4 @@
-"""Reads the files of datasets; what stands in them is checked by `tools.benchmark`."""
+"""Reads the files of datasets."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.benchmark.conversations import Documents, locomo, locomo_sessions, longmemeval
 from swarm_memory.tools.benchmark.datasets import beir, normalized, sample
-from swarm_memory.tools.benchmark.options import DatasetName
+from swarm_memory.tools.benchmark.suites.retrieval import DatasetName
 
 DATASETS: dict[DatasetName, str] = {
     "sample": "ships with the package: notes of coding work, with near misses",

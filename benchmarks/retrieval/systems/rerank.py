@@ -1,4 +1,4 @@
-"""Another system's answer, put in order by a reranker. What a reranker is, is not known here."""
+"""Another system's answer, put in order by a reranker."""
 
 from collections.abc import Sequence
 

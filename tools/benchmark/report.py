@@ -1,15 +1,77 @@
-"""Runs as one HTML page that needs nothing else: no script, no resource of any other place, every text escaped."""
+"""Runs as Markdown, and as one HTML page without a script or a resource of any other place; every text is escaped."""
 
 import base64
 import hashlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import zip_longest
 
+from pydantic import JsonValue
+
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Table
-from swarm_memory.tools.benchmark.markdown import described
-from swarm_memory.tools.benchmark.svg import svg
+from swarm_memory.tools.benchmark.charts import svg
+
+_ACTIVE = re.compile(r"([\\`*\[<>|]|(?<!\w)_|_(?!\w))")
+
+
+def markdown(run: BenchmarkRun) -> str:
+    """Return the report of one run."""
+    return "\n".join(_lines(run)) + "\n"
+
+
+def _lines(run: BenchmarkRun) -> Iterator[str]:
+    yield f"# Benchmark: {plain(run.suite)}"
+    yield ""
+    yield from (f"- {name}: {plain(value)}" for name, value in described(run))
+    for table in run.results.tables:
+        yield ""
+        yield from table_lines(table)
+    if run.results.notes:
+        yield ""
+        yield from (f"- {plain(note)}" for note in run.results.notes)
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """Give the lines of one table, with its title and note."""
+    yield f"## {plain(table.title)}"
+    yield ""
+    yield f"| {' | '.join(map(plain, table.headings))} |"
+    yield f"|{'---|' * len(table.headings)}"
+    yield from (f"| {' | '.join(map(plain, row))} |" for row in table.rows)
+    if table.note:
+        yield ""
+        yield plain(table.note)
+
+
+def described(run: BenchmarkRun) -> list[tuple[str, str]]:
+    """Return what a reader must know of a run to make it again: names and values, for any form of report."""
+    rows = [("run", run.run_id), ("status", run.status), ("started", f"{run.started_at:%Y-%m-%d %H:%M} UTC")]
+    if run.ended_at is not None:
+        rows.append(("took", f"{(run.ended_at - run.started_at).total_seconds():.1f} s"))
+    if (data := run.results.dataset) is not None:
+        rows.append(
+            ("data", f"{data.name}: {data.items:,} items, {data.questions:,} questions, sha256 {data.hash[:16]}")
+        )
+    rows.append(("options", ", ".join(f"{name}={_short(value)}" for name, value in run.options.items()) or "defaults"))
+    rows.append(("embedder", str(run.settings.get("embedder"))))
+    rows.append(("seed", str(run.seed)))
+    rows.append(("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())))
+    rows.append(("machine", ", ".join(f"{name} {value}" for name, value in run.machine.items())))
+    if run.error is not None:
+        rows.append(("error", run.error))
+    return rows
+
+
+def _short(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def plain(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, on one line."""
+    return _ACTIVE.sub(r"\\\1", " ".join(text.split()))
+
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c1e21;--paper:#fff;--faint:#6b7280;--line:#e2e5e9;--soft:#f6f7f9}

@@ -1,8 +1,7 @@
 """Context under test: an item is ranked by what it says, by what its neighbours say, and by the whole they belong to.
 
-It is no part of the product: it shows what items that belong together, such as the turns of a conversation, would gain.
-Items are neighbours when they stand beside each other and are of the same part; an item without a part has none. numpy
-is imported when it is first needed.
+It shows what items that belong together, such as the turns of a conversation, would gain. Items are neighbours when
+they stand beside each other and are of the same part; an item without a part has none.
 """
 
 import math

@@ -6,16 +6,40 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
+from swarm_memory.schema.base import Model
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.tools.benchmark.options import OutsideSystem, ToolUse
 
 if TYPE_CHECKING:
     from mcp.client import Client
 
 MAX_PROCESSES = 12
+
+
+class ToolUse(Model):
+    """One tool of an outside system; {id}, {content}, {group}, {time}, {query}, {k} in arguments stand for values."""
+
+    tool: str = Field(min_length=1)
+    arguments: dict[str, JsonValue]
+    results: str = ""
+    """Where the hits (of a search) or the id (of storing) stand in the answer: keys and numbers, with dots between."""
+    id: str = ""
+    """Where the id stands in a hit; it is the one that storing answered with, or the item's own."""
+    text: str = ""
+    """Where the text stands in a hit, for a system that tells no id; it is matched with the content."""
+
+
+class OutsideSystem(Model):
+    """A memory system that speaks MCP over stdio."""
+
+    name: str = Field(min_length=1, max_length=60)
+    command: tuple[str, ...] = Field(min_length=1)
+    env: dict[str, str] = Field(default_factory=dict)
+    store: ToolUse
+    search: ToolUse
+    timeout_s: float = Field(default=30.0, gt=0, le=600)
 
 
 class OutsideMemory:

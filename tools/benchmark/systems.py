@@ -1,23 +1,21 @@
-"""The real bank under test: a store of the kind that is shipped, filled as it is in use, asked by `tools.retrieve`.
-
-Every system here is that one path with other settings; none is a copy of it.
-"""
+"""Memory systems under test: the real bank, filled as in use and asked with these or those settings, and rank-bm25."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal, Protocol
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.memory import MemoryItem, Provenance, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.benchmark.systems.times import closeness, mentioned_time
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.retrieve.embed import prepare
-from swarm_memory.tools.retrieve.retrieve import MAX_K, retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 CONFIDENCE = 0.5
@@ -134,37 +132,29 @@ class BankSystem:
         return replace(own, settings=settings, clock=clock)
 
 
-TEMPORAL_BOOST = 0.40
+class _Okapi(Protocol):
+    """What is used of rank-bm25, which has no types of its own."""
+
+    def get_scores(self, query: Sequence[str]) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TemporalSystem:
-    """The bank's answer, with more for items of the time that the query speaks of; silent where it names none."""
+class OkapiSystem:
+    """`BM25Okapi` of rank-bm25, one index for each group."""
 
-    name: str
-    bank: Bank
-    retrieve_settings: RetrieveSettings
-    boost: float = TEMPORAL_BOOST
-    times: dict[tuple[str, str], datetime] = field(default_factory=dict[tuple[str, str], datetime])
+    name = "bm25-okapi"
+
+    def __init__(self) -> None:
+        self._indexes: dict[str, tuple[_Okapi, tuple[str, ...]]] = {}
 
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        self.times.update({(group, item.id): item.time for item in items if item.time is not None})
-        await self.bank.ingest(group, items)
+        index: _Okapi = import_module("rank_bm25").BM25Okapi([tokenize(item.content) or ("",) for item in items])
+        self._indexes[group] = index, tuple(item.id for item in items)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
-        target = mentioned_time(question.query, question.now)
-        own = self.bank.within(question.group)
-        settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
-        found = await retrieve(replace(own, settings=settings), question.query, k=k if target is None else MAX_K)
-        ids = self.bank.items_of(question.group, [each.item.id for each in found.memories])
-        if target is None:
-            return ids
-        scores: dict[str, float] = {}
-        for item_id, memory in zip(ids, found.memories, strict=True):
-            moment = self.times.get((question.group, item_id))
-            near = 0.0 if moment is None else closeness(target, moment)
-            scores[item_id] = memory.score + self.boost * near
-        return sorted(scores, key=lambda item_id: -scores[item_id])[:k]
+        index, ids = self._indexes[question.group]
+        scores: Sequence[float] = index.get_scores(query_tokens(question.query)).tolist()
+        best = sorted(range(len(scores)), key=lambda at: -scores[at])[:k]
+        return [ids[at] for at in best if scores[at] > 0]
 
     async def size_bytes(self) -> int | None:
-        return await self.bank.size_bytes()
+        return None

@@ -1,10 +1,15 @@
-"""The time that a query speaks of ("three weeks ago", "in May 2023"), as a target date. Rules alone, no model."""
+"""The bank's answer with more for items of the time that the query speaks of ("three weeks ago", "in May 2023")."""
 
 import re
 from calendar import monthrange
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+
+from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.benchmark.systems import Bank
+from swarm_memory.tools.retrieve.retrieve import MAX_K, retrieve
 
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
@@ -146,3 +151,39 @@ _RULES: tuple[Callable[[str, datetime | None], TargetTime | None], ...] = (
     _month,
     _year,
 )
+
+
+TEMPORAL_BOOST = 0.40
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalSystem:
+    """The bank's answer, with more for items of the time that the query speaks of; silent where it names none."""
+
+    name: str
+    bank: Bank
+    retrieve_settings: RetrieveSettings
+    boost: float = TEMPORAL_BOOST
+    times: dict[tuple[str, str], datetime] = field(default_factory=dict[tuple[str, str], datetime])
+
+    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
+        self.times.update({(group, item.id): item.time for item in items if item.time is not None})
+        await self.bank.ingest(group, items)
+
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
+        target = mentioned_time(question.query, question.now)
+        own = self.bank.within(question.group)
+        settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
+        found = await retrieve(replace(own, settings=settings), question.query, k=k if target is None else MAX_K)
+        ids = self.bank.items_of(question.group, [each.item.id for each in found.memories])
+        if target is None:
+            return ids
+        scores: dict[str, float] = {}
+        for item_id, memory in zip(ids, found.memories, strict=True):
+            moment = self.times.get((question.group, item_id))
+            near = 0.0 if moment is None else closeness(target, moment)
+            scores[item_id] = memory.score + self.boost * near
+        return sorted(scores, key=lambda item_id: -scores[item_id])[:k]
+
+    async def size_bytes(self) -> int | None:
+        return await self.bank.size_bytes()

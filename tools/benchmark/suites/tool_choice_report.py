@@ -1,12 +1,13 @@
-"""The calls of the tool memory benchmark as figures, tables and plots. Pure functions of what was called."""
+"""The calls of the tool memory suite as figures, tables and plots."""
 
 from collections.abc import Sequence
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.benchmark import Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
-from swarm_memory.tools.benchmark.bootstrap import Resampling
-from swarm_memory.tools.benchmark.tool_suite.experiment import (
+from swarm_memory.tools.benchmark.metrics import Resampling
+from swarm_memory.tools.benchmark.suites.mock_tools import LEVELS, PROFILES, TOOLS, best_tool, expected
+from swarm_memory.tools.benchmark.suites.tool_choice import (
     BASELINE,
     MEMORY,
     MEMORY_FOR_QUESTION,
@@ -14,7 +15,6 @@ from swarm_memory.tools.benchmark.tool_suite.experiment import (
     Called,
     Scenario,
 )
-from swarm_memory.tools.benchmark.tool_suite.profile import LEVELS, PROFILES, TOOLS, best_tool, expected
 from swarm_memory.tools.credit.intervals import Interval, wilson
 
 MEASURES = ("score", "useful", "success", "right_tool")

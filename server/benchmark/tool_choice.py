@@ -14,12 +14,25 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
-from swarm_memory.tools.benchmark.tool_suite.chooser import ChatChooser, Chooser, GuidanceReader
-from swarm_memory.tools.benchmark.tool_suite.experiment import SCENARIOS, Called, Epoch, Pace, Scenario
-from swarm_memory.tools.benchmark.tool_suite.options import ToolSuiteOptions
-from swarm_memory.tools.benchmark.tool_suite.profile import DESCRIPTION
-from swarm_memory.tools.benchmark.tool_suite.queries import QuestionSet, chosen, own_questions, read_questions
-from swarm_memory.tools.benchmark.tool_suite.report import Calls
+from swarm_memory.tools.benchmark.suites.mock_tools import (
+    DESCRIPTION,
+    QuestionSet,
+    chosen,
+    own_questions,
+    read_questions,
+)
+from swarm_memory.tools.benchmark.suites.tool_choice import (
+    SCENARIOS,
+    Called,
+    ChatChooser,
+    Chooser,
+    Epoch,
+    GuidanceReader,
+    Pace,
+    Scenario,
+    ToolSuiteOptions,
+)
+from swarm_memory.tools.benchmark.suites.tool_choice_report import Calls
 from swarm_memory.tools.tool_memory.evaluate import interval_of
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -1,0 +1,18 @@
+"""The retrieval suite of `swarm-memory benchmark run` with systems that are not the product, and other memory systems.
+
+    python benchmarks/retrieval/run.py -o systems=hybrid,hybrid+context -o dataset=locomo -o path=locomo10.json
+    python benchmarks/retrieval/run.py --config outside.json
+
+It takes what `swarm-memory benchmark run` takes, and `benchmark report` and `benchmark compare` read its runs.
+docs/BENCHMARKS.md says what each system is.
+"""
+
+import sys
+
+from swarm_memory.server.benchmark.suites import SUITES
+from swarm_memory.server.cli.main import main
+
+if __name__ == "__main__":
+    SUITES["retrieval"] = "systems.suite"
+    sys.argv[1:1] = ["benchmark", "run", "retrieval"]
+    main()

@@ -1,0 +1,101 @@
+"""The repository's retrieval suite: systems that are not the product, and other memory systems over MCP."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.benchmark import BenchmarkRun
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.server.benchmark.running import run_benchmark
+from swarm_memory.server.benchmark.suites import SUITES
+from swarm_memory.tools.toolbox import Toolbox
+from tests.benchmark.conftest import Told
+
+
+@pytest.fixture(autouse=True)
+def compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the repository's suite in the place of the product's, as `benchmarks/retrieval/run.py` does."""
+    monkeypatch.setitem(SUITES, "retrieval", "systems.suite")
+
+
+async def _run(toolbox: Toolbox, root: Path, told: Told, **options: Any) -> BenchmarkRun:
+    run, _ = await run_benchmark(
+        toolbox, root, "retrieval", {"dataset": "file", "path": "tiny.json", **options}, report=told
+    )
+    return run
+
+
+def _first(run: BenchmarkRun, measure: str) -> dict[str, float]:
+    return {each.subject: each.value for each in run.results.figures if (each.measure, each.part) == (measure, "")}
+
+
+async def test_systems_of_the_repository_are_measured_beside_the_product_and_swept(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    run = await _run(toolbox, root, told, systems="hybrid,bm25-okapi,hybrid+context,hybrid+temporal")
+    found = _first(run, "recall_any@1")
+    assert found["hybrid+context"] == 1.0
+    assert found["hybrid+temporal"] == found["hybrid"]
+    swept = await _run(toolbox, root, told, systems="hybrid+context", sweep={"context.window": "0,1"})
+    assert set(_first(swept, "mrr@10")) == {"hybrid+context (window=0)", "hybrid+context (window=1)"}
+    assert told.all[-1].done == told.all[-1].total
+
+
+async def test_a_rerank_system_needs_a_reranker(toolbox: Toolbox, root: Path, told: Told) -> None:
+    with pytest.raises(InputError, match="a rerank system needs"):
+        await _run(toolbox, root, told, systems="hybrid+rerank")
+
+
+def _outside(search: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    store = {"tool": "remember", "arguments": {"text": "{content}"}, "results": "stored.id"}
+    arguments = {"question": "{query}", "limit": "{k}"}
+    found = {"tool": "recall", "arguments": arguments, "results": "hits", "id": "id"} | (search or {})
+    command = [sys.executable, str(Path(__file__).with_name("echo_memory.py"))]
+    return {"name": "echo", "command": command, "store": store, "search": found, "timeout_s": 20} | changes
+
+
+@pytest.mark.parametrize("search", [{}, {"id": "", "text": "text"}])
+async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
+    toolbox: Toolbox, root: Path, told: Told, search: dict[str, Any]
+) -> None:
+    run = await _run(toolbox, root, told, systems="bm25-okapi", outside=[_outside(search)])
+    assert _first(run, "recall_any@1")["echo"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"command": ["no-such-program-anywhere"]}, "cannot be started"),
+        ({"store": {"tool": "forgets", "arguments": {}}}, "forgets"),
+    ],
+)
+async def test_an_outside_system_that_does_not_work_is_named(
+    toolbox: Toolbox, root: Path, told: Told, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        await _run(toolbox, root, told, systems="bm25-okapi", outside=[_outside(**changes)])
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("echo:")
+
+
+async def test_this_server_can_be_measured_as_an_outside_system(toolbox: Toolbox, root: Path, told: Told) -> None:
+    item = {"title": "{content}", "content": "{content}"}
+    steps = [{"role": "assistant", "content": "done"}]
+    store = {
+        "tool": "distill_memories",
+        "arguments": {"task": "note {id}", "task_id": "{id}", "steps": steps, "verdict": "Success", "items": [item]},
+        "results": "stored.0",
+    }
+    search = {
+        "tool": "retrieve_memories",
+        "arguments": {"query": "{query}", "k": "{k}"},
+        "results": "memories",
+        "id": "id",
+    }
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
+    config = {"name": "ourselves", "command": command, "store": store, "search": search}
+    run = await _run(toolbox, root, told, systems="hybrid", outside=[config])
+    values = _first(run, "recall_any@5")
+    assert values["ourselves"] == values["hybrid"] == 1.0

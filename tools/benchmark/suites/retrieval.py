@@ -1,0 +1,353 @@
+"""The retrieval suite: its options, what it asks a memory system and counts, and that as figures and tables."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
+
+from swarm_memory.schema.base import Model, digest
+from swarm_memory.schema.benchmark import (
+    BenchmarkQuestion,
+    Cases,
+    Dataset,
+    DatasetInfo,
+    Figure,
+    Plot,
+    Series,
+    SuiteResults,
+    Table,
+)
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.benchmark.conversations import Documents
+from swarm_memory.tools.benchmark.datasets import Split, by_group
+from swarm_memory.tools.benchmark.metrics import DEPTH, Resampling, columns, measures, percentile
+from swarm_memory.tools.benchmark.suite import SuiteOptions, checked_options, comma_list
+from swarm_memory.tools.ports.benchmarks import MemorySystem
+from swarm_memory.tools.retrieve.retrieve import MAX_K
+
+REFERENCE = "bm25-okapi"
+MRR, NDCG = f"mrr@{DEPTH}", f"ndcg@{DEPTH}"
+DEBRIS_STORES = ("hybrid", "hybrid poisoned", "hybrid poisoned+consolidated")
+
+DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
+
+OnAsked = Callable[[str, int], Awaitable[None]]
+"""Called with the name of a system and how many questions it was asked by now."""
+
+
+class EmbedderChoice(Model):
+    """Another embedder than the settings name. Where its endpoint is and its key stay those of the settings."""
+
+    provider: Literal["static", "openai", "fastembed"] | None = None
+    model: str | None = None
+    dimensions: int | None = Field(default=None, ge=8, le=4096)
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+
+
+class RetrievalOptions(SuiteOptions):
+    """What is asked of the retrieval suite."""
+
+    SYSTEMS: ClassVar[tuple[str, ...]] = (
+        "hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi", "hybrid+recency",
+    )  # fmt: skip
+    SWEPT: ClassVar[tuple[str, ...]] = ("retrieve.", "embedding.", "poison")
+    """What can be swept: what leaves questions and gold as they are, so that the runs can be compared in pairs."""
+
+    dataset: DatasetName = Field(default="sample", description="Which data")
+    path: str | None = Field(default=None, description="The file or folder of the data")
+    documents: Documents = Field(default="full", description="longmemeval: what of a session is its document")
+    systems: Annotated[tuple[str, ...], BeforeValidator(comma_list)] = Field(
+        default=("hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi"),
+        description="What is measured; hybrid+recency too",
+    )
+    k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(comma_list)] = Field(
+        default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
+    )
+    floor: bool = Field(default=True, description="false: take what is nearest though it does not fit")
+    retrieve: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Settings of `retrieve.` that are other than yours"
+    )
+    embedding: EmbedderChoice = Field(default=EmbedderChoice(), description="Another embedder; command line only")
+    split: Split = Field(default="all", description="held: every tenth question; tune: the others")
+    limit: int | None = Field(default=None, ge=1, description="Questions at most")
+    groups: Annotated[tuple[int, int] | None, BeforeValidator(comma_list)] = Field(
+        default=None, description="Only the groups from the first to the last of these numbers"
+    )
+    poison: int = Field(default=0, ge=0, le=10_000, description="Near-duplicate debris added to each group")
+    sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(comma_list)]] = Field(
+        default_factory=dict, description="Values to try, by option: retrieve.*, embedding.*, poison"
+    )
+    answers: bool = Field(default=False, description="Also let the chat model answer from what was found")
+
+    @field_validator("systems")
+    @classmethod
+    def _known(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
+        for name in systems:
+            if name not in cls.SYSTEMS:
+                raise ValueError(f"there is no system {name!r}; the systems are {', '.join(cls.SYSTEMS)}")
+        return systems
+
+    def retrieve_settings(self, settings: RetrieveSettings) -> RetrieveSettings:
+        """Return the settings of retrieval as these options change them. Raises `InputError`."""
+        changes = dict(self.retrieve) | ({} if self.floor else {"min_cosine": 0.0})
+        return checked_options(RetrieveSettings, {**settings.model_dump(), **changes}, "retrieve.")
+
+    def variants(self) -> Iterator[tuple[str, Self]]:
+        """Yield each combination that a sweep asks for, with what tells it from the others; without one, itself.
+
+        Raises `InputError` for what cannot be swept.
+        """
+        for name in self.sweep:
+            if not name.startswith(self.SWEPT):
+                raise InputError(f"option sweep: {name!r} cannot be swept, only {', '.join(self.SWEPT)}")
+        for values in product(*self.sweep.values()):
+            chosen = dict(zip(self.sweep, map(_number, values), strict=True))
+            label = ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in chosen.items())
+            yield label, self._changed(chosen)
+
+    def _changed(self, chosen: Mapping[str, JsonValue]) -> Self:
+        changed: dict[str, Any] = self.model_dump(exclude={"sweep"})
+        for name, value in chosen.items():
+            group, dot, key = name.partition(".")
+            changed[group] = {**changed[group], key: value} if dot else value
+        return checked_options(type(self), changed, "sweep: ")
+
+
+def _number(value: JsonValue) -> JsonValue:
+    """Take a typed number for one."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+@dataclass(slots=True)
+class Asked:
+    """What one system gave until now; it grows while the system is asked."""
+
+    system: str
+    questions: list[BenchmarkQuestion] = field(default_factory=list[BenchmarkQuestion])
+    """Those with gold, in the order asked."""
+    values: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
+    latencies_ms: list[float] = field(default_factory=list[float])
+    unanswerable: int = 0
+    withheld: int = 0
+    """Of the unanswerable questions, those that nothing was found for."""
+    ingest_s: float = 0.0
+    bytes_per_item: float | None = None
+
+    def latency(self, share: float) -> float:
+        """Return the ms that this share of the answers did not exceed."""
+        return percentile(self.latencies_ms, share)
+
+
+async def fill(system: MemorySystem, dataset: Dataset, asked: Asked) -> None:
+    """Give a system all items, and take down how long that took and how much it takes."""
+    started = time.perf_counter()
+    for group, items in by_group(dataset).items():
+        await system.ingest(group, items)
+    asked.ingest_s = time.perf_counter() - started
+    size = await system.size_bytes()
+    asked.bytes_per_item = None if size is None else size / len(dataset.items)
+
+
+async def ask_all(system: MemorySystem, dataset: Dataset, ks: Sequence[int], asked: Asked, on_asked: OnAsked) -> None:
+    """Ask every question once, as deep as the greatest cut-off."""
+    depth = max(*ks, DEPTH)
+    for number, question in enumerate(dataset.questions, start=1):
+        started = time.perf_counter()
+        found = await system.retrieve(question, depth)
+        asked.latencies_ms.append((time.perf_counter() - started) * 1000)
+        if question.gold:
+            asked.questions.append(question)
+            asked.values.append(measures(found, question.gold, ks))
+        else:
+            asked.unanswerable += 1
+            asked.withheld += not found
+        await on_asked(asked.system, number)
+
+
+class Summary:
+    """What all systems gave, as figures, tables and plots."""
+
+    def __init__(self, info: DatasetInfo, systems: Sequence[Asked], ks: Sequence[int], seed: int) -> None:
+        self._info, self._ks, self._seed = info, tuple(sorted(set(ks))), seed
+        self._asked = [each for each in systems if each.values]
+        whole = max((len(each.values) for each in self._asked), default=0)
+        self._complete = [each for each in self._asked if len(each.values) == whole]
+        self._figures: dict[tuple[str, str, str], Figure] = {}
+        """By subject, part and measure."""
+        self._add_all()
+        self._shown = (*(f"recall_any@{k}" for k in self._ks), MRR, NDCG)
+        self._names = (*(f"R@{k}" for k in self._ks), "MRR", "nDCG")
+        self._categories = sorted({part for _, part, _ in self._figures if part})
+        self._has_reference = any(each.system == REFERENCE for each in self._complete)
+
+    def _add_all(self) -> None:
+        for each in self._asked:
+            self._add(each.system, each.values)
+            by_category: dict[str, list[dict[str, float]]] = {}
+            for values, question in zip(each.values, each.questions, strict=True):
+                by_category.setdefault(question.category or "", []).append(values)
+            for name in sorted(filter(None, by_category)):
+                self._add(each.system, by_category[name], name)
+        reference = next((each.values for each in self._complete if each.system == REFERENCE), None)
+        for each in self._complete:
+            if reference is not None and each.system != REFERENCE:
+                pairs = zip(each.values, reference, strict=True)
+                self._add(_less(each.system), [{name: own[name] - its[name] for name in own} for own, its in pairs])
+
+    def _add(self, subject: str, rows: Sequence[Mapping[str, float]], part: str = "") -> None:
+        values = columns(rows)
+        intervals = Resampling(len(rows), self._seed).intervals(list(values.values()))
+        for measure, (value, low, high) in zip(values, intervals, strict=True):
+            self._figures[subject, part, measure] = Figure(
+                subject=subject, measure=measure, part=part, value=value, low=low, high=high, n=len(rows)
+            )
+
+    def results(self, notes: Sequence[str] = ()) -> SuiteResults:
+        """Return figures, cases, tables and plots of what was asked until now."""
+        if not self._asked:
+            return SuiteResults(dataset=self._info, notes=tuple(notes))
+        questions = self._complete[0].questions
+        partial = [
+            f"{each.system}: asked {len(each.values)} of {len(questions)}"
+            for each in self._asked
+            if each not in self._complete
+        ]
+        return SuiteResults(
+            dataset=self._info,
+            figures=(*self._figures.values(), *self._costs()),
+            case_ids=tuple(
+                f"{at} {digest([each.group, each.query])[:12]}" for at, each in enumerate(questions, start=1)
+            ),
+            cases=tuple(
+                Cases(subject=each.system, measure=measure, values=values)
+                for each in self._complete
+                for measure, values in columns(each.values).items()
+            ),
+            tables=tuple(self._tables()),
+            plots=self._plots(),
+            notes=(*notes, *partial),
+        )
+
+    def _costs(self) -> Iterator[Figure]:
+        for each in self._asked:
+            lower = {"p50_ms": each.latency(0.5), "p95_ms": each.latency(0.95), "ingest_s": each.ingest_s}
+            if each.bytes_per_item is not None:
+                lower["bytes_per_item"] = each.bytes_per_item
+            for name, value in lower.items():
+                yield Figure(subject=each.system, measure=name, value=value, better="lower")
+            if each.unanswerable:
+                share = each.withheld / each.unanswerable
+                yield Figure(subject=each.system, measure="empty_when_unanswerable", value=share, n=each.unanswerable)
+
+    def _tables(self) -> Iterator[Table]:
+        yield Table(
+            title=f"Retrieval on {self._info.name}",
+            headings=("system", "asked", *self._names, "p50 ms", "p95 ms", "ingest s", "B/item"),
+            rows=tuple(map(self._row, self._asked)),
+            note="%; R@K: a relevant item is among the first K; MRR and nDCG at 10; B/item: database and its log",
+        )
+        yield Table(
+            title="95 % intervals",
+            headings=("system", *self._names),
+            rows=tuple((each.system, *map(_bounds, self._of(each.system))) for each in self._asked),
+            note="bootstrap over questions",
+        )
+        others = [each.system for each in self._complete if each.system != REFERENCE]
+        if self._has_reference and others:
+            yield Table(
+                title=f"Less {REFERENCE}",
+                headings=("system", *self._names),
+                rows=tuple((name, *map(_signed, self._of(_less(name)))) for name in others),
+                note="points, paired over the same questions; * the 95 % interval does not hold 0",
+            )
+        if self._categories:
+            yield self._category_table()
+
+    def _of(self, subject: str) -> list[Figure]:
+        return [self._figures[subject, "", measure] for measure in self._shown]
+
+    def _row(self, each: Asked) -> tuple[str, ...]:
+        size = "-" if each.bytes_per_item is None else f"{each.bytes_per_item:,.0f}"
+        speed = (f"{each.latency(share):.2f}" for share in (0.5, 0.95))
+        shares = map(_percent, self._of(each.system))
+        return each.system, str(len(each.values)), *shares, *speed, f"{each.ingest_s:.2f}", size
+
+    def _category_table(self) -> Table:
+        measure = self._main_recall
+        counts = {name: sum(each.category == name for each in self._asked[0].questions) for name in self._categories}
+        found = {
+            each.system: [self._figures.get((each.system, name, measure)) for name in self._categories]
+            for each in self._asked
+        }
+        rows = tuple((system, *("-" if got is None else _percent(got) for got in row)) for system, row in found.items())
+        headings = ("system", *(f"{name} ({count})" for name, count in counts.items()))
+        return Table(title=f"{measure} by category", headings=headings, rows=rows, note="% (questions)")
+
+    @property
+    def _main_recall(self) -> str:
+        """The cut-off that categories are shown at."""
+        return f"recall_any@{5 if 5 in self._ks else self._ks[-1]}"
+
+    def debris_table(self, poison: int) -> Table:
+        """Return what debris costs, and what consolidation brings back."""
+        names = (self._main_recall, MRR, NDCG)
+        rows = tuple(
+            (store, *(_percent(self._figures[store, "", name]) for name in names))
+            for store in DEBRIS_STORES
+            if (store, "", MRR) in self._figures
+        )
+        note = f"{poison} near-duplicate items were added to each group; %"
+        return Table(title="With debris", headings=("store", *names), rows=rows, note=note)
+
+    def _plots(self) -> tuple[Plot, ...]:
+        lines = tuple(self._line(each.system) for each in self._asked)
+        names = tuple(each.system for each in self._asked)
+        speed = tuple(
+            Series(name=name, x=names, y=tuple(each.latency(share) for each in self._asked))
+            for name, share in (("p50", 0.5), ("p95", 0.95))
+        )
+        return (
+            Plot(title=f"Recall by K on {self._info.name}", x_label="K", y_label="recall_any@K, %", series=lines),
+            Plot(title="Latency", kind="bar", y_label="ms", log_y=True, series=speed),
+        )
+
+    def _line(self, system: str) -> Series:
+        found = [self._figures[system, "", f"recall_any@{k}"] for k in self._ks]
+        return Series(
+            name=system,
+            x=tuple(map(float, self._ks)),
+            y=tuple(100 * each.value for each in found),
+            low=tuple(100 * (each.low or 0.0) for each in found),
+            high=tuple(100 * (each.high or 0.0) for each in found),
+        )
+
+
+def _less(system: str) -> str:
+    return f"{system} less {REFERENCE}"
+
+
+def _percent(figure: Figure) -> str:
+    return f"{100 * figure.value:.1f}"
+
+
+def _bounds(figure: Figure) -> str:
+    return f"{100 * (figure.low or 0.0):.1f} to {100 * (figure.high or 0.0):.1f}"
+
+
+def _signed(figure: Figure) -> str:
+    """Return a difference of shares and its bounds in points, marked where they do not hold 0."""
+    low, high = figure.low or 0.0, figure.high or 0.0
+    mark = " *" if low > 0 or high < 0 else ""
+    return f"{100 * figure.value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}){mark}"
