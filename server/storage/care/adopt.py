@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.storage.care.restore import put_in_place, remove
 from swarm_memory.server.storage.engine.connection import open_read_only, storage_errors
 from swarm_memory.server.storage.engine.driver import Driver, choose
-from swarm_memory.server.storage.engine.files import flush
+from swarm_memory.server.storage.engine.files import flush, make_private
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_path
 from swarm_memory.server.storage.store import open_store
@@ -101,21 +101,18 @@ def _opened(driver: Driver, database: Path) -> Generator[Any]:
     with storage_errors(driver.module, database):
         if not check_path(database):
             raise StorageError(f"there is no database at {database}")
-        connection = open_read_only(driver.module, database)
-        try:
+        with closing(open_read_only(driver.module, database)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
             if application_id == APPLICATION_ID:
                 raise StoreUntrusted(f"{database} is a bank of swarm-memory already: there is nothing to adopt")
             _check_patterns(connection.execute, database)
             yield connection
-        finally:
-            connection.close()
 
 
 def _copy_and_read(driver: Driver, database: Path, kept: Path) -> list[tuple[Any, ...]]:
     with _opened(driver, database) as connection:
         rows = connection.execute(_READ, (MAX_ROWS,)).fetchall()
-        os.close(os.open(kept, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        make_private(kept)
         connection.execute("VACUUM INTO ?", (str(kept),))
     with storage_errors(driver.module, database):
         flush(kept)

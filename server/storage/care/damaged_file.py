@@ -1,6 +1,5 @@
 """A bank's file that is damaged: opened in spite of that, and what can still be read carried over into a new one."""
 
-import os
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from swarm_memory.schema.sqlite.statements import APPLICATION_ID, migrations, sc
 from swarm_memory.server.storage.care.restore import remove
 from swarm_memory.server.storage.engine.backup import advice
 from swarm_memory.server.storage.engine.connection import open_read_only
+from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.engine.ownership import check_content
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def _with_new_header(damaged: Path, copy: Path, version: int | None) -> bool:
         )  # fmt: skip
     content[28:40] = struct.pack(">3I", pages, 0, 0)  # no free pages are known
     content[92:96] = content[24:28]  # the count of pages is of this change
-    descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content[: pages * PAGE_BYTES])
+    make_private(copy, content[: pages * PAGE_BYTES])
     log = damaged.with_name(f"{damaged.name}-wal")
     if log.exists():
         copy.with_name(f"{copy.name}-wal").write_bytes(log.read_bytes())

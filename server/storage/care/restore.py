@@ -4,6 +4,7 @@ The file that stood there is kept under another name when it could not be copied
 """
 
 import os
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -89,16 +90,12 @@ def _newest(database: Path) -> Path:
 def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
     if not check_path(source):
         raise InputError(f"there is no file {source}")
-    connection = open_read_only(module, source)
-    try:
-        state = check_content(connection, source)
-        if state == "new":
+    with closing(open_read_only(module, source)) as connection:
+        if check_content(connection, source) == "new":
             raise InputError(f"{source} is empty: it is no backup")
         if wrong := damaged(connection):
             raise StoreDamaged(f"{source} is damaged: {len(wrong)} memories are not what was written")
         copy_bank(connection, module, fresh)
-    finally:
-        connection.close()
 
 
 def _copy_or_none(database: Path, driver: Driver, timeout_s: float) -> Path | None:

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.files import flush, make_folder
+from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
 from swarm_memory.tools.ports.care import Backup
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
     """Copy an open bank into a file that is complete, checked and on the disk before it has its name."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        make_private(part)
         try:
             connection.execute("VACUUM INTO ?", (str(part),))
             _check_copy(module, part)
@@ -116,23 +117,17 @@ def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) ->
 
 def _holds(module: ModuleType, path: Path, ids: Sequence[str]) -> bool:
     try:
-        connection = module.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
-        try:
+        with closing(module.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             values = {"ids": json.dumps(list(ids))}
             return connection.execute(queries("forgetting")["holds_any"], values).fetchone() is not None
-        finally:
-            connection.close()
     except module.Error:
         return True
 
 
 def _check_copy(module: ModuleType, path: Path) -> None:
-    connection = module.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    try:
+    with closing(module.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()
-    finally:
-        connection.close()
     if found != ("ok",):
         raise StoreDamaged(f"the copy is not sound ({found[0]}): the bank is damaged; run `swarm-memory doctor`")
 

@@ -1,12 +1,12 @@
 """Opening a bank's file and writing to it: trust checks, settings, the write transaction, errors translated once.
 
-It knows no table, and imports nothing that is slow: hook commands use it too.
+Nothing that is slow is imported: hook commands use it too.
 """
 
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from swarm_memory.schema.errors import (
 from swarm_memory.schema.sqlite.statements import Migration, migrations
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.driver import Driver, plain_module
-from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, remote_kind, size_of
+from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, make_private, remote_kind, size_of
 from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
 from swarm_memory.server.storage.search.words import scoped
@@ -139,12 +139,9 @@ def fold_log(module: ModuleType, database: Path, timeout_s: float) -> bool:
 
     The caller holds the writer lock; nothing of the bank is run. Raises what the driver raises.
     """
-    connection = _open(module, database, "rw", timeout_s)
-    try:
+    with closing(_open(module, database, "rw", timeout_s)) as connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         return truncate_wal(connection)
-    finally:
-        connection.close()
 
 
 @contextmanager
@@ -186,23 +183,14 @@ def _make_file(database: Path) -> None:
     try:
         make_folder(folder)
         if folder.name == ".swarm":
-            _make_private(folder / ".gitignore", b"*\n")
-        _make_private(database, b"")
+            with suppress(FileExistsError):
+                make_private(folder / ".gitignore", b"*\n")
+        with suppress(FileExistsError):
+            make_private(database)
         flush(folder)
     except PermissionError as error:
         raise StoreReadOnly(f"{database} cannot be made: give this user the folder {folder}") from error
     check_path(database)
-
-
-def _make_private(path: Path, content: bytes) -> None:
-    """Make a file for this user alone; one that is there, or a link in its place, is left as it is."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except FileExistsError:
-        return
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
 
 
 def _look(module: ModuleType, database: Path, timeout_s: float) -> BankState:
@@ -215,10 +203,8 @@ def _look(module: ModuleType, database: Path, timeout_s: float) -> BankState:
         # A write was cut off by a crash: SQLite undoes it, alone with the file, when one opens it that could write.
         _open(module, database, "rw", timeout_s).close()
         connection = open_read_only(module, database)
-    try:
+    with closing(connection):
         return check_content(connection, database)
-    finally:
-        connection.close()
 
 
 def open_read_only(module: ModuleType, database: Path) -> "Connection":

@@ -1,4 +1,4 @@
-"""Which SQLite library this process uses and how sqlite-vec gets into it; it knows no file, no table and no async.
+"""Which SQLite library this process uses and how sqlite-vec gets into it.
 
 The ladder: `pysqlite3` (a recent SQLite of its own), `stdlib` (where it may load extensions), `ctypes` (the stdlib's
 library, sqlite-vec registered from outside), `scan` (no sqlite-vec at all).
@@ -6,7 +6,7 @@ library, sqlite-vec registered from outside), `scan` (no sqlite-vec at all).
 
 import importlib
 import sys
-from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -69,7 +69,7 @@ def choose(wanted: str = "auto") -> Driver:
     misses: list[str] = []
     for rung in RUNGS if wanted == "auto" else (wanted,):
         try:
-            driver = _CLIMB[rung]()
+            driver = _climb(rung)
         except _Impossible as reason:
             misses.append(f"{rung}: {reason}")
         else:
@@ -90,32 +90,19 @@ def plain_module(wanted: str = "auto") -> ModuleType:
     return _stdlib()
 
 
-def _climb_pysqlite3() -> Driver:
-    return _loading("pysqlite3", _pysqlite3(), "a recent SQLite that loads sqlite-vec")
-
-
-def _climb_stdlib() -> Driver:
-    return _loading("stdlib", _stdlib(), "Python's own SQLite loads sqlite-vec")
-
-
-def _climb_ctypes() -> Driver:
-    module = _stdlib()
-    _register(module, _vec_library())
-    return _tried("ctypes", module, "sqlite-vec is registered in the library of Python's sqlite3", None)
-
-
-def _climb_scan() -> Driver:
-    module = plain_module()
-    version = _usable(module)
-    return Driver("scan", "every vector is compared, without sqlite-vec", module, version, None, None)
-
-
-_CLIMB: dict[str, Callable[[], Driver]] = {
-    "pysqlite3": _climb_pysqlite3,
-    "stdlib": _climb_stdlib,
-    "ctypes": _climb_ctypes,
-    "scan": _climb_scan,
-}
+def _climb(rung: str) -> Driver:
+    match rung:
+        case "pysqlite3":
+            return _loading(rung, _pysqlite3(), "a recent SQLite that loads sqlite-vec")
+        case "stdlib":
+            return _loading(rung, _stdlib(), "Python's own SQLite loads sqlite-vec")
+        case "ctypes":
+            module = _stdlib()
+            _register(module, _vec_library())
+            return _tried(rung, module, "sqlite-vec is registered in the library of Python's sqlite3", None)
+        case _:
+            module = plain_module()
+            return Driver(rung, "every vector is compared, without sqlite-vec", module, _usable(module), None, None)
 
 
 def _pysqlite3() -> ModuleType:
@@ -146,12 +133,9 @@ def _tried(rung: str, module: ModuleType, reason: str, library: Path | None) -> 
     version = _usable(module)
     driver = Driver(rung, reason, module, version, None, library)
     try:
-        connection = module.connect(":memory:")
-        try:
+        with closing(module.connect(":memory:")) as connection:
             driver.prepare(connection)
             (vec_version,) = connection.execute("SELECT vec_version()").fetchone()
-        finally:
-            connection.close()
     except module.Error as error:
         raise _Impossible(f"sqlite-vec cannot be loaded ({error})") from error
     return driver._replace(vec_version=str(vec_version))
@@ -162,13 +146,11 @@ def _usable(module: ModuleType) -> str:
     version: str = module.sqlite_version
     if _numbers(version) < OLDEST_SQLITE:
         raise _Impossible(f"SQLite {version} is older than 3.38")
-    connection = module.connect(":memory:")
-    try:
-        connection.execute("CREATE VIRTUAL TABLE probe USING fts5(text, content='')")
-    except module.Error as error:
-        raise _Impossible(f"SQLite {version} has no FTS5 ({error})") from error
-    finally:
-        connection.close()
+    with closing(module.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE probe USING fts5(text, content='')")
+        except module.Error as error:
+            raise _Impossible(f"SQLite {version} has no FTS5 ({error})") from error
     return version
 
 
@@ -193,12 +175,9 @@ def _register(module: ModuleType, library: Path) -> None:
     """
     import ctypes
 
-    connection = module.connect(":memory:")
-    try:
+    with closing(module.connect(":memory:")) as connection:
         options = {row[0] for row in connection.execute("PRAGMA compile_options")}
         (source_id,) = connection.execute("SELECT sqlite_source_id()").fetchone()
-    finally:
-        connection.close()
     if "OMIT_LOAD_EXTENSION" in options:
         raise _Impossible("this SQLite was built without extensions")
     sqlite = _same_library(source_id)

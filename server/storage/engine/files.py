@@ -1,6 +1,6 @@
 """The files of a bank as the system sees them: on the disk for good, on which file system, still the ones opened.
 
-None is opened here but to be flushed: opening and closing a database's file beside SQLite would drop SQLite's locks.
+No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
 """
 
 import errno
@@ -57,6 +57,13 @@ def make_folder(folder: Path) -> None:
     # Another process may have made it and not yet flushed its name.
     for each in missing or [folder]:
         flush(each.parent)
+
+
+def make_private(path: Path, content: bytes | bytearray = b"") -> None:
+    """Make a file for this user alone. Raises `FileExistsError` for one that is there, or a link in its place."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
 
 
 def remote_kind(path: Path, mounts: str | None = None) -> str | None:

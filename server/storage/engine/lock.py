@@ -1,4 +1,4 @@
-"""The writer lock: a file beside the database that one writer of all processes holds; it knows nothing of SQLite.
+"""The writer lock: a file beside the database that one writer of all processes holds.
 
 It stands around every write transaction and checkpoint, because SQLite before 3.51.3 can lose a commit of a WAL
 database when several processes write and checkpoint at once.

@@ -1,4 +1,4 @@
-"""Whether a file may be opened as a bank: whose it is, and that it holds exactly our objects. It writes nothing.
+"""Whether a file may be opened as a bank: whose it is, and that it holds exactly our objects.
 
 A database that comes with a cloned repository is hostile until shown otherwise: a trigger in it would fire on our
 INSERT, a symbolic link would be followed.
