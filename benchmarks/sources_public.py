@@ -2,21 +2,22 @@
 
     python benchmarks/sources_public.py --data DIR [--sets metatool_single …] [--legs both keywords vectors]
 
-DIR holds folders in BEIR's form (`benchmarks/retrieval_public.py` says which) in `retrieval/`. Tools are indexed by
+DIR holds folders in BEIR's form (corpus.jsonl, queries.jsonl, qrels.tsv) in `retrieval/`. Tools are indexed by
 name and description; functions as the reader of code gives them: name, docstring, text. R@k is the share of questions
 with at least one relevant passage among the first k, MRR the mean of 1 / rank of the first one among 10.
 """
 
 import argparse
 import asyncio
+import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-from retrieval_public import Corpus, Document, Tally, beir
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
@@ -32,6 +33,77 @@ from swarm_memory.tools.toolbox import Toolbox
 K = 10
 LEGS: dict[str, float | None] = {"both": None, "keywords": 0.0, "vectors": 1.0}
 PYTHON = next(language for language in LANGUAGES if language.name == "python")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    relevant: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Documents that are searched together, and the questions about them."""
+
+    name: str
+    documents: tuple[Document, ...]
+    questions: tuple[Question, ...]
+
+
+def read(folder: Path) -> Corpus:
+    """Return the corpus of one folder."""
+    documents = tuple(
+        Document(row["_id"], row.get("title") or "", row["text"]) for row in _json_lines(folder / "corpus.jsonl")
+    )
+    relevant: dict[str, set[str]] = defaultdict(set)
+    for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
+        query_id, document_id, score = line.split("\t")
+        if float(score) > 0:
+            relevant[query_id].add(document_id)
+    questions = tuple(
+        Question(row["text"], frozenset(relevant[row["_id"]]))
+        for row in _json_lines(folder / "queries.jsonl")
+        if relevant[row["_id"]]
+    )
+    return Corpus(folder.name, documents, questions)
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over the questions of a set."""
+
+    questions: int = 0
+    in_5: int = 0
+    in_10: int = 0
+    reciprocal: float = 0.0
+    empty: int = 0
+    seconds: float = 0.0
+
+    def add(self, found: Sequence[str], relevant: frozenset[str], seconds: float) -> None:
+        ranks = [rank for rank, each in enumerate(found[:K], start=1) if each in relevant]
+        self.questions += 1
+        self.in_5 += bool(ranks) and ranks[0] <= 5
+        self.in_10 += bool(ranks)
+        self.reciprocal += 1 / ranks[0] if ranks else 0.0
+        self.empty += not found
+        self.seconds += seconds
+
+    def row(self) -> str:
+        shares = (self.in_5, self.in_10, self.reciprocal, self.empty)
+        figures = "".join(f"{100 * share / self.questions:8.1f}" for share in shares)
+        return f"{self.questions:7d}{figures}{1000 * self.seconds / self.questions:9.2f}"
 
 
 def tool(document: Document) -> Passage:
@@ -78,7 +150,7 @@ async def run(data: Path, sets: Sequence[str], legs: Sequence[str], limit: int) 
     print(f"{'set':17}{'legs':12}{'asked':>7}{'R@5':>8}{'R@10':>8}{'MRR':>8}{'empty':>8}{'ms':>9}")
     for name in sets:
         kind, passage = SETS[name]
-        (corpus,) = beir(name)(data / "retrieval")
+        corpus = read(data / "retrieval" / name)
         with tempfile.TemporaryDirectory() as folder:
             store = await open_store(Path(folder) / "memory.db", embedder=embedder)
             try:

@@ -9,7 +9,7 @@ docs/BENCHMARKS.md says what each system is.
 
 import sys
 
-from swarm_memory.server.benchmark.suites import SUITES
+from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.server.cli.main import main
 
 if __name__ == "__main__":

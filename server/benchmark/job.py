@@ -24,7 +24,7 @@ PATHS = ("path", "queries")
 
 def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the payload of a job. Raises `InputError` for a suite or an option that is wrong, or not for a model."""
-    from swarm_memory.server.benchmark.suites import find_suite
+    from swarm_memory.server.benchmark.running import find_suite
 
     swept = options.get("sweep")
     named = [*options, *(swept if isinstance(swept, dict) else ())]

@@ -1,4 +1,4 @@
-"""One run of a suite from begin to end: what it is given, its file, its row. It knows no suite."""
+"""Which suites there are, and one run of a suite from begin to end: what it is given, its file, its row."""
 
 import os
 import platform
@@ -6,8 +6,10 @@ import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -17,12 +19,19 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.benchmark.suites import find_suite
-from swarm_memory.tools.benchmark.suite import Report, SuiteContext, SuiteOptions
+from swarm_memory.tools.benchmark.suite import Report, Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox
+
+SUITES = {
+    "retrieval": "swarm_memory.server.benchmark.retrieval",
+    "learning": "swarm_memory.server.benchmark.tasks",
+    "performance": "swarm_memory.server.benchmark.performance",
+    "tool-memory": "swarm_memory.server.benchmark.tool_choice",
+}
+"""By name the module that has it as `SUITE`; it is imported when it is asked for."""
 
 RUN = "bench"
 FOLDER = "benchmarks"
@@ -32,6 +41,13 @@ _TOLD = ("retrieve", "judge", "distill", "consolidate", "credit", "learn")
 """The groups of settings that bear on results and name no path, endpoint or key."""
 
 _PACKAGES = ("swarm-memory", "sqlite-vec", "rank-bm25", "numpy", "mcp", "pydantic")
+
+
+def find_suite(name: str) -> Suite[Any]:
+    """Return a suite. Raises `InputError` for a name that is none."""
+    if name not in SUITES:
+        raise InputError(f"there is no suite {name!r}: the suites are {', '.join(SUITES)}")
+    return import_module(SUITES[name]).SUITE
 
 
 async def run_benchmark(

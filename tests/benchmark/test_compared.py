@@ -8,8 +8,7 @@ import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.benchmark.running import run_benchmark
-from swarm_memory.server.benchmark.suites import SUITES
+from swarm_memory.server.benchmark.running import SUITES, run_benchmark
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
 
