@@ -22,7 +22,7 @@ from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
-from swarm_memory.server.sources.indexing import INDEX_SOURCES, index_as_job
+from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.retrieve.embed import EMBED, embed_backlog
@@ -45,13 +45,27 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     return {
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
-        INDEX_SOURCES: partial(index_as_job, root=root),
+        INDEX_SOURCES: partial(index_sources, root=root),
         EMBED: embed_waiting,
         IMPORT: partial(import_given, root=root),
         BENCHMARK: partial(benchmark_from_job, root=root),
         EVALUATE: evaluate_logged,
         SUMMARIZE: summarize,
     }
+
+
+async def index_sources(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
+    """Index what the payload says, with the leave that the settings give."""
+    try:
+        asked = IndexRequest.model_validate(job.payload)
+    except ValidationError as error:
+        raise InputError(f"the job's payload is no request to index: {error.errors()[0]['msg']}") from error
+
+    async def tell(done: int, group: str) -> None:
+        await report(Progress(done=done, message=group))
+
+    done = await index(toolbox, asked, root, on_progress=tell)
+    return done.model_dump(mode="json", exclude_defaults=True)
 
 
 def check_runner(toolbox: Toolbox, asked: MattsJob, root: Path) -> None:

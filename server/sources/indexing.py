@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.streaming import in_thread
@@ -85,20 +84,6 @@ async def _database(toolbox: Toolbox) -> Path:
 
 def _real(path: str) -> Path:
     return Path(path).resolve()
-
-
-async def index_as_job(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
-    """Index what the payload says, with the leave that the settings give."""
-    try:
-        asked = IndexRequest.model_validate(job.payload)
-    except ValidationError as error:
-        raise InputError(f"the job's payload is no request to index: {error.errors()[0]['msg']}") from error
-
-    async def tell(done: int, group: str) -> None:
-        await report(Progress(done=done, message=group))
-
-    done = await index(toolbox, asked, root, on_progress=tell)
-    return done.model_dump(mode="json", exclude_defaults=True)
 
 
 def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
