@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from banks import Abused, abused, settings_of
+from banks import BENCHMARK, Abused, abused, settings_of, some, teach
 from mcp import MCPError
 from patience import FULL
-from test_tools import BENCHMARK, some, teach
 from tool_arguments import TEXTS, drawn, string_fields, valid
 
 from swarm_memory.schema.base import Scope, new_id

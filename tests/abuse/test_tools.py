@@ -4,10 +4,9 @@ import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from banks import Abused, Tally, abused, look
+from banks import BENCHMARK, CALLS, Abused, Tally, abused, look, some, teach
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.types import Tool
@@ -19,15 +18,7 @@ pytestmark = [
     pytest.mark.attack,
 ]
 
-CALLS = 10_000 if FULL else 100
-"""Of each row; the nightly run makes 10,000."""
-
 SEED = 20261121
-BENCHMARK = "run_benchmark"
-"""One call takes as long as hundreds of any other."""
-
-T = TypeVar("T")
-
 NASTY = (
     *("a\0b", "\0" * 500, "\u202eevil\u2066", "\u200b\u200d\ufeff", "\x1b]0;x\x07\x1b[2J", "\uffff\ufffe\ufdd0"),
     *(
@@ -73,31 +64,6 @@ def shop(tmp_path: Path) -> Path:
     folder = tmp_path / "shop"
     folder.mkdir()
     return folder
-
-
-async def teach(server: Abused, marker: str, label: str | None = None) -> None:
-    """Store one item whose texts and tags hold a marker; the id of its task holds the label, else the marker too."""
-    item = {
-        "title": f"Migrate {marker} before testing",
-        "description": f"Of use when tests of {marker} fail with a missing table.",
-        "content": f"1. Run the migrations of {marker}.\n2. Run the tests again.",
-        "tags": [f"tag-{marker}"],
-        "domain": f"domain.{marker}",
-    }
-    steps = [{"role": "assistant", "content": f"I ran the migrations of {marker}."}]
-    own = {
-        "task_id": f"task-{label or marker}",
-        "task": f"Fix the tests of {marker}",
-        "steps": steps,
-        "verdict": "Success",
-    }
-    assert '"is_error":false' in await server.call("distill_memories", {**own, "items": [item]})
-
-
-def some(calls: list[T], chance: random.Random) -> list[T]:
-    """Return as many of the calls as a row makes, drawn from all."""
-    chance.shuffle(calls)
-    return calls[:CALLS]
 
 
 def judged(server: Abused, record: Record, row: str, what: str) -> None:

@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.build import build_chat_model
 from swarm_memory.server.chat.openai import Backoff, retry_after_s
 
-REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=4)
+REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=100)
 
 
 def settings(*providers: dict[str, object], **changes: object) -> ChatSettings:

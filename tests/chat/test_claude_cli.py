@@ -41,7 +41,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-def request(timeout_s: float = 4.0, **changes: object) -> ChatRequest:
+def request(timeout_s: float = 100.0, **changes: object) -> ChatRequest:
     plain = ChatRequest(purpose="judge", system="You judge.", user="The trajectory.", timeout_s=timeout_s)
     return plain.model_copy(update={"answer_schema": SCHEMA, **changes})
 

@@ -36,7 +36,7 @@ SCHEMA: dict[str, JsonValue] = {
 GOOD = completion('{"label": "Success"}')
 
 
-def request(timeout_s: float = 3.0, **changes: object) -> ChatRequest:
+def request(timeout_s: float = 100.0, **changes: object) -> ChatRequest:
     plain = ChatRequest(purpose="judge", system="You judge.", user="The trajectory.", timeout_s=timeout_s)
     return plain.model_copy(update={"answer_schema": SCHEMA, **changes})
 

@@ -8,10 +8,10 @@ import pytest
 from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instructions import OTHER_MATTERS, THINGS, VERBS
 from kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
-from test_opposites import OTHER_MATTERS, THINGS, VERBS
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from claude_code import CLAUDE, INSTALL_HINT
 from messages_api import Say, Turn, bash
-from test_two_sessions import run_session, swarm_memory
+from sessions import run_session, swarm_memory
 
 pytestmark = [
     pytest.mark.e2e,

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import random
 import subprocess
 import sys
 import traceback
@@ -10,13 +11,13 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from mcp import MCPError
 from mcp.client import Client
 from mcp.types import CallToolResult, Tool
-from patience import HANG_S
+from patience import FULL, HANG_S
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
@@ -143,3 +144,37 @@ def look(folder: Path) -> dict[str, Any]:
     database = folder / ".swarm" / "memory.db"
     done = subprocess.run([sys.executable, "-c", _LOOK, str(database)], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+CALLS = 10_000 if FULL else 100
+"""Of each row; the nightly run makes 10,000."""
+
+BENCHMARK = "run_benchmark"
+"""One call takes as long as hundreds of any other."""
+
+T = TypeVar("T")
+
+
+async def teach(server: Abused, marker: str, label: str | None = None) -> None:
+    """Store one item whose texts and tags hold a marker; the id of its task holds the label, else the marker too."""
+    item = {
+        "title": f"Migrate {marker} before testing",
+        "description": f"Of use when tests of {marker} fail with a missing table.",
+        "content": f"1. Run the migrations of {marker}.\n2. Run the tests again.",
+        "tags": [f"tag-{marker}"],
+        "domain": f"domain.{marker}",
+    }
+    steps = [{"role": "assistant", "content": f"I ran the migrations of {marker}."}]
+    own = {
+        "task_id": f"task-{label or marker}",
+        "task": f"Fix the tests of {marker}",
+        "steps": steps,
+        "verdict": "Success",
+    }
+    assert '"is_error":false' in await server.call("distill_memories", {**own, "items": [item]})
+
+
+def some(calls: list[T], chance: random.Random) -> list[T]:
+    """Return as many of the calls as a row makes, drawn from all."""
+    chance.shuffle(calls)
+    return calls[:CALLS]

@@ -104,6 +104,7 @@ class ScriptedServer:
 
     async def __aexit__(self, *raised: object) -> None:
         self._server.close()
+        await asyncio.sleep(0)  # a connection that was just taken begins to be served
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -118,10 +119,12 @@ class ScriptedServer:
                 while await self._answer(reader, writer):
                     pass
         finally:
-            self._connections.discard(task)
             writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+            try:
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+            finally:
+                self._connections.discard(task)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether the connection goes on."""

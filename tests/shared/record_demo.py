@@ -1,6 +1,6 @@
 """Records the transcript that `swarm-memory demo` shows: a real Claude Code run on a small project, against a script.
 
-Run as `python tests/e2e/record_demo.py OUTPUT`. Only lines of the person and the agent are kept, and the temporary
+Run as `python tests/shared/record_demo.py OUTPUT`. Only lines of the person and the agent are kept, and the temporary
 folder's name is replaced, so that nothing of the machine and nothing of the host's own texts is in the file.
 """
 
@@ -9,8 +9,6 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "shared"))
 
 from claude_code import ClaudeCode
 from messages_api import MessagesApi, Say, Turn, bash

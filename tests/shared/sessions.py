@@ -1,0 +1,49 @@
+"""Headless sessions of the real Claude Code in a project with our server and hooks."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from claude_code import ClaudeCode
+from messages_api import MessagesApi, Turn
+from patience import HANG_S
+
+
+def swarm_memory(project: Path, *arguments: str) -> str:
+    """Run our command line on the project and return what it printed."""
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--project", str(project), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=HANG_S)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_session(project: Path, home: Path, script: list[Turn], *prompts: str) -> tuple[MessagesApi, ClaudeCode]:
+    """Run a headless session (later prompts resume it) and wait until its last process has ended."""
+    home.mkdir(exist_ok=True)
+    with MessagesApi(script) as api:
+        claude = ClaudeCode(home, project, api.url)
+        for number, prompt in enumerate(prompts):
+            run = claude.run(prompt, *(["--continue"] if number else []))
+            assert run.code == 0, run.stderr + run.stdout
+            wait_for_processes(project)
+    return api, claude
+
+
+def wait_for_processes(project: Path, limit_s: float = HANG_S) -> None:
+    """Wait until no process works in the project any more: the server and the worker end by themselves."""
+    deadline = time.monotonic() + limit_s
+    while left := list(processes_in(project)):
+        assert time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.05)
+
+
+def processes_in(project: Path) -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(project) and int(process.name) != os.getpid():
+                yield (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
