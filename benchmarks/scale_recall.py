@@ -29,8 +29,9 @@ from speed_retrieve import SEED
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.search import legs, term_counts
 from swarm_memory.server.storage.search import memories as search
+from swarm_memory.server.storage.search import words
+from swarm_memory.server.storage.search.index import QueryVector
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.retrieve.embed import prepare
@@ -88,7 +89,9 @@ def exact(store: SqliteStore, space: list[Any]) -> Generator[None]:
     """Have every vector compared and every keyword searched."""
     seqs, matrix = space
 
-    def nearest(_c: object, _i: object, vector: legs.QueryVector, _p: int, _n: object, pool: int) -> dict[int, float]:
+    def nearest(
+        _c: object, _i: object, vector: QueryVector, _p: int, _n: object, pool: int, *_: object
+    ) -> dict[int, float]:
         own = numpy.frombuffer(vector.encoded, "i1").astype("f4")
         cosines = matrix @ (own / numpy.linalg.norm(own))
         best = numpy.argpartition(-cosines, pool)[:pool]
@@ -98,9 +101,9 @@ def exact(store: SqliteStore, space: list[Any]) -> Generator[None]:
     everything = 10**9
     with (
         mock.patch.object(search, "nearest_in", nearest),
-        mock.patch.object(legs, "MAX_POSTINGS", everything),
-        mock.patch.object(legs, "SURE_POSTINGS", everything),
-        mock.patch.object(term_counts, "COUNTED_WHOLE", everything),
+        mock.patch.object(words, "MAX_POSTINGS", everything),
+        mock.patch.object(words, "SURE_POSTINGS", everything),
+        mock.patch.object(words, "COUNTED_WHOLE", everything),
     ):
         yield
 
