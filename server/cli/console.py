@@ -3,8 +3,10 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import click
 from pydantic import BaseModel
@@ -18,6 +20,13 @@ _WHOLE = {"id", "run", "key", "file", "system"}
 
 _PIPED = 200
 """Columns where nobody looks: a program that reads a table wants whole lines."""
+
+
+class Moved(Protocol):
+    """Is told how far work is: what is done, of how much where that is known, and in which words."""
+
+    def __call__(self, done: int, total: int | None = None, message: str = "") -> None: ...
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
@@ -64,6 +73,26 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     with console.capture() as drawn:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool) -> Generator["Moved"]:
+    """Show on stderr, where a person looks, how far work is; elsewhere nothing is shown."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total=None, message="": None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task(what, total=None)
+
+        def moved(done: int, total: int | None = None, message: str = "") -> None:
+            bar.update(shown, completed=done, total=total, description=escape(message[-80:]) or what)
+
+        yield moved
 
 
 def _least(column: list[str]) -> int:

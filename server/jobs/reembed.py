@@ -26,7 +26,7 @@ class Reembedded:
 async def reembed(
     store: Store, embedder: Embedder, *, drop_others: bool, on_progress: Callable[[int], None]
 ) -> Reembedded:
-    """Embed what has no vector yet; `on_progress` is told of each batch's size. No model is called in a transaction.
+    """Embed what has no vector yet; `on_progress` is told how many are done. No model is called in a transaction.
 
     With `drop_others` the vectors of other embedders are deleted, once every memory has its own. Raises `ModelError`:
     what was embedded until then is kept.
@@ -41,7 +41,7 @@ async def reembed(
         done.embedded += await store.put_vectors(embedder.name, found) if found else 0
         done.skipped += len(rows) - len(found)
         after = rows[-1][0]
-        on_progress(len(rows))
+        on_progress(done.embedded + done.passages + done.skipped)
     if drop_others:
         done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
     return done
@@ -58,4 +58,4 @@ async def _reembed_sources(
         done.passages += await sources.put_vectors(embedder.name, found) if found else 0
         done.skipped += len(rows) - len(found)
         after = rows[-1][0]
-        on_progress(len(rows))
+        on_progress(done.embedded + done.passages + done.skipped)

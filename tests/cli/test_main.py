@@ -17,7 +17,7 @@ from swarm_memory.schema.errors import (
     SwarmMemoryError,
 )
 from swarm_memory.server.cli import main as command_line
-from swarm_memory.server.cli.commands import retrieving
+from swarm_memory.server.cli.commands import retrieve
 
 Shell = Callable[..., Any]
 
@@ -75,7 +75,7 @@ def test_an_error_is_one_line_and_an_exit_code(
     def fail(**_: object) -> None:
         raise error
 
-    monkeypatch.setattr(retrieving.retrieve, "callback", fail)
+    monkeypatch.setattr(retrieve.retrieve, "callback", fail)
     ran = swarm("retrieve", "x")
     assert ran.code == code
     assert ran.out == ""
@@ -86,7 +86,7 @@ def test_a_fault_of_ours_is_one_line_too(swarm: Shell, monkeypatch: pytest.Monke
     def fail(**_: object) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(retrieving.retrieve, "callback", fail)
+    monkeypatch.setattr(retrieve.retrieve, "callback", fail)
     ran = swarm("retrieve", "x")
     assert ran.code == 1
     assert ran.err.startswith("swarm-memory: internal error: ZeroDivisionError")

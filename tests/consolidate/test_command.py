@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from kept_bank import ADVICE, Kept
 
-from swarm_memory.server.cli.commands.consolidating import consolidate
+from swarm_memory.server.cli.commands.upkeep import consolidate
 from swarm_memory.server.cli.invocation import Invocation
 
 

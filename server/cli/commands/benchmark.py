@@ -2,23 +2,21 @@
 
 import json
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.console import json_option, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from swarm_memory.schema.benchmark import BenchmarkRun, Table
+    from swarm_memory.schema.job import Progress
     from swarm_memory.tools.benchmark.compare import Comparison
-    from swarm_memory.tools.benchmark.suite import Report
     from swarm_memory.tools.toolbox import Toolbox
 
 INTERRUPTED = 130
@@ -55,7 +53,11 @@ def run(
     file = None if out is None else out.absolute()
 
     async def operate(toolbox: "Toolbox") -> "tuple[BenchmarkRun, Path]":
-        async with _bar(quiet=as_json) as report:
+        with progress("reading", quiet=as_json) as moved:
+
+            async def report(told: "Progress") -> None:
+                moved(told.done, told.total, told.message)
+
             return await run_benchmark(toolbox, Path.cwd(), suite, given, report=report, out=file)
 
     try:
@@ -107,29 +109,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-@asynccontextmanager
-async def _bar(*, quiet: bool) -> AsyncGenerator["Report"]:
-    """Show progress on stderr: as a bar where a person looks, else nothing."""
-    if quiet or not sys.stderr.isatty():
-
-        async def told(_: Any) -> None:
-            return
-
-        yield told
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("reading", total=None)
-
-        async def moved(progress: Any) -> None:
-            bar.update(shown, completed=progress.done, total=progress.total, description=progress.message or "running")
-
-        yield moved
 
 
 def _brief(run: "BenchmarkRun", file: Path | None) -> dict[str, Any]:

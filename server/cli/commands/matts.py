@@ -2,17 +2,15 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRun, RunStatus, ToolName
-from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.console import json_option, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -110,33 +108,14 @@ async def _run(toolbox: "Toolbox", asked: "MattsJob", root: Path, *, quiet: bool
     if not quiet:
         click.echo(f"run {asked.run_id}", err=True)
     runner = make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
-    async with _bar(quiet) as told:
+    with progress("rollouts", quiet=quiet) as moved:
+
+        async def told(how_far: "Progress") -> None:
+            moved(how_far.done, how_far.total, how_far.message)
+            if not quiet and not sys.stderr.isatty():
+                click.echo(f"{how_far.done}/{how_far.total} {how_far.message}", err=True)
+
         return await run_matts(toolbox, asked, runner, told)
-
-
-@asynccontextmanager
-async def _bar(quiet: bool) -> AsyncGenerator["Callable[[Progress], Awaitable[None]]"]:
-    """Show progress on stderr: as a bar where a person looks, else a line for each step."""
-    stream: IO[str] = sys.stderr
-    if quiet or not stream.isatty():
-
-        async def told(progress: "Progress") -> None:
-            if not quiet:
-                click.echo(f"{progress.done}/{progress.total} {progress.message}", err=True)
-
-        yield told
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        shown = bar.add_task("rollouts", total=None)
-
-        async def moved(progress: "Any") -> None:
-            bar.update(shown, completed=progress.done, total=progress.total, description=progress.message or "rollouts")
-
-        yield moved
 
 
 def _row(result: "MattsResult") -> dict[str, Any]:

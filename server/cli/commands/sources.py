@@ -1,19 +1,16 @@
 """`sources`: tools, documents, code and API descriptions, indexed, searched, listed and removed."""
 
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceInfo, SourceKind, SourceSearch
-from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.console import json_option, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.sources.sources import OnIndexed
     from swarm_memory.tools.toolbox import Toolbox
 
 SHOWN_CHARS = 400
@@ -61,7 +58,11 @@ def index(invocation: Invocation, path: str | None, kind: SourceKind, start_serv
     leave = Leave(any_folder=True, start_servers=start_servers)
 
     async def operate(toolbox: "Toolbox") -> IndexedSource:
-        async with _counter(quiet=as_json) as count:
+        with progress("reading", quiet=as_json) as moved:
+
+            async def count(done: int, group: str) -> None:
+                moved(done, message=group)
+
             return await operation(toolbox, asked, invocation.root, leave, count)
 
     done = invocation.run(operate)
@@ -170,28 +171,6 @@ def _show_found(found: SourceSearch) -> None:
         f"{', '.join(found.legs)} · {found.embedder}{by} · {of} · {found.latency_ms:.1f} ms",
         dim=True,
     )
-
-
-@asynccontextmanager
-async def _counter(*, quiet: bool) -> AsyncGenerator["OnIndexed | None"]:
-    """Show on stderr, when a person looks, how many files or servers were looked at."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn
-
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task("reading", total=None)
-
-        async def count(done: int, group: str) -> None:
-            from rich.markup import escape
-
-            bar.update(task, description=f"{done} read: {escape(group[-80:])}")
-
-        yield count
 
 
 COMMANDS = {"sources": sources}

@@ -1,150 +1,192 @@
-"""`status`, `config`, `doctor`, `reembed`, `reindex` and `adopt`: how everything stands, and putting it in order."""
+"""`consolidate`, `backup`, `restore`, `reembed`, `reindex` and `adopt`: the bank put in order."""
 
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.metadata import version
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.schema.memory import Consolidation
+from swarm_memory.server.cli.console import json_option, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.status import ChatStatus, MemoryStatus
+    from swarm_memory.tools.ports.care import Backup
     from swarm_memory.tools.toolbox import Toolbox
 
+SHOWN = 20
+"""Lines of each kind for people; `--json` has all."""
+
 
 @click.command()
+@click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
+@click.option("--full", is_flag=True, help="Compare all memories with each other, not only the new ones.")
+@click.option("--undo", "run_id", metavar="RUN", help="Take back all that a run did.")
 @json_option
 @click.pass_obj
-def status(invocation: Invocation, as_json: bool) -> None:
-    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs."""
-    from swarm_memory.tools.memories.status import memory_status
+def consolidate(invocation: Invocation, dry_run: bool, full: bool, run_id: str | None, as_json: bool) -> None:
+    """Put the project's memories in order; nothing is deleted, and every run can be undone.
 
-    found = invocation.run(lambda toolbox: memory_status(toolbox, version=version("swarm-memory")))
-    if as_json:
-        print_json(found)
-    else:
-        _show_status(found)
-
-
-def _show_status(found: "MemoryStatus") -> None:
-    storage, counts = found.storage, found.statistics
-    rows: list[tuple[str, object]] = [
-        ("version", found.version),
-        ("database", f"{storage.path} (schema {storage.schema_version}, {storage.size_bytes / 1e6:.1f} MB)"),
-        ("SQLite", f"{storage.sqlite_version}, {storage.driver}: {storage.driver_reason}"),
-        ("vector search", storage.vector_search),
-        ("embedder", found.embedder),
-        ("judge", found.judge),
-        *(_chat_rows(found.chat) if found.chat else ()),
-        ("project", counts.scope.project),
-        ("memories", _counts(counts.memories)),
-        ("outcomes", _counts(counts.by_outcome)),
-        ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})" if counts.trajectories else "none"),
-        ("retrievals", counts.retrievals),
-        ("jobs", _counts(counts.jobs)),
-        ("sources", found.sources),
-        ("consolidation", found.consolidation),
-        ("tool memory", found.tools),
-        ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
-    ]
-    print_table(("", ""), rows)
-    for notice in found.notices:
-        say(f"Note: {notice}", fg="yellow")
-
-
-def _chat_rows(chat: "ChatStatus") -> list[tuple[str, object]]:
-    return [
-        ("chat models", ", ".join(chat.models)),
-        ("used today", chat.spent),
-        ("audited verdicts", chat.agreement),
-    ]
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
-
-
-@click.command("config")
-@click.option("--changed", is_flag=True, help="Only those that are not at their default.")
-@json_option
-@click.pass_obj
-def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
-    """Show each setting, its value and where it came from.
+    Of memories that say the same the best is kept and the others are archived. Contradictions are linked. Confidence
+    without use fades, and what nobody used or believes is archived.
 
     \b
-    Sources, the later over the earlier: defaults, .swarm/config.yaml of the project,
-    ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
-    (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
-
-    The project's file may come with a cloned repository: it is the weakest, and may not say which database is
-    used or where texts are sent.
+    Examples:
+      swarm-memory consolidate --dry-run
+      swarm-memory consolidate --full
+      swarm-memory consolidate --undo run_01JXYZ...
     """
-    rows = [row for row in invocation.settings().rows() if not changed or row[2] != "default"]
-    if not rows and not as_json:
-        say("All settings are at their defaults.")
-    elif as_json:
-        print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
+    if run_id is not None:
+        if dry_run or full:
+            raise click.UsageError("--undo takes neither --dry-run nor --full")
+        _undo(invocation, run_id, as_json)
+        return
+    from swarm_memory.tools.consolidate.consolidate import consolidate as operation
+
+    with progress("consolidating", quiet=as_json) as moved:
+        done = invocation.run(lambda toolbox: operation(toolbox, dry_run=dry_run, full=full, on_progress=moved))
+    if as_json:
+        print_json(done)
     else:
-        print_table(
-            ("setting", "value", "from"), ((key, "" if value is None else value, origin) for key, value, origin in rows)
-        )
+        show_consolidation(done)
+
+
+def _undo(invocation: Invocation, run_id: str, as_json: bool) -> None:
+    from swarm_memory.tools.consolidate.consolidate import undo_consolidation
+
+    undone = invocation.run(lambda toolbox: undo_consolidation(toolbox, run_id))
+    if as_json:
+        print_json(undone)
+        return
+    restored, links = counted(undone.restored, "memory"), counted(undone.links_removed, "link")
+    say(f"{undone.run_id} is taken back: {restored} restored, {links} removed.")
+    for memory_id in undone.skipped:
+        say(f"    left alone, it was changed since: {memory_id}", fg="yellow")
+
+
+def show_consolidation(done: Consolidation) -> None:
+    """Print a run for people."""
+    would = "would be " if done.dry_run else ""
+    say(f"{counted(done.compared, 'memory')} compared ({'all' if done.full else 'the new ones'}).", bold=True)
+    _list(f"{would}archived as duplicates", ("memory", "kept", "likeness"), [
+        (each.id, each.kept, f"{each.similarity:.2f}") for each in done.merged
+    ])  # fmt: skip
+    _list(f"{would}archived, a way out is known now", ("memory", "way out"), [
+        (each.id, each.by) for each in done.superseded
+    ])  # fmt: skip
+    _list(f"{would}linked", ("memory", "relation", "to", "probability", "by"), [
+        (each.link.src_id, each.link.relation, each.link.dst_id, f"{each.link.weight:.2f}", each.method)
+        for each in done.related
+    ])  # fmt: skip
+    _list(f"{would}quarantined", ("memory", "contradicts"), [
+        (each.id, ", ".join(each.contradicts)) for each in done.quarantined
+    ])  # fmt: skip
+    _list(f"{would}archived, never used", ("memory", "confidence", "days old"), [
+        (each.id, f"{each.confidence:.2f}", f"{each.age_days:.0f}") for each in done.pruned
+    ])  # fmt: skip
+    if done.aged:
+        say(f"{counted(done.aged, 'memory')} {would}less sure for want of use.")
+    changed = done.aged or any((done.merged, done.superseded, done.related, done.quarantined, done.pruned))
+    if not changed:
+        say("Nothing to put in order." if done.dry_run else "Nothing was to be put in order.")
+    for notice in done.notices:
+        say(f"Note: {notice}", fg="yellow")
+    if changed and not done.dry_run:
+        say(f"To take it back: swarm-memory consolidate --undo {done.run_id}", dim=True)
+
+
+def _list(title: str, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    if not rows:
+        return
+    say(f"{len(rows)} {title}:")
+    print_table(headings, rows[:SHOWN])
+    if len(rows) > SHOWN:
+        say(f"    … and {len(rows) - SHOWN} more", dim=True)
 
 
 @click.command()
-@click.option("--repair", "mend", is_flag=True, help="Mend the bank first; what stood there is kept.")
+@click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 @click.pass_obj
-def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
-    """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
+def backup(invocation: Invocation, path: Path | None, as_json: bool) -> None:
+    """Copy the bank to PATH, or into its folder `backups`, of which the newest five are kept.
 
-    With --repair indexes are made anew from the rows, texts are brought back from backups, and what can still be read
-    of a damaged file becomes a new bank. The damaged file is kept, or a backup of it.
+    Sessions may go on meanwhile: the copy is of one moment, checked, and for you alone. One is made by itself before
+    the schema changes. `memories forget` reaches the copies in that folder, and none that you put elsewhere.
+
+    \b
+    Examples:
+      swarm-memory backup
+      swarm-memory backup /mnt/disk/shop-memory.db
     """
-    if mend:
-        _repair(invocation, quiet=as_json)
-    from swarm_memory.server.cli.doctor import examine
+    import anyio
 
-    findings = examine(invocation)
-    if as_json:
-        print_json([finding._asdict() for finding in findings])
-    else:
-        for finding in findings:
-            mark, colour = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[finding.state]
-            click.secho(mark, fg=colour, nl=False)
-            say(f"  {finding.what}: {finding.found}")
-            if finding.advice:
-                say(f"      → {finding.advice}")
-    if any(finding.state == "fail" for finding in findings):
-        sys.exit(1)
-
-
-def _repair(invocation: Invocation, *, quiet: bool) -> None:
     place = invocation.place
     if not place.database.exists():
-        raise InputError(f"there is no bank at {place.database}")
-    done = invocation.care().repair()
-    if done.actions:
-        invocation.run(_embed_missing)
-    if quiet:
+        raise InputError(f"there is no bank at {place.database} yet")
+    made = anyio.run(invocation.care().back_up, path)
+    size = made.stat().st_size
+    print_json({"path": str(made), "size_bytes": size}) if as_json else say(f"{made} ({size / 1e6:.1f} MB)")
+
+
+@click.command()
+@click.argument("path", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--list", "only_list", is_flag=True, help="Show the backups that are there.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def restore(invocation: Invocation, path: Path | None, only_list: bool, yes: bool, as_json: bool) -> None:
+    """Put the backup PATH, or the newest one, in the bank's place.
+
+    The backup is checked first. What stood there is kept: as a backup, or as `memory.db.corrupt-<time>` when it is
+    damaged. Running servers go over to the restored bank by themselves.
+
+    \b
+    Examples:
+      swarm-memory restore --list
+      swarm-memory restore .swarm/backups/memory-20260501T120000.000000Z-asked.db
+    """
+    place, care = invocation.place, invocation.care()
+    found = care.backups()
+    if only_list:
+        _show_backups(found, as_json)
         return
-    for action in done.actions or ("nothing to repair",):
-        say(f"repair: {action}")
-    if done.kept:
-        say(f"repair: what stood there before is {done.kept}")
+    if path is None and not found:
+        raise InputError(f"there is no backup of {place.database}: name a file")
+    chosen = path or found[0].path
+    if not yes:
+        click.confirm(f"Put {chosen} in the place of {place.database}? What is there is kept", abort=True, err=True)
+    source, kept = care.restore(chosen)
+    if as_json:
+        print_json({"restored": str(source), "kept": str(kept) if kept else None})
+    else:
+        say(f"{place.database} is now what {source} holds.")
+        say(f"What stood there is {kept}." if kept else "Nothing stood there before.")
 
 
-async def _embed_missing(toolbox: "Toolbox") -> None:
-    """Embed what lost its vector, or had one that cannot be right."""
-    from swarm_memory.server.jobs.reembed import reembed as operation
+def _age(age: timedelta) -> str:
+    """Return an age as a person says it."""
+    if age.days:
+        return counted(age.days, "day")
+    hours, minutes = divmod(age.seconds // 60, 60)
+    return counted(hours, "hour") if hours else counted(minutes, "minute")
 
-    await operation(toolbox.store, toolbox.embedder, drop_others=False, on_progress=lambda _: None)
+
+def _show_backups(found: "list[Backup]", as_json: bool) -> None:
+    if as_json:
+        print_json([{**each._asdict(), "path": str(each.path), "made": each.made.isoformat()} for each in found])
+    elif not found:
+        say("No backups.")
+    else:
+        now = datetime.now(UTC)
+        rows = (
+            (f"{each.made:%F %T}", _age(now - each.made), each.reason, f"{each.size_bytes / 1e6:.1f} MB", each.path)
+            for each in found
+        )
+        print_table(("made (UTC)", "age", "because", "size", "file"), rows)
 
 
 @click.command()
@@ -164,8 +206,8 @@ def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
     from swarm_memory.server.jobs.reembed import reembed as operation
 
     async def operate(toolbox: "Toolbox") -> Reembedded:
-        with _bar("embedding", quiet=as_json) as advance:
-            return await operation(toolbox.store, toolbox.embedder, drop_others=drop_others, on_progress=advance)
+        with progress("embedding", quiet=as_json) as moved:
+            return await operation(toolbox.store, toolbox.embedder, drop_others=drop_others, on_progress=moved)
 
     done = invocation.run(operate)
     if as_json:
@@ -217,24 +259,10 @@ def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
         say(f"    left out: {skipped}", fg="yellow")
 
 
-@contextmanager
-def _bar(what: str, *, quiet: bool) -> Generator[Callable[[int], None]]:
-    """Show a counter on stderr when a person looks."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-
-    with Progress(SpinnerColumn(), TextColumn(what), MofNCompleteColumn(), console=Console(stderr=True)) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda count: progress.advance(task, count)
-
-
 COMMANDS = {
-    "status": status,
-    "config": show_config,
-    "doctor": doctor,
+    "consolidate": consolidate,
+    "backup": backup,
+    "restore": restore,
     "reembed": reembed,
     "reindex": reindex,
     "adopt": adopt,

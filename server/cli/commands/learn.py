@@ -1,29 +1,35 @@
-"""`judge`, `distill`, `learn` and `post-task`: trajectories from files or standard input, one answer for each."""
+"""`judge`, `distill`, `learn`, `post-task` and `record-outcome`: what trajectories show and teach."""
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import click
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.settings import LearnSettings
+    from swarm_memory.schema.outcome import OutcomeRecord, OutcomeStatus
+    from swarm_memory.schema.settings import LearnSettings, Settings
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.tools.toolbox import Toolbox
 
 Row: TypeAlias = dict[str, Any]
 """One answer as JSON; it has `id`, the task's."""
 
+
 FORMATS = (
     "Claude Code transcripts, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is standard input."
 )
 
+
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
+
+
 task_option = click.option("--task-id", help="Only this task of the transcript.")
 
 
@@ -250,4 +256,83 @@ def _show_learned(row: Row) -> None:
         say(f"  {row['status'].replace('_', ' ')}", dim=True)
 
 
-COMMANDS = {"judge": judge, "distill": distill, "learn": learn, "post-task": post_task}
+@click.command("record-outcome")
+@click.option("--task-id", required=True, help="The id that pre-task was given.")
+@click.option(
+    "--label",
+    "--outcome",
+    "label",
+    required=True,
+    type=click.Choice(get_args(Label), case_sensitive=False),
+    help="What came of it.",
+)
+@click.option("--trajectory", "file", metavar="FILE|-", help="What was done; the one learned from when not given.")
+@click.option("--used", multiple=True, metavar="ID", help="A memory that helped; may be given again.")
+@click.option("--reason", "reasons", multiple=True, help="Why; may be given again.")
+@json_option
+@click.pass_obj
+def record_outcome(
+    invocation: Invocation,
+    task_id: str,
+    label: Label,
+    file: str | None,
+    used: tuple[str, ...],
+    reasons: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say what came of a task: the memories that it was given are trusted more, or less.
+
+    Those that it used count most. Saying the same twice changes nothing; saying something else replaces it. Learning
+    from a task records its outcome by itself.
+
+    \b
+    Example:
+      swarm-memory record-outcome --task-id T-17 --label Success
+    """
+    from swarm_memory.tools.credit.outcome import record_outcome as operation
+
+    verdict = Verdict(label=label, confidence=0.0 if label == "Undecided" else 1.0, reasons=reasons, judge="agent")
+
+    async def operate(toolbox: "Toolbox") -> "OutcomeRecord":
+        given = None if file is None else _one_trajectory(file, task_id, toolbox.settings)
+        return await operation(toolbox, task_id, verdict, given, given=True, named=used)
+
+    record = invocation.run(operate)
+    print_json(record) if as_json else _show_record(record)
+
+
+def _one_trajectory(file: str, task_id: str, settings: "Settings") -> "Trajectory":
+    import sys
+
+    from swarm_memory.server.hosts.transcript import read_trajectories
+    from swarm_memory.tools.guard.redact import archivable
+
+    source = sys.stdin.buffer if file == "-" else file
+    found = list(read_trajectories(source, limits=settings.learn))
+    if len(found) != 1:
+        raise InputError(f"{file} holds {len(found)} tasks: give the trajectory of {task_id} alone")
+    return archivable(found[0].model_copy(update={"task_id": task_id}), settings)
+
+
+_CREDITED: "Mapping[OutcomeStatus, str]" = {
+    "credited": "credited to its memories",
+    "already_credited": "recorded before; nothing changed",
+    "undecided": "recorded; an undecided task credits no memory",
+    "nothing_injected": "recorded; no memory was given to this task, so none is credited",
+}
+
+
+def _show_record(record: "OutcomeRecord") -> None:
+    say(f"{record.label}  {record.task_id}: {_CREDITED[record.status]}")
+    for credit in record.credits:
+        use = "no use of it seen" if credit.method == "none" else credit.method
+        say(f"  {credit.applied:+.4f}  {credit.memory_id} ({use})")
+
+
+COMMANDS = {
+    "judge": judge,
+    "distill": distill,
+    "learn": learn,
+    "post-task": post_task,
+    "record-outcome": record_outcome,
+}

@@ -1,4 +1,4 @@
-"""Examines the installation and the bank, and says for each part how it is and what to do; it changes nothing."""
+"""`doctor`: how each part of the installation and the bank is and what to do; it mends the bank when asked."""
 
 import os
 import platform
@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import anyio
+import click
 
-from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.schema.status import MemoryStatus, StorageHealth
+from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.claude_settings import plan_install
@@ -33,6 +35,54 @@ class Finding(NamedTuple):
     state: Literal["ok", "warn", "fail"]
     found: str
     advice: str = ""
+
+
+@click.command()
+@click.option("--repair", "mend", is_flag=True, help="Mend the bank first; what stood there is kept.")
+@json_option
+@click.pass_obj
+def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
+    """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
+
+    With --repair indexes are made anew from the rows, texts are brought back from backups, and what can still be read
+    of a damaged file becomes a new bank. The damaged file is kept, or a backup of it.
+    """
+    if mend:
+        _repair(invocation, quiet=as_json)
+    findings = examine(invocation)
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        for finding in findings:
+            mark, colour = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[finding.state]
+            click.secho(mark, fg=colour, nl=False)
+            say(f"  {finding.what}: {finding.found}")
+            if finding.advice:
+                say(f"      → {finding.advice}")
+    if any(finding.state == "fail" for finding in findings):
+        sys.exit(1)
+
+
+def _repair(invocation: Invocation, *, quiet: bool) -> None:
+    place = invocation.place
+    if not place.database.exists():
+        raise InputError(f"there is no bank at {place.database}")
+    done = invocation.care().repair()
+    if done.actions:
+        invocation.run(_embed_missing)
+    if quiet:
+        return
+    for action in done.actions or ("nothing to repair",):
+        say(f"repair: {action}")
+    if done.kept:
+        say(f"repair: what stood there before is {done.kept}")
+
+
+async def _embed_missing(toolbox: Toolbox) -> None:
+    """Embed what lost its vector, or had one that cannot be right."""
+    from swarm_memory.server.jobs.reembed import reembed as operation
+
+    await operation(toolbox.store, toolbox.embedder, drop_others=False, on_progress=lambda _: None)
 
 
 def examine(invocation: Invocation) -> list[Finding]:
@@ -66,7 +116,7 @@ def _python() -> Iterator[Finding]:
     here = f"{platform.python_version()} at {sys.executable}"
     state = "ok" if sys.version_info >= MIN_PYTHON else "fail"
     yield Finding("Python", state, here, "" if state == "ok" else "install Python 3.11 or newer")
-    yield Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[2]}")
+    yield Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[3]}")
 
 
 def _settings(invocation: Invocation) -> Iterator[Finding]:
@@ -183,3 +233,6 @@ def _claude_code(invocation: Invocation) -> Iterator[Finding]:
             return
     advice = "run `swarm-memory install` (--dry-run shows what it writes)"
     yield Finding("Claude Code", "warn", "server and hooks are not installed, or by another version", advice)
+
+
+COMMANDS = {"doctor": doctor}

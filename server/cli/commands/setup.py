@@ -1,0 +1,301 @@
+"""`serve`, `install`, `uninstall` and `demo`: the running server, our entries in the host's files, and a first look."""
+
+import contextlib
+import logging
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from swarm_memory.schema.base import counted
+from swarm_memory.schema.memory import LearnResult, Retrieval
+from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.hosts.claude_settings import FileChange, InstallScope, apply, plan_install, plan_uninstall
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+    from swarm_memory.schema.trajectory import Trajectory
+    from swarm_memory.server.bank import Bank
+    from swarm_memory.server.jobs.worker import Worker
+    from swarm_memory.tools.toolbox import Toolbox
+
+
+@click.command()
+@click.option("--http", "over_http", is_flag=True, help="Over HTTP instead, for several clients at once.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="With --http.")
+@click.option(
+    "--allow-host", "names", multiple=True, metavar="NAME", help="With --http: a name that clients call it by."
+)
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --http: the file of the bearer token, made at the first start.",
+)
+@click.pass_obj
+def serve(
+    invocation: Invocation, over_http: bool, host: str, port: int, names: tuple[str, ...], token_file: Path | None
+) -> None:
+    """Run the MCP server over stdin and stdout, or with --http over HTTP.
+
+    Claude Code starts it by itself after `swarm-memory install`. It says what goes wrong on stderr and in
+    `.swarm/log`, and ends when its input ends, on SIGINT, SIGTERM or SIGHUP, or when its parent dies.
+
+    With --http it listens on this machine only, and every request needs the bearer token of the file that it names
+    when it starts. On another --host clients call it by the names that --allow-host gives, and a proxy in front of it
+    must encrypt what passes.
+
+    \b
+    Example:
+      swarm-memory serve --http
+      claude mcp add --transport http swarm-memory http://127.0.0.1:8765/mcp \\
+        --header "Authorization: Bearer $(cat TOKEN_FILE)"
+    """
+    logging.getLogger("swarm_memory").addHandler(LogBesideBank(invocation))
+    if over_http:
+        _serve_http(invocation, host, port, names, token_file)
+        return
+    from swarm_memory.server.mcp.stdio import run_stdio
+
+    run_stdio(lambda on_closed: _build(invocation, on_closed))
+
+
+def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
+    from swarm_memory.server.mcp.app import build_server
+
+    def worker(toolbox: "Toolbox") -> "Worker":
+        from swarm_memory.server.wiring import make_worker
+
+        return make_worker(toolbox, invocation.place)
+
+    return build_server(invocation.open_toolbox, worker, on_closed, invocation.root)
+
+
+def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
+    """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
+    import os
+
+    from swarm_memory.server.config import user_file
+    from swarm_memory.server.http.serve import Address, allowed_names, is_loopback, run_http
+    from swarm_memory.server.http.token import load_token
+    from swarm_memory.server.http.token import token_file as file_for
+
+    limits = invocation.settings().settings.http
+    address = Address(host, port, allowed_names(host, names))
+    path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
+    token = load_token(path)
+
+    def tell(url: str) -> None:
+        click.echo(f"swarm-memory: serving {url}; the bearer token is in {path}", err=True)
+        if not is_loopback(host):
+            click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
+
+    run_http(_build(invocation), address, token, limits, tell)
+
+
+class LogBesideBank(logging.Handler):
+    """Keeps warnings in the log of the hooks; a log that cannot be written is no fault of the work."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        super().__init__(logging.WARNING)
+        self._invocation = invocation
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from swarm_memory.server.location import locate, log_line
+
+        place = locate(self._invocation.folder, self._invocation.overrides.get("storage.db"))
+        with contextlib.suppress(OSError):
+            log_line(place.folder, self.format(record))
+
+
+scope_option = [
+    click.option("--project", "scope", flag_value="project", default="project", help="For this project (the default)."),
+    click.option("--user", "scope", flag_value="user", help="For all your projects."),
+    click.option("--dry-run", is_flag=True, help="Show the changes and write nothing."),
+    json_option,
+]
+
+
+def _options(command: click.decorators.FC) -> click.decorators.FC:
+    for option in reversed(scope_option):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_options
+@click.pass_obj
+def install(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json: bool) -> None:
+    """Write the MCP server and the hooks into Claude Code's files.
+
+    What is there is kept, and a backup of each changed file is made. Doing it again changes nothing. The files name
+    this machine's Python: do not commit them. With the setting hooks.warn_before_tools a hook is added that warns
+    before calls that look like ones that failed.
+
+    \b
+    Examples:
+      swarm-memory install --dry-run
+      swarm-memory install --user
+    """
+    warn = invocation.settings().settings.hooks.warn_before_tools
+    _carry_out(plan_install(scope, invocation.root, warn=warn), "installed", dry_run, as_json)
+    if not (as_json or dry_run):
+        say("Start Claude Code anew to use it; `swarm-memory doctor` checks it.")
+
+
+@click.command()
+@_options
+@click.pass_obj
+def uninstall(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json: bool) -> None:
+    """Take our server and hooks out of Claude Code's files, and nothing else.
+
+    A file that held nothing else is removed; of every other one a backup is made. The memories in .swarm stay.
+    """
+    _carry_out(plan_uninstall(scope, invocation.root), "uninstalled", dry_run, as_json)
+
+
+def _carry_out(changes: list[FileChange], done: str, dry_run: bool, as_json: bool) -> None:
+    backups: list[Path] = [] if dry_run else apply(changes)
+    if as_json:
+        files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
+        print_json(
+            {"status": "planned" if dry_run else done, "files": files, "backups": [str(path) for path in backups]}
+        )
+        return
+    if not changes:
+        say(f"Nothing to change: already {done}.")
+    for change in changes:
+        say(change.diff()) if dry_run else say(f"Wrote {change.path}" if change.after else f"Removed {change.path}")
+    for path in backups:
+        say(f"Backup: {path}", dim=True)
+
+
+T = TypeVar("T")
+
+
+SESSION = Path(__file__).resolve().parent.parent / "demo" / "session.jsonl"
+
+
+SIMILAR = "The tests of this fresh clone fail with a SettingsError. Make them pass."
+
+
+UNRELATED = "Translate the landing page into French and keep the layout."
+
+
+@dataclass
+class Timed:
+    """What the demo did, and how long each part took."""
+
+    learned: list[tuple["Trajectory", LearnResult]] = field(default_factory=list[tuple["Trajectory", LearnResult]])
+    found: list[Retrieval] = field(default_factory=list[Retrieval])
+    took_ms: dict[str, float] = field(default_factory=dict[str, float])
+
+    async def time(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
+        began = time.perf_counter()
+        result = await work()
+        self.took_ms[what] = round((time.perf_counter() - began) * 1000, 1)
+        return result
+
+
+@click.command()
+@json_option
+def demo(as_json: bool) -> None:
+    """Learn from a shipped Claude Code session, and show what comes back for the next task.
+
+    Works offline and without a key. Nothing outside a temporary folder is read or written.
+    """
+    import anyio
+
+    with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
+        shown = anyio.run(_play, Path(folder))
+    if as_json:
+        tasks = [result.model_dump(mode="json", exclude_none=True) for _, result in shown.learned]
+        found = [each.model_dump(mode="json", exclude_none=True) for each in shown.found]
+        print_json({"learned": tasks, "retrieved": found, "took_ms": shown.took_ms})
+    else:
+        _show_demo(shown)
+
+
+async def _play(folder: Path) -> Timed:
+    from swarm_memory.server.hosts.transcript import read_trajectories
+    from swarm_memory.server.wiring import open_toolbox, place_of
+    from swarm_memory.tools.learn.learn import learn
+    from swarm_memory.tools.retrieve.retrieve import retrieve
+
+    shown = Timed()
+    settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))
+    toolbox = await shown.time("open the bank", lambda: open_toolbox(place_of(folder, settings), settings))
+    try:
+        for trajectory in read_trajectories(SESSION):
+            result = await shown.time("learn", lambda each=trajectory: learn(toolbox, each))
+            shown.learned.append((trajectory, result))
+        for what, query in (("retrieve", SIMILAR), ("retrieve again", UNRELATED)):
+            shown.found.append(await shown.time(what, lambda text=query: retrieve(toolbox, text)))
+    finally:
+        await toolbox.store.close()
+    return shown
+
+
+def _show_demo(shown: Timed) -> None:
+    for number, (trajectory, result) in enumerate(shown.learned, 1):
+        _show_task(number, trajectory, result)
+    similar, unrelated = shown.found
+    _heading("A similar task starts", similar.query)
+    say("What is put into the agent's prompt:", dim=True)
+    say()
+    for line in similar.preamble.splitlines():
+        say(f"    {line}", fg="cyan")
+    say()
+    for memory in similar.memories:
+        parts = memory.parts
+        how = f"relevance {parts.relevance:.2f}, recency {parts.recency:.2f}, confidence {parts.confidence:.2f}"
+        say(f"    score {memory.score:.2f} ({how}): {memory.item.title}", dim=True)
+    _heading("An unrelated task starts", unrelated.query)
+    say("What is put into the agent's prompt: nothing." if not unrelated.memories else unrelated.preamble)
+    if unrelated.reason:
+        say(f"Why: {unrelated.reason}")
+    times = ", ".join(f"{what} {ms:.0f} ms" for what, ms in shown.took_ms.items())
+    say(f"\n{times}; {', '.join(similar.legs)} with {similar.embedder}. No key, no download, no daemon.", dim=True)
+    say("Next: `swarm-memory install` in a project of yours.", dim=True)
+
+
+def _show_task(number: int, trajectory: "Trajectory", result: LearnResult) -> None:
+    _heading(f"Task {number} of a real Claude Code session", trajectory.task)
+    calls = [step for step in trajectory.steps if step.kind == "tool_call"]
+    say(f"{counted(len(trajectory.steps), 'step')}, {counted(len(calls), 'tool call')}:", dim=True)
+    codes = {step.call_id: step.exit_code for step in trajectory.steps if step.kind == "observation"}
+    for step in calls:
+        command = str((step.tool_input or {}).get("command", step.tool_name))
+        say(f"    exit {codes.get(step.call_id)}  {command[:100]}", fg="red" if codes.get(step.call_id) else None)
+    verdict = result.verdict
+    colour = {"Success": "green", "Failure": "red"}.get(verdict.label, "yellow")
+    say(
+        f"\nVerdict: {verdict.label}, confidence {verdict.confidence:.2f}, judged by {verdict.judge}",
+        fg=colour,
+        bold=True,
+    )
+    for reason in verdict.reasons:
+        say(f"    {reason}")
+    say(f"    rests on steps {', '.join(verdict.evidence) or 'none'}", dim=True)
+    for item in result.stored:
+        say(f"\nLearned: {item.title}", bold=True)
+        say(f"    confidence {item.confidence:.2f}; {item.description}", dim=True)
+        for line in item.content.splitlines():
+            say(f"    {line}")
+    if result.reason:
+        say(f"    {result.reason}", dim=True)
+
+
+def _heading(title: str, text: str) -> None:
+    click.secho(f"\n── {title} " + "─" * max(0, 76 - len(title)), bold=True)
+    say(f"“{text}”\n")
+
+
+COMMANDS = {"serve": serve, "install": install, "uninstall": uninstall, "demo": demo}

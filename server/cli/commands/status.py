@@ -1,0 +1,228 @@
+"""`status`, `config`, `metrics` and `jobs`: how everything stands, and the queued work."""
+
+import csv
+import io
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import click
+
+from swarm_memory.schema.base import counted
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.outcome import Effect, WeekMetrics
+    from swarm_memory.schema.status import ChatStatus, MemoryStatus
+    from swarm_memory.tools.toolbox import Toolbox
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def status(invocation: Invocation, as_json: bool) -> None:
+    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs."""
+    from swarm_memory.tools.memories.status import memory_status
+
+    found = invocation.run(lambda toolbox: memory_status(toolbox, version=version("swarm-memory")))
+    if as_json:
+        print_json(found)
+    else:
+        _show_status(found)
+
+
+def _show_status(found: "MemoryStatus") -> None:
+    storage, counts = found.storage, found.statistics
+    rows: list[tuple[str, object]] = [
+        ("version", found.version),
+        ("database", f"{storage.path} (schema {storage.schema_version}, {storage.size_bytes / 1e6:.1f} MB)"),
+        ("SQLite", f"{storage.sqlite_version}, {storage.driver}: {storage.driver_reason}"),
+        ("vector search", storage.vector_search),
+        ("embedder", found.embedder),
+        ("judge", found.judge),
+        *(_chat_rows(found.chat) if found.chat else ()),
+        ("project", counts.scope.project),
+        ("memories", _counts(counts.memories)),
+        ("outcomes", _counts(counts.by_outcome)),
+        ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})" if counts.trajectories else "none"),
+        ("retrievals", counts.retrievals),
+        ("jobs", _counts(counts.jobs)),
+        ("sources", found.sources),
+        ("consolidation", found.consolidation),
+        ("tool memory", found.tools),
+        ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
+    ]
+    print_table(("", ""), rows)
+    for notice in found.notices:
+        say(f"Note: {notice}", fg="yellow")
+
+
+def _chat_rows(chat: "ChatStatus") -> list[tuple[str, object]]:
+    return [
+        ("chat models", ", ".join(chat.models)),
+        ("used today", chat.spent),
+        ("audited verdicts", chat.agreement),
+    ]
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
+
+
+@click.command("config")
+@click.option("--changed", is_flag=True, help="Only those that are not at their default.")
+@json_option
+@click.pass_obj
+def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
+    """Show each setting, its value and where it came from.
+
+    \b
+    Sources, the later over the earlier: defaults, .swarm/config.yaml of the project,
+    ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
+    (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
+
+    The project's file may come with a cloned repository: it is the weakest, and may not say which database is
+    used or where texts are sent.
+    """
+    rows = [row for row in invocation.settings().rows() if not changed or row[2] != "default"]
+    if not rows and not as_json:
+        say("All settings are at their defaults.")
+    elif as_json:
+        print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
+    else:
+        print_table(
+            ("setting", "value", "from"), ((key, "" if value is None else value, origin) for key, value, origin in rows)
+        )
+
+
+@click.command()
+@click.option("--csv", "as_csv", is_flag=True, help="Print the weeks as CSV.")
+@json_option
+@click.pass_obj
+def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
+    """Show what came of this project's tasks by week, and the effect of memory.
+
+    The effect is only known when some tasks get no memories: set credit.holdout_rate, such as 0.1.
+
+    \b
+    Examples:
+      swarm-memory metrics
+      swarm-memory metrics --csv > weeks.csv
+    """
+    from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
+
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json exclude each other")
+
+    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None]":
+        return await weekly_metrics(toolbox), await memory_effect(toolbox)
+
+    weeks, effect = invocation.run(operate)
+    if as_csv:
+        click.echo(_csv(weeks), nl=False)
+    elif as_json:
+        rows = [week.model_dump(mode="json") for week in weeks]
+        print_json({"weeks": rows, "effect": effect.model_dump(mode="json") if effect else None})
+    else:
+        _show_weeks(weeks)
+        say(effect.says if effect else "no task has an outcome yet")
+
+
+def _csv(weeks: "Sequence[WeekMetrics]") -> str:
+    """Return the weeks with a heading; what is not known is empty."""
+    from swarm_memory.schema.outcome import WeekMetrics
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(WeekMetrics.model_fields), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(week.model_dump(mode="json") for week in weeks)
+    return text.getvalue()
+
+
+def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:
+    headings = ("week", "tasks", "success", "steps", "k tokens", "USD", "minutes", "new", "used")
+    print_table(
+        headings,
+        [
+            (
+                week.week,
+                week.tasks,
+                _number(week.success_rate, ".0%"),
+                _number(week.steps_to_success, ".1f"),
+                _number(week.tokens_per_success, ",.1f", 1000),
+                _number(week.cost_usd_per_success, ".2f"),
+                _number(week.time_to_resolution_s, ".1f", 60),
+                week.new_items,
+                _number(week.active_items_used_per_task, ".2f"),
+            )
+            for week in weeks
+        ],
+    )
+
+
+def _number(value: float | None, style: str, unit: int = 1) -> str:
+    return "-" if value is None else format(value / unit, style)
+
+
+@click.group()
+def jobs() -> None:
+    """Show queued work, or do it.
+
+    A running server does this by itself. `jobs work` is for machines on which none runs.
+    """
+
+
+@jobs.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also jobs that ended.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
+@json_option
+@click.pass_obj
+def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: bool) -> None:
+    """Show the jobs of this project, those that wait or run first."""
+    from swarm_memory.schema.job import JobStatus
+
+    wanted: tuple[JobStatus, ...] = ("queued", "running")
+    if everything:
+        wanted = (*wanted, "completed", "failed", "cancelled")
+    found = invocation.run(lambda toolbox: toolbox.store.list_jobs(toolbox.scope, wanted, limit))
+    if as_json:
+        print_json([job.model_dump(mode="json", exclude_none=True) for job in found])
+    elif not found:
+        say("No jobs.")
+    else:
+        rows = (
+            (job.status, job.kind, job.key, job.attempts, f"{job.run_after:%F %T}", job.error or "") for job in found
+        )
+        print_table(("status", "kind", "key", "tries", "due (UTC)", "error"), rows)
+
+
+@jobs.command(short_help="Work off queued jobs.")
+@click.option("--until-idle", is_flag=True, help="Do what is due, and end.")
+@click.option("--early", is_flag=True, help="With --until-idle: also what is not due yet.")
+@json_option
+@click.pass_obj
+def work(invocation: Invocation, until_idle: bool, early: bool, as_json: bool) -> None:
+    """Work off queued jobs: for ever, or with --until-idle until none is due.
+
+    A job is due some seconds after its task's last turn, or at once when the session has ended.
+
+    \b
+    Example:
+      swarm-memory jobs work --until-idle
+    """
+    from swarm_memory.server.jobs.worker import RECHECK_S
+    from swarm_memory.server.wiring import make_worker
+
+    async def operate(toolbox: "Toolbox") -> int:
+        worker = make_worker(toolbox, invocation.place)
+        if until_idle:
+            return await (worker.work_off_all() if early else worker.work_off_due())
+        await worker.run(RECHECK_S)
+        return 0
+
+    done = invocation.run(operate)
+    print_json({"jobs": done}) if as_json else say(f"{counted(done, 'job')} done." if done else "No job was due.")
+
+
+COMMANDS = {"status": status, "config": show_config, "metrics": metrics, "jobs": jobs}
