@@ -1,4 +1,4 @@
-"""Holds the size limits of the code: modules, functions, and where a broad `except` may stand.
+"""Holds the limits of the code: sizes, broad excepts, imports within functions, and who asks the environment.
 
 python scripts/check_sizes.py          exits with 1 and names each breach
 python scripts/check_sizes.py --stats  prints the figures too
@@ -24,6 +24,19 @@ BROAD_EXCEPTS = {
     "server/bank.py": 1,
 }
 """The mains: where an unforeseen fault becomes an exit code, a log line or a failed job."""
+
+LATE_LIBRARIES = frozenset({
+    "anyio", "ctypes", "difflib", "hashlib", "httpx", "httpx2", "importlib", "jsonschema", "logging", "mcp", "numpy",
+    "openai", "pathspec", "pypdf", "rich", "subprocess", "tree_sitter", "yaml",
+})  # fmt: skip
+"""What is imported within a function, because it takes long or much memory and few calls need it."""
+
+LATE_OWN = ("server/cli/", "server/mcp/", "server/hooks/", "server/jobs/", "server/benchmark/", "server/wiring.py",
+            "server/runners/build.py", "server/sources/indexing.py", "server/hosts/input.py")  # fmt: skip
+"""Where code of our own is imported when it is called: a host waits for the list of tools, and a person for a hook."""
+
+LIGHT = ("tools/", "schema/")
+"""What asks the environment nothing."""
 
 
 class Function(NamedTuple):
@@ -59,6 +72,24 @@ def _is_broad(caught: ast.expr | None) -> bool:
     )
 
 
+def late_imports_of(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Yield what is imported within a function for none of the listed reasons."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                for name in names:
+                    is_own = name.startswith("swarm_memory.") and path.as_posix().startswith(LATE_OWN)
+                    if not is_own and name.partition(".")[0] not in LATE_LIBRARIES:
+                        yield f"{path}:{node.lineno}: {name} is imported within a function"
+
+
+def asks_environment(tree: ast.AST) -> bool:
+    """Tell whether a module reads or writes `os.environ`."""
+    return any(isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv") for node in ast.walk(tree))
+
+
 def modules(folders: tuple[str, ...]) -> Iterator[tuple[Path, str, ast.AST]]:
     """Yield (path from the root, text, tree) of every Python file in the folders."""
     for folder in folders:
@@ -75,6 +106,9 @@ def breaches() -> Iterator[str]:
             yield f"{path}: {count} lines, at most {MAX_MODULE}"
         if (broad := broad_excepts_of(tree)) > BROAD_EXCEPTS.get(path.as_posix(), 0):
             yield f"{path}: {broad} broad excepts, at most {BROAD_EXCEPTS.get(path.as_posix(), 0)}"
+        yield from late_imports_of(path, tree)
+        if path.as_posix().startswith(LIGHT) and asks_environment(tree):
+            yield f"{path}: os.environ is the server's to ask"
         lengths.extend(functions_of(path, tree))
     yield from (
         f"{long.where}: {long.lines} lines, at most {MAX_FUNCTION}" for long in lengths if long.lines > MAX_FUNCTION

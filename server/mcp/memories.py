@@ -1,13 +1,24 @@
-"""MCP tools that find and mend memories. Operations are imported by the handler that calls them."""
+"""The MCP tools that find memories and mend them."""
 
 from importlib.metadata import version
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from swarm_memory.server.mcp.answers import RetrieveAnswer, StatusAnswer
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.mcp.answers import EventView, ManageAnswer, MemoryView, RetrieveAnswer, StatusAnswer
 from swarm_memory.server.mcp.tool import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.memory import MemoryStatus
+    from swarm_memory.tools.memories.edit import MemoryChange
+    from swarm_memory.tools.ports.bank import MemoryFilter
+    from swarm_memory.tools.toolbox import Toolbox
+
+Action: TypeAlias = Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"]
+
+_STATUS_OF: "dict[str, MemoryStatus]" = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
 
 
 async def retrieve_memories(
@@ -49,7 +60,7 @@ async def memory_status(ctx: AppContext) -> CallToolResult:
 async def manage_memories(
     ctx: AppContext,
     action: Annotated[
-        Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"],
+        Action,
         Field(description="What to do"),
     ],
     ids: Annotated[list[str] | None, Field(max_length=100, description="Memory ids; for all but list")] = None,
@@ -75,7 +86,6 @@ async def manage_memories(
     it is no longer retrieved; restore takes that back. forget: delete for good, with every trace; only on the user's
     word.
     """
-    from swarm_memory.server.mcp.managing import manage
     from swarm_memory.tools.memories.edit import MemoryChange
     from swarm_memory.tools.ports.bank import MemoryFilter
 
@@ -83,6 +93,45 @@ async def manage_memories(
     which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)
     change = MemoryChange(title, description, content, None if tags is None else tuple(tags), domain)
     return answered(await manage(toolbox, action, tuple(ids or ()), which, change, reason))
+
+
+async def manage(
+    toolbox: "Toolbox",
+    action: Action,
+    ids: tuple[str, ...],
+    which: "MemoryFilter",
+    change: "MemoryChange",
+    reason: str | None,
+) -> ManageAnswer:
+    """Do one action. Raises `InputError` that names the argument to change, `NotFoundError`."""
+    from swarm_memory.tools.memories import edit as memories
+
+    match action:
+        case "list":
+            found = await memories.list_memories(toolbox, which)
+            return ManageAnswer(action=action, memories=[MemoryView.of(item, full=False) for item in found])
+        case "get":
+            found = await memories.get_memories(toolbox, ids)
+            return ManageAnswer(action=action, memories=[MemoryView.of(item, full=True) for item in found])
+        case "edit":
+            changed = await memories.edit_memory(toolbox, _single(ids), change, reason)
+            return ManageAnswer(action=action, memories=[MemoryView.of(changed, full=True)], changed=1)
+        case "history":
+            events = await memories.memory_history(toolbox, _single(ids))
+            return ManageAnswer(action=action, events=[EventView.of(event) for event in events])
+        case "forget":
+            forgotten = await memories.forget_memories(toolbox, ids)
+            left = list(memories.what_stayed(forgotten, "forget these too and it goes"))
+            return ManageAnswer(action=action, changed=len(forgotten.ids), left=left or None)
+        case "restore" | "quarantine" | "archive":
+            count = await memories.set_memory_status(toolbox, ids, _STATUS_OF[action], reason, by_hand=False)
+            return ManageAnswer(action=action, changed=count)
+
+
+def _single(ids: tuple[str, ...]) -> str:
+    if len(ids) != 1:
+        raise InputError(f"ids must name exactly one memory for this action, not {len(ids)}")
+    return ids[0]
 
 
 TOOLS = (

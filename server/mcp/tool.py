@@ -16,7 +16,6 @@ from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import JobAnswer
-from swarm_memory.tools.text.tokens import count_tokens
 
 NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
 
@@ -232,7 +231,7 @@ class _Cut(NamedTuple):
 
 def is_within(text: str, max_tokens: int) -> bool:
     """Whether a text is within the limit: a short one surely is, without being looked at."""
-    return 3 * len(text) <= max_tokens or count_tokens(text) <= max_tokens
+    return 3 * len(text) <= max_tokens or _count(text) <= max_tokens
 
 
 def capped_text(text: str, max_tokens: int, paging: Paging) -> str:
@@ -240,7 +239,7 @@ def capped_text(text: str, max_tokens: int, paging: Paging) -> str:
     if is_within(text, max_tokens):
         return text
     kept = _beginning(text, max_tokens - NOTE_TOKENS)
-    return f"{kept}\n\n[{_note(count_tokens(text) - count_tokens(kept), None, paging)}]"
+    return f"{kept}\n\n[{_note(_count(text) - _count(kept), None, paging)}]"
 
 
 def capped(content: Mapping[str, Any], max_tokens: int, paging: Paging) -> Json:
@@ -296,7 +295,7 @@ def _cuts(value: object, depth: int) -> Iterator[_Cut]:
             if len(entries) > 1:
                 yield _Cut(cast(Any, value), key, _tokens(entries[1:]), depth == 0)
         elif isinstance(part, str) and len(part) > _MIN_STRING_CHARS:
-            yield _Cut(cast(Any, value), key, count_tokens(part), False)
+            yield _Cut(cast(Any, value), key, _count(part), False)
         yield from _cuts(cast(object, part), depth + 1)
 
 
@@ -308,7 +307,7 @@ def _shorten_list(entries: list[Any], excess: int) -> None:
 
 
 def _shortened(text: str, excess: int) -> str:
-    return _beginning(text, max(0, count_tokens(text) - excess - 1))
+    return _beginning(text, max(0, _count(text) - excess - 1))
 
 
 def _beginning(text: str, max_tokens: int) -> str:
@@ -316,7 +315,7 @@ def _beginning(text: str, max_tokens: int) -> str:
     low, high = 0, min(len(text), max(0, max_tokens) * _CHARS_PER_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if count_tokens(text[:middle]) <= max_tokens else (low, middle - 1)
+        low, high = (middle, high) if _count(text[:middle]) <= max_tokens else (low, middle - 1)
     part = text[:low]
     for boundary in _BOUNDARIES:
         at = part.rfind(boundary)
@@ -340,5 +339,11 @@ def _note(missing: int, shown: int | None, paging: Paging) -> str:
     return f"{said}: {', '.join(ways)}, or raise output.max_tokens"
 
 
+def _count(text: str) -> int:
+    from swarm_memory.tools.text.tokens import count_tokens
+
+    return count_tokens(text)
+
+
 def _tokens(value: object) -> int:
-    return count_tokens(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return _count(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -5,6 +5,7 @@ relevance_score}]}), and that of Text Embeddings Inference ({query, texts} → [
 """
 
 import asyncio
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -74,7 +75,6 @@ class EndpointReranker:
         return await self._request(client, body)
 
     async def _request(self, client: "httpx.AsyncClient", body: Mapping[str, Any]) -> tuple[int, Any]:
-        import json
 
         async with client.stream("POST", self._url, json=body) as response:
             if response.status_code != 200:

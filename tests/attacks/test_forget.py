@@ -19,7 +19,7 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.server.location import log_line
-from swarm_memory.server.mcp.managing import manage
+from swarm_memory.server.mcp.memories import manage
 from swarm_memory.server.storage.forgetting import Phrases
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.learn.learn import learn

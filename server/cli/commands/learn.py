@@ -302,7 +302,6 @@ def record_outcome(
 
 
 def _one_trajectory(file: str, task_id: str, settings: "Settings") -> "Trajectory":
-    import sys
 
     from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.tools.guard.redact import archivable

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -13,16 +14,15 @@ import click
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import LearnResult, Retrieval
-from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.hosts.claude_settings import FileChange, InstallScope, apply, plan_install, plan_uninstall
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.server.bank import Bank
+    from swarm_memory.server.hosts.claude_settings import FileChange, InstallScope
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -80,7 +80,6 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
 
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
     """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
-    import os
 
     from swarm_memory.server.config import user_file
     from swarm_memory.server.http.serve import Address, allowed_names, is_loopback, run_http
@@ -132,7 +131,7 @@ def _options(command: click.decorators.FC) -> click.decorators.FC:
 @click.command()
 @_options
 @click.pass_obj
-def install(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json: bool) -> None:
+def install(invocation: Invocation, scope: "InstallScope", dry_run: bool, as_json: bool) -> None:
     """Write the MCP server and the hooks into Claude Code's files.
 
     What is there is kept, and a backup of each changed file is made. Doing it again changes nothing. The files name
@@ -144,6 +143,8 @@ def install(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json:
       swarm-memory install --dry-run
       swarm-memory install --user
     """
+    from swarm_memory.server.hosts.claude_settings import plan_install
+
     warn = invocation.settings().settings.hooks.warn_before_tools
     _carry_out(plan_install(scope, invocation.root, warn=warn), "installed", dry_run, as_json)
     if not (as_json or dry_run):
@@ -153,15 +154,19 @@ def install(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json:
 @click.command()
 @_options
 @click.pass_obj
-def uninstall(invocation: Invocation, scope: InstallScope, dry_run: bool, as_json: bool) -> None:
+def uninstall(invocation: Invocation, scope: "InstallScope", dry_run: bool, as_json: bool) -> None:
     """Take our server and hooks out of Claude Code's files, and nothing else.
 
     A file that held nothing else is removed; of every other one a backup is made. The memories in .swarm stay.
     """
+    from swarm_memory.server.hosts.claude_settings import plan_uninstall
+
     _carry_out(plan_uninstall(scope, invocation.root), "uninstalled", dry_run, as_json)
 
 
-def _carry_out(changes: list[FileChange], done: str, dry_run: bool, as_json: bool) -> None:
+def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: bool) -> None:
+    from swarm_memory.server.hosts.claude_settings import apply
+
     backups: list[Path] = [] if dry_run else apply(changes)
     if as_json:
         files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
@@ -224,6 +229,7 @@ def demo(as_json: bool) -> None:
 
 
 async def _play(folder: Path) -> Timed:
+    from swarm_memory.schema.settings import Settings, StorageSettings
     from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.wiring import open_toolbox, place_of
     from swarm_memory.tools.learn.learn import learn

@@ -1,6 +1,7 @@
 """`sources`: tools, documents, code and API descriptions, indexed, searched, listed and removed."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -48,7 +49,6 @@ def index(invocation: Invocation, path: str | None, kind: SourceKind, start_serv
       swarm-memory sources index docs --kind document
       swarm-memory sources index openapi.yaml --kind api
     """
-    from pathlib import Path
 
     from swarm_memory.server.sources.indexing import IndexRequest, Leave
     from swarm_memory.server.sources.indexing import index as operation
