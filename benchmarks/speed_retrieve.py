@@ -29,8 +29,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.rows import find_scopes
-from swarm_memory.server.storage.search.index import find_space
-from swarm_memory.server.storage.search.vectors import encode
+from swarm_memory.server.storage.search.vectors import encode, find_space
 from swarm_memory.server.storage.search.words import MAX_QUERY_TOKENS, match_any
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock

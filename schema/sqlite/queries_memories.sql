@@ -217,8 +217,8 @@ DROP TABLE {vectors};
 SELECT (SELECT sum(size) FROM {vectors}_chunks), (SELECT count(*) FROM {vectors}_rowids);
 
 -- name: nearest_vectors
--- The k nearest items of one scope.
-SELECT rowid, distance FROM {vectors} WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :partition;
+-- The k nearest items of each of some partitions (a JSON list).
+SELECT rowid, distance FROM {vectors} WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id IN (SELECT value FROM json_each(:partitions));
 
 -- name: nearest_by_codes
 -- The nearest vectors among those with the nearest codes of one scope.
@@ -252,11 +252,12 @@ JOIN pattern_embeddings AS e
 ORDER BY distance, near.rowid LIMIT :k;
 
 -- name: nearest_vectors_among
--- The k nearest items of one scope among those that a filter lets through.
+-- The k nearest items of each of some scopes (a JSON list) among those that a filter lets through.
 SELECT rowid, distance FROM {vectors}
-WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id = :scope_id AND rowid IN (
+WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id IN (SELECT value FROM json_each(:partitions))
+AND rowid IN (
   SELECT p.seq FROM patterns AS p
-  WHERE p.scope_id = :scope_id AND p.status = 'active'
+  WHERE p.scope_id IN (SELECT value FROM json_each(:partitions)) AND p.status = 'active'
     AND (:domain IS NULL OR p.domain = :domain)
     AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
     AND NOT EXISTS (
@@ -310,8 +311,9 @@ WHERE pattern_fts MATCH :expression
 ORDER BY score LIMIT :limit;
 
 -- name: active_of_task
--- How many active items of a scope came from a task.
-SELECT seq FROM patterns WHERE task_id = ? AND scope_id = ? AND status = 'active';
+-- The active items of some scopes (a JSON list) that came from a task.
+SELECT seq FROM patterns
+WHERE task_id = ? AND scope_id IN (SELECT value FROM json_each(?)) AND status = 'active';
 
 -- name: searched_scopes
 -- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.
@@ -332,9 +334,11 @@ LEFT JOIN coded_partitions AS c ON c.space = 'vec_' || v.id AND c.partition = s.
 -- name: candidates
 -- What scoring needs of items by their positions (a JSON list); those from :first_unknown on get their distance here.
 SELECT
-  p.seq, p.id, s.project, p.confidence, p.created_at, t.tokens, e.vector,
+  p.seq, t.tokens, e.vector,
   CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
-    THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END
+    THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END,
+  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.status_reason
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN scopes AS s ON s.id = p.scope_id
@@ -345,7 +349,9 @@ LEFT JOIN pattern_embeddings AS e
 -- name: candidates_without_distance
 -- The same without sqlite-vec.
 SELECT
-  p.seq, p.id, s.project, p.confidence, p.created_at, t.tokens, e.vector, NULL
+  p.seq, t.tokens, e.vector, NULL,
+  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.status_reason
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN scopes AS s ON s.id = p.scope_id

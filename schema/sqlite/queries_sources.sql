@@ -206,9 +206,9 @@ DROP TABLE {vectors};
 SELECT (SELECT sum(size) FROM {vectors}_chunks), (SELECT count(*) FROM {vectors}_rowids);
 
 -- name: nearest_vectors
--- The k nearest passages of one partition.
+-- The k nearest items of each of some partitions (a JSON list).
 SELECT rowid, distance FROM {vectors}
-WHERE embedding MATCH {element}(:vector) AND k = :k AND partition_id = :partition;
+WHERE embedding MATCH {element}(:vector) AND k = :k AND partition_id IN (SELECT value FROM json_each(:partitions));
 
 -- name: scan_vectors
 -- All vectors of one partition in a space.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.access import Part, reads, writes
+from swarm_memory.server.storage.engine.threads import Part, reads, writes
 from swarm_memory.server.storage.rows import find_scope, make_scope, optional_text, to_json, to_text
 
 if TYPE_CHECKING:

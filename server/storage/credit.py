@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.access import reads, writes
+from swarm_memory.server.storage.engine.threads import reads, writes
 from swarm_memory.server.storage.journal import INJECTED, WITHHELD, SqliteJournal
 from swarm_memory.server.storage.memories import find_patterns
 from swarm_memory.server.storage.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text

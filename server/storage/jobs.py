@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.hook_reader import put_job
 from swarm_memory.server.storage.rows import (
     find_scope,
@@ -31,7 +31,7 @@ CLOCK_SET_BACK = timedelta(hours=1)
 """A sign of life further ahead was given before the clock was set back: its lease would not lapse for ages."""
 
 
-class SqliteJobs(Access):
+class SqliteJobs(BankThreads):
     """The job queue of one bank."""
 
     @writes

@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
-from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.rows import event_of, find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 _QUERIES = queries("journal")
 
 
-class SqliteJournal(Access):
+class SqliteJournal(BankThreads):
     """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
 
     recorder: "Recorder"

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus, RunSummary
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.memories import MemoryWriter, added_on, count_added
 from swarm_memory.server.storage.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.server.storage.trajectories import Reinforcement, add_trajectory, reinforce
@@ -22,7 +22,7 @@ BEGUN, ENDED = "matts.begun", "matts.ended"
 _QUERIES = queries("rollouts")
 
 
-class SqliteRollouts(Access):
+class SqliteRollouts(BankThreads):
     """MaTTS runs and their rollouts in one bank.
 
     A run's summary grows with each rollout, in the transaction that writes the rollout's trajectory: what is not in it

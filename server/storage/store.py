@@ -14,10 +14,9 @@ from swarm_memory.server.storage import memories
 from swarm_memory.server.storage.benchmarks import SqliteBenchmarks
 from swarm_memory.server.storage.care.inspection import health, inspect
 from swarm_memory.server.storage.credit import SqliteCredit
-from swarm_memory.server.storage.engine.access import reads
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
 from swarm_memory.server.storage.engine.driver import Driver, choose
-from swarm_memory.server.storage.engine.threads import BankThreads, Threads, open_threads
+from swarm_memory.server.storage.engine.threads import Threads, open_threads, reads
 from swarm_memory.server.storage.forgetting import Traces, find_traces, forget, take_out_of_log
 from swarm_memory.server.storage.jobs import SqliteJobs
 from swarm_memory.server.storage.journal import Recorder
@@ -68,9 +67,7 @@ async def open_store(
     return store
 
 
-class SqliteStore(
-    BankThreads, SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, SqliteUpkeep, SqliteRollouts
-):
+class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, SqliteUpkeep, SqliteRollouts):
     """One bank in one file."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.memories import MemoryWriter, change_status, count_added, find_patterns
 from swarm_memory.server.storage.rows import content_hash, find_scope, log_event, make_scope, optional_text, to_text
 from swarm_memory.server.storage.search.index import Index
@@ -29,7 +29,7 @@ class Reinforcement(NamedTuple):
     session_id: str | None = None
 
 
-class SqliteTrajectories(Access):
+class SqliteTrajectories(BankThreads):
     """What was done, and what was learned from it, in one bank."""
 
     @reads

@@ -15,7 +15,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.access import Access, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.rows import (
     find_scope,
     log_event,
@@ -49,7 +49,7 @@ _QUERIES, _BANK = queries("upkeep"), queries("bank")
 _NO_SCOPE = -1
 
 
-class SqliteUpkeep(Access):
+class SqliteUpkeep(BankThreads):
     """What the upkeep of one bank reads and writes."""
 
     @reads
@@ -262,7 +262,7 @@ def _batches(connection: "Connection", scope: Scope, run_id: str) -> list[int]:
     return [seq for seq, kind, _ in rows if kind == CHANGED and seq not in undone]
 
 
-def _put_vectors(connection: "Connection", bank: Access, embedder: str, vectors: Mapping[str, Vector]) -> int:
+def _put_vectors(connection: "Connection", bank: BankThreads, embedder: str, vectors: Mapping[str, Vector]) -> int:
     now, quantization = to_text(datetime.now(UTC)), bank.quantization_of(embedder)
     rows = connection.execute(_QUERIES["patterns_by_id"], (to_json(list(vectors)),)).fetchall()
     for seq, item_id, scope_id, status in rows:

@@ -63,7 +63,7 @@ async def read(database: str, rung: str, name: str, limit: str) -> None:
             began = time.monotonic()
             found = await store.search(query)
             for candidate in found.candidates:
-                if candidate.vector is None or not candidate.tokens:
+                if candidate.read_vector() is None or not candidate.read_item().title:
                     say("torn", candidate.id)
             say("read", f"{time.monotonic() - began:.6f}")
             number += 1

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.retrieve.rank import ideal_keyword_score, keyword_scores, scaled_fusion
+from swarm_memory.tools.retrieve.rank import scaled_fusion
 
 COSINES = st.none() | st.floats(-1, 1)
 KEYWORDS = st.none() | st.floats(0, 50)
@@ -39,12 +39,3 @@ def test_a_leg_that_gave_nothing_has_no_weight() -> None:
 
 def test_candidates_that_are_equally_near_are_equal() -> None:
     assert scaled_fusion([0.5, 0.5], [None, None], 3.0, 0.5) == [1.0, 1.0]
-
-
-@given(st.lists(st.lists(st.sampled_from("abcde"), max_size=12), min_size=1, max_size=12))
-def test_no_text_exceeds_the_ideal(texts: list[list[str]]) -> None:
-    frequency = {token: sum(token in text for text in texts) for token in "abcdef"}
-    found = keyword_scores(len(texts), frequency, [" ".join(text) for text in texts])
-    assert max((score for score in found if score is not None), default=0.0) <= ideal_keyword_score(
-        len(texts), frequency
-    )

@@ -6,8 +6,7 @@ from array import array
 
 import pytest
 
-from swarm_memory.server.storage.search.codes import code, code_bits, codes
-from swarm_memory.server.storage.search.vectors import Quantization, encode
+from swarm_memory.server.storage.search.vectors import Quantization, code, code_bits, codes, encode
 
 
 def unit_vector(rng: random.Random, dims: int) -> "array[float]":

@@ -11,9 +11,8 @@ from swarm_memory.schema.sqlite.statements import code_table, migrations, vector
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.rows import pattern_row, to_text
-from swarm_memory.server.storage.search import codes, index
-from swarm_memory.server.storage.search.codes import code, code_bits
-from swarm_memory.server.storage.search.vectors import encode
+from swarm_memory.server.storage.search import index, vectors
+from swarm_memory.server.storage.search.vectors import code, code_bits, encode
 from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.tools.ports.bank import SearchQuery, StoredMemory
 
@@ -66,7 +65,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(index, "LARGE", large)
-    monkeypatch.setattr(codes, "MIN_RESCORED", 2 * MANY)
+    monkeypatch.setattr(vectors, "MIN_RESCORED", 2 * MANY)
     memories = [with_indexes(item(f"Strategy {number} word{number}"), embedder) for number in range(MANY)]
     driver = choose(rung)
     database.parent.mkdir()
@@ -84,7 +83,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
             entered = "INSERT INTO codes_vec_1 (rowid, part, bucket, embedding) VALUES (?, 1, ?, vec_bit(?))"
             for seq, vector in connection.execute("SELECT rowid, embedding FROM vec_1").fetchall():
                 made = code(vector, "int8", embedder.dimensions)
-                connection.execute(entered, (seq, seq % codes.BUCKETS, made))
+                connection.execute(entered, (seq, seq % vectors.BUCKETS, made))
             connection.execute("DELETE FROM vec_1")
     connection.close()
     async with open_bank() as store:
@@ -95,7 +94,8 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         best = (await store.search(query)).candidates[0]
         assert best.id == wanted.item.id
         assert best.cosine == pytest.approx(1.0, abs=0.01)
-        assert best.tokens.split() == [*wanted.title_tokens, *wanted.content_tokens]
+        assert best.words == {"word7"}
+        assert best.read_item() == wanted.item
         assert await store.set_status([here], [wanted.item.id], "archived", "a test") == 1
         assert len((await store.forget([here], [memories[8].item.id])).ids) == 1
         assert wanted.item.id not in [each.id for each in (await store.search(query)).candidates]
@@ -105,7 +105,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         before = (await store.search(query)).candidates
         await store.reindex()
         assert await store.read(kept_as) == {"blob"}
-        assert (await store.search(query)).candidates[0].tokens == before[0].tokens
+        assert (await store.search(query)).candidates[0].keyword == before[0].keyword
         assert (await store.inspect()).sound
 
 

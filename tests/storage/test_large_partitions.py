@@ -8,7 +8,7 @@ import pytest
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.search import codes, index, words
+from swarm_memory.server.storage.search import index, vectors, words
 from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery
 
 MANY = 120
@@ -17,8 +17,8 @@ MANY = 120
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "LARGE", 60)
-    monkeypatch.setattr(codes, "MIN_RESCORED", 8)
-    monkeypatch.setattr(codes, "RESCORED_FOR_ONE", 8)
+    monkeypatch.setattr(vectors, "MIN_RESCORED", 8)
+    monkeypatch.setattr(vectors, "RESCORED_FOR_ONE", 8)
 
 
 def look(database: Path, rung: str, sql: str) -> Any:

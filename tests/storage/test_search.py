@@ -11,7 +11,6 @@ import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.server.storage.search.memories import join, matching_items, near_items
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS
 from swarm_memory.server.storage.store import SqliteStore
@@ -72,8 +71,9 @@ async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_
     assert by_keyword - by_vector
     for each in found.candidates:
         assert each.cosine == pytest.approx(expected[each.id], abs=1e-4)
-        assert each.vector is not None
-        assert sum(a * a for a in each.vector) == pytest.approx(1.0, abs=1e-5)
+        vector = each.read_vector()
+        assert vector is not None
+        assert sum(a * a for a in vector) == pytest.approx(1.0, abs=1e-5)
         assert each.keyword is None or each.keyword > 0
 
 
@@ -297,12 +297,12 @@ async def test_what_another_process_writes_between_the_legs_is_found_or_left_out
 ) -> None:
     query = SearchQuery((here,), embedder.name, embedder.vector("retry"), ("retri",), 10)
     async with open_bank() as store:
-        near = await store.read(lambda connection: near_items(connection, store.index, query))
+        near = await store.near_items(query)
         memory = with_indexes(item("retry the upload"), embedder)
         await store.add_memories([memory], embedder.name)
-        keywords = await store.read(lambda connection: matching_items(connection, store.index, query))
-        found = await store.read(lambda connection: join(connection, store.index, query, near, keywords))
+        keywords = await store.matching_items(query)
+        found = await store.join(query, near, keywords)
         assert [candidate.id for candidate in found.candidates] == [memory.item.id]
         await store.forget([here], [memory.item.id])
-        gone = await store.read(lambda connection: join(connection, store.index, query, near, keywords))
+        gone = await store.join(query, near, keywords)
         assert gone.candidates == ()

@@ -5,7 +5,7 @@ Screening keeps out what looks like an attack. This is for what does not: it lim
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, ScoredMemory
 from swarm_memory.schema.trajectory import Step, Trajectory
@@ -36,7 +36,7 @@ _QUOTED = re.compile(r'"[^"\n]*"')
 
 _ENDS = re.compile(r"[\n\r]+|(?<=[.;!?:])\s+|[<>{}]+|\\n")
 
-Fetch = Callable[[int, Container[str]], Awaitable[tuple[ScoredMemory, ...]]]
+Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 """Gives the best k that fit, by their scores alone, without those whose ids are known."""
 
 
@@ -90,7 +90,7 @@ async def prefer_verified(
     if len(doubtful) <= MAX_UNVERIFIED:
         return found
     known = {each.item.id for each in found}
-    others = await fetch(wanted * _WIDER, known)
+    others = fetch(wanted * _WIDER, known)
     doubtful |= await unverified(toolbox, [each.item for each in others])
     return limited((*found, *others), doubtful, wanted)
 

@@ -43,7 +43,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a search gives of one item: enough to score it; the winners are fetched by id."""
+    """What a search gives of one item: enough to score it; the item and its vector are read of the few that count."""
 
     id: str
     project: str
@@ -52,15 +52,13 @@ class Candidate:
     cosine: float | None
     """Given for every candidate that has a vector in the query's space, whichever leg found it."""
     keyword: float | None
-    """BM25 over title, description and content, higher is better; None: not in the keyword pool."""
-    tokens: str
-    """The indexed tokens, joined by spaces."""
-    decode_vector: Callable[[], Vector] | None = None
-
-    @property
-    def vector(self) -> Vector | None:
-        """The item's vector in the query's space; it is decoded anew each time, so ask only for the few that count."""
-        return None if self.decode_vector is None else self.decode_vector()
+    """How well its words are those of the query, better is higher: BM25 or another. None: they share none."""
+    words: frozenset[str]
+    """Those of the query's tokens that stand in it."""
+    read_item: Callable[[], MemoryItem]
+    """Raises `StoreDamaged` for one that is not what was written."""
+    read_vector: Callable[[], Vector | None]
+    """Its vector in the query's space."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,16 +30,15 @@ class Floor:
 
     def coverage(self, candidate: Candidate) -> float:
         """Return the weighted share 0…1 of the query's words that the candidate has."""
-        return unit(coverage(self.weights, candidate.tokens))
+        return unit(coverage(self.weights, candidate.words))
 
     def is_met_by(self, candidate: Candidate) -> bool:
         return fit(candidate.cosine, self.coverage(candidate), self.min_cosine, self.min_coverage) >= 1.0
 
 
-async def near_miss(toolbox: Toolbox, best: Candidate, floor: Floor) -> NearMiss:
-    """Return what is told of the best candidate where none fits; without a title when it was forgotten meanwhile."""
-    items = await toolbox.store.get_memories(toolbox.scopes(), [best.id])
-    title = items[0].title if items else ""
+def near_miss(best: Candidate, floor: Floor) -> NearMiss:
+    """Return what is told of the best candidate where none fits."""
+    title = best.read_item().title
     return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=floor.coverage(best))
 
 

@@ -5,7 +5,7 @@ It knows nothing of storage, embedders or memory items.
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
 from operator import mul
 
@@ -79,30 +79,6 @@ def ideal_keyword_score(documents: int, document_frequency: Mapping[str, int]) -
     """Return the BM25 that no text can exceed: that of one full of every query token, those that stand nowhere too."""
     counts = (min(count, documents) for count in document_frequency.values())
     return (BM25_K1 + 1) * math.fsum(math.log(1 + (documents - count + 0.5) / (count + 0.5)) for count in counts)
-
-
-def keyword_scores(documents: int, document_frequency: Mapping[str, int], items: Sequence[str]) -> list[float | None]:
-    """Return the BM25 of each item (its tokens, joined by spaces) for the query tokens that `document_frequency` names.
-
-    Robertson, Zaragoza (2009), with the idf of Lucene, which is never negative, so that a bank of three items is ranked
-    too. Counts are those of the scopes searched; the mean length is that of `items`. None: not one token in common.
-    """
-    idf = {
-        token: (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5))
-        for token, count in document_frequency.items()
-        if 0 < count <= documents
-    }
-    texts = [tokens.split() for tokens in items]
-    mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
-    scores: list[float | None] = []
-    for words in texts:
-        shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        found: dict[str, int] = {}
-        for word in words:
-            if word in idf:
-                found[word] = found.get(word, 0) + 1
-        scores.append(math.fsum(idf[token] * n / (n + shift) for token, n in found.items()) if found else None)
-    return scores
 
 
 def reciprocal_rank_fusion(
@@ -196,10 +172,9 @@ def token_weights(tokens: Iterable[str], documents: int, document_frequency: Map
     return {token: value / whole for token, value in idf.items()} if whole > 0 else dict.fromkeys(idf, 0.0)
 
 
-def coverage(weights: Mapping[str, float], item_tokens: str) -> float:
-    """Return the weighted share 0…1 of the query's tokens among `item_tokens` (joined by spaces)."""
-    padded = f" {item_tokens} "
-    return sum(weight for token, weight in weights.items() if f" {token} " in padded)
+def coverage(weights: Mapping[str, float], words: Container[str]) -> float:
+    """Return the weighted share 0…1 of the query's tokens that are among an item's words."""
+    return sum(weight for token, weight in weights.items() if token in words)
 
 
 def fit(cosine: float | None, covered: float, min_cosine: float, min_coverage: float) -> float:

@@ -20,7 +20,6 @@ from swarm_memory.tools.retrieve.rank import (
     contenders,
     convex_fusion,
     diversify,
-    keyword_scores,
     recency,
     reciprocal_rank_fusion,
     unit,
@@ -105,12 +104,12 @@ async def retrieve(
     floor = Floor.of(toolbox, result, search.tokens)
     memories = await prefer_verified(
         toolbox,
-        await _memories(toolbox, _choose(scored, floor, wanted, settings.delta)),
-        lambda k, known: _memories(toolbox, _choose(scored, floor, k, 0.0), known),
+        _memories(_choose(scored, floor, wanted, settings.delta)),
+        lambda k, known: _memories(_choose(scored, floor, k, 0.0), known),
         wanted,
     )
     best = None if memories else max(scored, key=lambda each: each.score, default=None)
-    nearest = None if best is None else await near_miss(toolbox, best.candidate, floor)
+    nearest = None if best is None else near_miss(best.candidate, floor)
     short = Shortfall(search, result.documents, floor, len(memories), nearest)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
@@ -174,8 +173,7 @@ def _score(toolbox: Toolbox, result: SearchResult, now: datetime) -> list[_Score
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own = toolbox.settings.retrieve, toolbox.scope.project
     cosines = [candidate.cosine for candidate in result.candidates]
-    tokens = [candidate.tokens for candidate in result.candidates]
-    keywords = keyword_scores(result.documents, result.document_frequency, tokens)
+    keywords = [candidate.keyword for candidate in result.candidates]
     relevances = _fused(settings, toolbox.embedder.fusion_weight, cosines, keywords)
     scored: list[_Scored] = []
     for candidate, keyword, relevance in zip(result.candidates, keywords, relevances, strict=True):
@@ -207,19 +205,15 @@ def _choose(scored: Sequence[_Scored], floor: Floor, k: int, penalty: float) -> 
     pool = [scored[index] for index in fitting]
     if not penalty:
         return [_Chosen(each, 0.0) for each in pool[:k]]
-    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.vector, k, penalty)
+    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.read_vector(), k, penalty)
     return [_Chosen(pool[index], subtracted) for index, subtracted in picked]
 
 
-async def _memories(
-    toolbox: Toolbox, chosen: Sequence[_Chosen], known: Container[str] = ()
-) -> tuple[ScoredMemory, ...]:
-    """Fetch the winners that are not known yet; one that was forgotten since the search is left out."""
-    by_id = {each.scored.candidate.id: each for each in chosen if each.scored.candidate.id not in known}
-    if not by_id:
-        return ()
-    items = await toolbox.store.get_memories(toolbox.scopes(), list(by_id))
-    return tuple(by_id[item.id].memory(item) for item in items)
+def _memories(chosen: Sequence[_Chosen], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
+    """Read the winners that are not known yet."""
+    return tuple(
+        each.memory(each.scored.candidate.read_item()) for each in chosen if each.scored.candidate.id not in known
+    )
 
 
 def _note(item: MemoryItem) -> tuple[str, str, str]:

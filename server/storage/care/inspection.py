@@ -15,8 +15,7 @@ from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.files import remote_kind, size_of
 from swarm_memory.server.storage.memories import damaged
 from swarm_memory.server.storage.rows import content_hash
-from swarm_memory.server.storage.search.codes import wrong_codes
-from swarm_memory.server.storage.search.index import all_spaces
+from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.tools.ports.care import Inspection
 

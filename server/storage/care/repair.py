@@ -32,7 +32,8 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content
 from swarm_memory.server.storage.memories import change_status
 from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, to_json
-from swarm_memory.server.storage.search.index import Index, all_spaces
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.search.words import pack, unpack
 from swarm_memory.tools.ports.care import Inspection, Repaired
 from swarm_memory.tools.text.tokens import tokenize

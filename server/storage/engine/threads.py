@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from swarm_memory.schema.errors import StoreReadOnly, StoreReplaced
-from swarm_memory.server.storage.engine.access import Access
 from swarm_memory.server.storage.engine.connection import close, connect, truncate_wal, write_transaction
 from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.lock import writer_lock
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ def _look(connection: "Connection") -> None:
     connection.execute("PRAGMA schema_version").fetchone()
 
 
-class BankThreads(Access):
+class BankThreads:
     """Writes run one after another on one thread, reads on two others and never wait for them."""
 
     def __init__(
@@ -103,6 +104,7 @@ class BankThreads(Access):
 
     @property
     def index(self) -> Index:
+        """Whether this process has sqlite-vec, and the indexes of the memories."""
         return self._index
 
     @property
@@ -111,15 +113,20 @@ class BankThreads(Access):
         return self._threads.writer is None
 
     def quantization_of(self, embedder: str) -> Quantization:
+        """Return how the vectors of an embedder's space are kept when the space is new."""
         return self._embedder.quantization if embedder == self._embedder.name else "float32"
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function that only reads. Raises `StorageError`, as all of these do."""
         return await self._run(self._threads.reader, function)
 
     async def read_beside(self, function: "Callable[[Connection], T]") -> T:
+        """The same on a second connection, for what can be read at the same time."""
         return await self._run(self._threads.beside, function)
 
     async def write(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
+
         def transaction(connection: "Connection") -> T:
             opened = None if self._threads.writer is None else self._threads.writer.opened
             with write_transaction(connection, self._path, self._busy_timeout_s, opened):
@@ -134,6 +141,11 @@ class BankThreads(Access):
         return await self._run(self._threads.writer, function)
 
     async def truncate_log(self) -> bool:
+        """Write the log into the database and empty it, so that nothing of what was deleted is left in it.
+
+        False when a reader stood in the way.
+        """
+
         def truncate(connection: "Connection") -> bool:
             with writer_lock(self._path, self._busy_timeout_s):
                 return truncate_wal(connection, for_good=True)
@@ -172,3 +184,69 @@ class BankThreads(Access):
             for thread in self._threads.all:
                 await thread.reconnect()
             log.warning("%s was replaced, or its log deleted, while it was open: it was opened anew", self._path)
+
+
+class Part:
+    """A store that stands beside those that the bank itself is."""
+
+    def __init__(self, bank: BankThreads) -> None:
+        self.bank = bank
+        self.read, self.read_beside, self.write = bank.read, bank.read_beside, bank.write
+
+
+class Runs(Protocol):
+    """What runs functions on the connections of a bank: the bank itself, or a part of it."""
+
+    async def read(self, function: "Callable[[Connection], T]") -> T: ...
+
+    async def read_beside(self, function: "Callable[[Connection], T]") -> T: ...
+
+    async def write(self, function: "Callable[[Connection], T]") -> T: ...
+
+
+S = TypeVar("S", bound=Runs)
+
+
+def reads(
+    method: "Callable[Concatenate[S, Connection, P], T]",
+) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
+    """Have a method, which gets the connection, run on the thread that reads."""
+
+    @wraps(method)
+    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.read(_call(method, self, *args, **kwargs))
+
+    return run
+
+
+def reads_beside(
+    method: "Callable[Concatenate[S, Connection, P], T]",
+) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
+    """The same on the second thread that reads."""
+
+    @wraps(method)
+    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.read_beside(_call(method, self, *args, **kwargs))
+
+    return run
+
+
+def writes(
+    method: "Callable[Concatenate[S, Connection, P], T]",
+) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
+    """Have a method, which gets the connection, run in one transaction on the thread that writes."""
+
+    @wraps(method)
+    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.write(_call(method, self, *args, **kwargs))
+
+    return run
+
+
+def _call(
+    method: "Callable[Concatenate[S, Connection, P], T]", store: S, *args: P.args, **kwargs: P.kwargs
+) -> "Callable[[Connection], T]":
+    def call(connection: "Connection") -> T:
+        return method(store, connection, *args, **kwargs)
+
+    return call

@@ -8,21 +8,25 @@ and filled again by the next process that has it.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
-from swarm_memory.server.storage.search.codes import (
+from swarm_memory.server.storage.search.vectors import (
     LARGE,
+    Quantization,
+    Space,
+    all_spaces,
+    check_vector,
     code_slots,
     drop_codes,
+    encode,
     enter_code,
+    find_space,
     give_codes,
     is_coded,
     leave_code,
-    nearest_by_codes,
 )
-from swarm_memory.server.storage.search.vectors import Quantization, Space, check_vector, cosines, encode
-from swarm_memory.server.storage.search.words import Narrowed, TermCounts
+from swarm_memory.server.storage.search.words import TermCounts
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
@@ -30,31 +34,6 @@ if TYPE_CHECKING:
 
 _MEMORIES = queries("memories")
 _SMALL_INDEX_SLOTS = 1024
-
-MAX_NEAREST = 4096
-"""What sqlite-vec gives at most."""
-
-
-class QueryVector(NamedTuple):
-    """The vector side of a query: its space and its encoded vector."""
-
-    space: Space
-    encoded: bytes
-    by_index: bool
-    """Whether the vec0 table can be asked."""
-
-
-def find_space(
-    connection: "Connection", model: str, dims: int, statements: Mapping[str, str] = _MEMORIES
-) -> Space | None:
-    """Return the space of a model's vectors of so many dimensions; None when nothing was ever stored in it."""
-    row = connection.execute(statements["find_space"], (model, dims)).fetchone()
-    return None if row is None else Space(*row)
-
-
-def all_spaces(connection: "Connection", statements: Mapping[str, str] = _MEMORIES) -> list[Space]:
-    """Return every space."""
-    return [Space(*row) for row in connection.execute(statements["all_spaces"]).fetchall()]
 
 
 class Index:
@@ -229,66 +208,3 @@ def _make_table(connection: "Connection", space: Space) -> None:
 def _place(seq: int, space: Space) -> dict[str, int | str]:
     """Return what names the vector of an item in a space, whichever of these its table is keyed by."""
     return {"seq": seq, "space_id": space.id, "model": space.model, "dims": space.dims}
-
-
-def query_vector(connection: "Connection", index: Index, embedder: str, vector: "Vector") -> QueryVector | None:
-    """Return the vector for its space; None when nothing was stored there. Raises `StorageError` for an unsound one."""
-    check_vector(vector, len(vector), embedder)
-    space = find_space(connection, embedder, len(vector), index.statements)
-    if space is None:
-        return None
-    return QueryVector(space, encode(vector, space.quantization), index.searchable and not space.stale)
-
-
-def nearest_in(
-    connection: "Connection",
-    index: Index,
-    vector: QueryVector,
-    partition: int,
-    narrowed: Narrowed,
-    pool: int,
-    coded: bool | None = None,
-) -> dict[int, float]:
-    """Return the cosines of the nearest items of one partition by their positions; `coded` where it is known."""
-    if not vector.by_index:
-        return _scanned(connection, index, vector, partition, narrowed, pool)
-    wanted = min(pool + len(narrowed.left_out), MAX_NEAREST)
-    ending = "_among" if narrowed.narrows else ""
-    if is_coded(connection, vector.space, partition) if coded is None else coded:
-        statement = index.statements[f"nearest_by_codes{ending}"]
-        near = nearest_by_codes(connection, vector.space, vector.encoded, partition, statement, wanted, narrowed.values)
-    else:
-        values = {**narrowed.values, "partition": partition, "vector": vector.encoded, "k": wanted}
-        near = connection.execute(vector.space.sql(index.statements[f"nearest_vectors{ending}"]), values).fetchall()
-    kept = [(seq, 1.0 - distance) for seq, distance in near if seq not in narrowed.left_out]
-    return dict(kept[:pool])
-
-
-def _scanned(
-    connection: "Connection", index: Index, vector: QueryVector, partition: int, narrowed: Narrowed, pool: int
-) -> dict[int, float]:
-    """Return the same by comparing every vector, where the index cannot be asked."""
-    space = vector.space
-    values = {**narrowed.values, "partition": partition, "model": space.model, "dims": space.dims}
-    rows = [
-        row
-        for row in connection.execute(index.statements["scan_vectors"], values).fetchall()
-        if row[0] not in narrowed.left_out
-    ]
-    compared = cosines(vector.encoded, [blob for _, blob in rows], space.quantization)
-    best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
-    return {seq: cosine for cosine, seq in best[: min(pool, MAX_NEAREST)]}
-
-
-def unreachable_notice(index: Index, vector: QueryVector | None, embedder: str, missing: int, what: str) -> list[str]:
-    """Say what the vector leg could not do: that it compared one by one, that items have no vector."""
-    notices: list[str] = []
-    if vector is not None and not vector.by_index:
-        why = "its index is not up to date" if index.searchable else f"sqlite-vec is not loaded ({index.reason})"
-        notices.append(f"every vector was compared one by one: {why}")
-    if missing > 0:
-        notices.append(
-            f"{missing} {what} have no vector of {embedder} and were searched by keywords only: "
-            "run `swarm-memory reembed`"
-        )
-    return notices

@@ -1,6 +1,7 @@
 """Words: tokens as they are kept, packed and indexed, in how many items each stands, and the keyword search."""
 
 import json
+import math
 import re
 import zlib
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.errors import InputError, StoreDamaged
+from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.engine.driver import Connection
@@ -105,6 +107,9 @@ stand in 2,000 items together, at most 64.
 Ranking costs as much as there are such places, and the commonest tokens of a long prompt hardly change the order. In a
 bank of a few hundred items every token is searched.
 """
+
+
+_ONE_OF_SEVERAL = "SELECT * FROM ({query}\n)"
 
 
 class Narrowed(NamedTuple):
@@ -217,20 +222,46 @@ def _is_searched(number: int, places: int) -> bool:
     return number == 0 or (number < MAX_QUERY_TOKENS and places <= most)
 
 
-def matches_in(
-    connection: "Connection",
-    statements: Mapping[str, str],
-    partition: int,
-    tokens: Sequence[str],
-    narrowed: Narrowed,
-    pool: int,
+def matches(
+    connection: "Connection", statements: Mapping[str, str], expressions: Sequence[str], narrowed: Narrowed, pool: int
 ) -> dict[int, float]:
-    """Return the BM25 of the best items of one partition by their positions."""
-    if not tokens:
+    """Return the BM25 of the best items for each MATCH expression, of one partition each, by their positions."""
+    if not expressions:
         return {}
-    name = "keyword_matches_among" if narrowed.narrows else "keyword_matches"
-    values = {**narrowed.values, "expression": match_any(partition, tokens)}
-    limit = pool + len(narrowed.left_out)
-    rows = connection.execute(statements[name], {**values, "limit": limit}).fetchall()
-    kept = [(seq, -rank) for seq, rank in rows if seq not in narrowed.left_out]
-    return dict(kept[:pool])
+    one = statements["keyword_matches_among" if narrowed.narrows else "keyword_matches"]
+    each = (one.replace(":expression", f":expression_{number}") for number in range(len(expressions)))
+    query = " UNION ALL ".join(_ONE_OF_SEVERAL.replace("{query}", sql) for sql in each)
+    values = {f"expression_{number}": expression for number, expression in enumerate(expressions)}
+    values |= {**narrowed.values, "limit": pool + len(narrowed.left_out)}
+    rows = connection.execute(query, values).fetchall()
+    if narrowed.left_out:
+        kept = sorted((row for row in rows if row[0] not in narrowed.left_out), key=itemgetter(1))
+        rows = kept[: pool * len(expressions)]
+    return {seq: -rank for seq, rank in rows}
+
+
+def keyword_scores(
+    documents: int, document_frequency: Mapping[str, int], items: Sequence[str]
+) -> list[tuple[float | None, frozenset[str]]]:
+    """Return the BM25 of each item (its tokens, joined by spaces) for the query's tokens, and those that it holds.
+
+    Robertson, Zaragoza (2009), with the idf of Lucene, which is never negative, so that a bank of three items is ranked
+    too. Counts are those of the scopes searched; the mean length is that of `items`. None: not one token in common.
+    """
+    idf = {
+        token: (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5))
+        for token, count in document_frequency.items()
+        if 0 < count <= documents
+    }
+    texts = [tokens.split() for tokens in items]
+    mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
+    scored: list[tuple[float | None, frozenset[str]]] = []
+    for words in texts:
+        shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
+        found: dict[str, int] = {}
+        for word in words:
+            if word in document_frequency:
+                found[word] = found.get(word, 0) + 1
+        parts = [idf[token] * n / (n + shift) for token, n in found.items() if token in idf]
+        scored.append((math.fsum(parts) if parts else None, frozenset(found)))
+    return scored

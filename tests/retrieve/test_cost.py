@@ -1,0 +1,95 @@
+"""What one warm retrieval costs: the statements it runs and the files of ours that it goes through."""
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swarm_memory.tools.toolbox as anchor
+from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.server.storage.engine.worker import ConnectionThread
+from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+MOST_STATEMENTS, MOST_FILES = 12, 25
+"""With two scopes that hold memories, and memories that nothing but a model vouches for: the most that happens."""
+
+OURS = Path(os.path.realpath(anchor.__file__)).parents[1]
+ROOMS = [(*OURS.parts, folder) for folder in ("server", "tools", "schema")]
+
+
+class Counted:
+    """A connection that notes each statement."""
+
+    def __init__(self, connection: Any, statements: list[str]) -> None:
+        self._connection, self._statements = connection, statements
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        self._statements.append(sql)
+        return self._connection.execute(sql, *values)
+
+    def executemany(self, sql: str, rows: Any) -> Any:
+        listed = list(rows)
+        self._statements += [sql] * len(listed)
+        return self._connection.executemany(sql, listed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+@contextmanager
+def counting(monkeypatch: pytest.MonkeyPatch) -> Generator[tuple[list[str], set[str]]]:
+    """Give the statements that are run, on whichever thread, and the files of ours whose functions are entered."""
+    statements: list[str] = []
+    entered: set[str] = set()
+    run = ConnectionThread.run
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        entered.add(frame.f_code.co_filename)
+
+    async def counted(self: ConnectionThread, function: Callable[[Any], Any]) -> Any:
+        def on_thread(connection: Any) -> Any:
+            sys.setprofile(note)
+            try:
+                return function(Counted(connection, statements))
+            finally:
+                sys.setprofile(None)
+
+        return await run(self, on_thread)
+
+    monkeypatch.setattr(ConnectionThread, "run", counted)
+    sys.setprofile(note)
+    files: set[str] = set()
+    try:
+        yield statements, files
+    finally:
+        sys.setprofile(None)
+        real = (Path(os.path.realpath(each)) for each in entered)
+        files |= {str(each.relative_to(OURS)) for each in real if each.parts[: len(OURS.parts) + 1] in ROOMS}
+
+
+async def test_a_warm_retrieval_runs_few_statements_and_goes_through_few_files(
+    toolbox: Toolbox, add: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = toolbox.store
+    assert isinstance(store, SqliteStore)
+    doubtful = Provenance(judge="model", distiller="model")
+    for number in range(12):
+        await add(f"Retry uploads {number}", f"1. Retry an upload that timed out, case {number}.", provenance=doubtful)
+    await add("Ask before force", "1. Ask before an upload replaces a file.", project=GLOBAL_PROJECT)
+    for _ in range(2):
+        assert (await retrieve(toolbox, "retry the upload that timed out")).memories
+    await store.recorder.settle()
+    with counting(monkeypatch) as (statements, files):
+        found = await retrieve(toolbox, "retry the upload that timed out")
+        await store.recorder.settle()
+    assert len(found.memories) == 3
+    assert len(statements) <= MOST_STATEMENTS, "\n".join(statements)
+    assert any("COMMIT" in each for each in statements), "the record of the retrieval is counted too"
+    assert len(files) <= MOST_FILES, "\n".join(sorted(files))

@@ -1,0 +1,394 @@
+"""What every store must do, whichever engine it stands on: the contracts of the ports, by behaviour, on a real file."""
+
+import asyncio
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
+from swarm_memory.schema.errors import NotFoundError, QuotaReached, StorageError
+from swarm_memory.schema.hook import HostSession
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.outcome import Credit, OutcomeRecord
+from swarm_memory.schema.source import Passage
+from swarm_memory.schema.tool_memory import ToolCall
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
+from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter, SearchFilter, SearchQuery
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
+from swarm_memory.tools.ports.trajectories import LearnRecord
+
+ENGINES = ("sqlite",)
+T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture(params=ENGINES)
+def open_store(request: pytest.FixtureRequest, open_bank: Any) -> Any:
+    """Open the test's bank on the engine, as often as wanted; SQLite on every rung."""
+    return {"sqlite": open_bank}[request.param]
+
+
+async def test_items_come_back_as_they_were_written_by_id_and_by_filter(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    first = item("Retry the upload", tags=("net",), domain="web", created_at=AT)
+    other = item("Close the file", status="quarantined", created_at=AT + timedelta(1))
+    async with open_store() as store:
+        stored = [with_indexes(each, embedder) for each in (first, other)]
+        assert await store.add_memories(stored, embedder.name) == [first.id, other.id]
+        assert await store.add_memories(stored, embedder.name) == []
+        assert await store.get_memories([here], [other.id, "rm_none", first.id]) == [other, first]
+        assert await store.get_memories([Scope(project="there")], [first.id]) == []
+        assert await store.list_memories([here], MemoryFilter()) == [first]
+        both = MemoryFilter(statuses=("active", "quarantined"))
+        assert await store.list_memories([here], both) == [other, first]
+        assert await store.list_memories([here], replace(both, text="CLOSE")) == [other]
+        assert await store.list_memories([here], replace(both, tags=("net", "no"))) == []
+
+
+async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alone(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    mine = item("Retry the upload", provenance=Provenance(task_id="t1"))
+    shared = item("Retry everything", scope=Scope(project=GLOBAL_PROJECT))
+    foreign = item("Retry the upload", scope=Scope(project="there"))
+    async with open_store() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in (mine, shared, foreign)], embedder.name)
+        scopes = (here, Scope(project=GLOBAL_PROJECT))
+        query = SearchQuery(scopes, embedder.name, embedder.vector("upload"), ("retri", "upload", "nowher"), 5)
+        found = await store.search(query)
+        assert {each.id: each.words for each in found.candidates} == {
+            mine.id: {"retri", "upload"},
+            shared.id: {"retri"},
+        }
+        first, other = sorted(found.candidates, key=lambda each: -(each.keyword or 0))
+        assert (first.read_item(), other.read_item()) == (mine, shared)
+        assert first.keyword > other.keyword > 0
+        assert (found.documents, found.document_frequency) == (2, {"retri": 2, "upload": 1, "nowher": 0})
+        without = await store.search(replace(query, only=SearchFilter(exclude_task="t1")))
+        assert [each.id for each in without.candidates] == [shared.id]
+
+
+async def test_more_than_a_day_allows_is_not_written(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    async with open_store() as store:
+        two = [with_indexes(item(f"Number {number}"), embedder) for number in range(2)]
+        await store.add_memories(two[:1], embedder.name, DayLimit(1, AT))
+        with pytest.raises(QuotaReached):
+            await store.add_memories(two, embedder.name, DayLimit(1, AT))
+        assert len(await store.list_memories([here], MemoryFilter())) == await store.added_on(here, AT) == 1
+        await store.add_memories(two, embedder.name, DayLimit(1, AT + timedelta(1)))
+
+
+async def test_an_outcome_is_credited_once_and_taken_back_by_another(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    helped = item("Retry the upload")
+    credit = Credit(memory_id=helped.id, method="cited", change=0.2)
+    won = OutcomeRecord(
+        task_id="t", digest="d", label="Success", judge="evidence", arm="memory", credits=(credit,), at=AT
+    )
+    async with open_store() as store:
+        await store.add_memories([with_indexes(helped, embedder)], embedder.name)
+        assert (await store.save_outcome([here], won)).credits[0].applied == pytest.approx(0.2)
+        assert (await store.save_outcome([here], won)).status == "already_credited"
+        lost = won.model_copy(update={"label": "Failure", "credits": ()})
+        await store.save_outcome([here], lost)
+        assert (await store.get_memories([here], [helped.id]))[0].confidence == pytest.approx(helped.confidence)
+        assert [each.label for each in await store.list_outcomes(here)] == ["Failure"]
+
+
+async def test_passages_are_found_replaced_by_group_and_removed(open_store: Any, embedder: Any, here: Scope) -> None:
+    source = SourceKey(here, "document", "/docs")
+
+    def group(text: str) -> StoredGroup:
+        passage = Passage(kind="document", group="a.md", position=0, title="Uploads", content=text)
+        words = tuple(text.split())
+        return StoredGroup("a.md", text, ("a",), (StoredPassage(passage, embedder.vector(text), (), (), words),))
+
+    async with open_store() as store:
+        for text in ("retri slowli", "give up"):
+            await store.sources.write_groups(source, [group(text)], embedder.name)
+        assert await store.sources.groups(source) == {"a.md": "give up"}
+        query = SourceQuery((here,), ("document",), embedder.name, embedder.vector("give up"), ("give", "retri"), 5)
+        result = await store.sources.search(query)
+        assert result.document_frequency == {"give": 1, "retri": 0}
+        (found,) = await store.sources.get_passages([here], [each.seq for each in result.candidates])
+        assert found.passage.content == "give up"
+        assert await store.sources.remove(source) == 1
+        with pytest.raises(NotFoundError):
+            await store.sources.remove(source)
+
+
+KINDS = ("learn",)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def job(here: Scope) -> Any:
+    def made(key: str = "k", run_after: datetime = T0, **fields: Any) -> Job:
+        given: dict[str, Any] = {"id": new_id("job"), "scope": here, "kind": "learn"} | fields
+        return Job(key=key, run_after=run_after, created_at=T0, **given)
+
+    return made
+
+
+async def test_a_queued_job_is_replaced_by_a_later_one_of_its_key(open_store: Any, here: Scope, job: Any) -> None:
+    first, later = job(payload={"n": 1}), job(run_after=at(9), payload={"n": 2})
+    async with open_store() as store:
+        assert await store.enqueue(first) == first.id
+        assert await store.enqueue(later) == first.id
+        assert await store.enqueue(job(scope=Scope(project="there"))) != first.id
+        assert await store.enqueue(job(kind="consolidate")) != first.id
+        (queued,) = [each for each in await store.list_jobs(here, ["queued"], 9) if each.kind == "learn"]
+        assert (queued.payload, queued.run_after, queued.created_at) == ({"n": 2}, at(9), T0)
+        assert await store.next_due(KINDS, 60) == T0
+        assert await store.next_due(("other",), 60) is None
+
+
+async def test_the_oldest_due_job_is_taken_and_none_before_its_time(open_store: Any, job: Any) -> None:
+    async with open_store() as store:
+        late, early = job("late", at(5)), job("early", at(1))
+        await store.enqueue(late)
+        await store.enqueue(early)
+        await store.enqueue(job("other", at(0), kind="consolidate"))
+        assert await store.claim("w", at(0.5), 60, KINDS) is None
+        taken = await store.claim("w", at(6), 60, KINDS)
+        assert taken is not None
+        assert (taken.id, taken.status, taken.worker, taken.attempts) == (early.id, "running", "w", 1)
+        assert taken.started_at == at(6)
+        assert (await store.claim("w", at(6), 60, KINDS)).id == late.id
+        assert await store.claim("w", at(6), 60, KINDS) is None
+
+
+async def test_many_workers_take_each_job_once(open_store: Any, job: Any) -> None:
+    async with open_store() as one, open_store() as two:
+        ids = {await one.enqueue(job(f"k{number}")) for number in range(12)}
+        taken = await asyncio.gather(
+            *(store.claim(f"w{number}", at(1), 60, KINDS) for number in range(10) for store in (one, two))
+        )
+    assert sorted(each.id for each in taken if each) == sorted(ids)
+
+
+async def test_a_job_whose_worker_fell_silent_is_taken_over(open_store: Any, job: Any) -> None:
+    async with open_store() as store:
+        await store.enqueue(job())
+        taken = await store.claim("dead", at(0), 10, KINDS)
+        assert await store.heartbeat(taken.id, "dead", at(8))
+        assert await store.claim("new", at(17), 10, KINDS) is None
+        again = await store.claim("new", at(18), 10, KINDS)
+        assert (again.id, again.worker, again.attempts) == (taken.id, "new", 2)
+        assert not await store.heartbeat(taken.id, "dead", at(19))
+        assert not await store.finish(taken.id, "dead", "completed", {"n": 1}, None)
+        assert await store.finish(taken.id, "new", "completed", {"n": 2}, None)
+        assert not await store.finish(taken.id, "new", "failed", None, "twice")
+        (ended,) = await store.list_jobs(job().scope, ["completed"], 9)
+        assert (ended.result, ended.error, ended.worker) == ({"n": 2}, None, "new")
+        assert ended.ended_at is not None
+
+
+async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_for_it(
+    open_store: Any, here: Scope, job: Any
+) -> None:
+    async with open_store() as store:
+        await store.enqueue(job())
+        taken = await store.claim("w", at(1), 60, KINDS)
+        assert await store.finish(taken.id, "w", "queued", None, "try later")
+        again = await store.claim("w", at(1), 60, KINDS)
+        assert (again.id, again.attempts, again.error) == (taken.id, 2, "try later")
+        newer = job()
+        await store.enqueue(newer)
+        assert await store.finish(taken.id, "w", "queued", None, "try later")
+        assert [each.id for each in await store.list_jobs(here, ["queued"], 9)] == [newer.id]
+        assert [each.id for each in await store.list_jobs(here, ["cancelled"], 9)] == [taken.id]
+        assert (await store.statistics(here, "numbers")).jobs == {"queued": 1, "cancelled": 1}
+
+
+async def test_queued_jobs_are_brought_forward_by_the_start_of_their_key(
+    open_store: Any, here: Scope, job: Any
+) -> None:
+    async with open_store() as store:
+        for key, seconds in (("s1:1", 90), ("s1:2", 1), ("s10:1", 90), ("s%:1", 90)):
+            await store.enqueue(job(key, at(seconds)))
+        assert await store.release(here, "s1:", at(5)) == 1
+        assert await store.release(here, "s%", at(5)) == 1
+        assert await store.release(Scope(project="there"), "", at(0)) == 0
+        due = {each.key: each.run_after for each in await store.list_jobs(here, ["queued"], 9)}
+        assert due == {"s1:1": at(5), "s1:2": at(1), "s10:1": at(90), "s%:1": at(5)}
+
+
+async def test_a_session_is_kept_as_it_was_last_written(open_store: Any, here: Scope) -> None:
+    begun = HostSession(
+        session_id="s", scope=here, transcript_path="/t.jsonl", task="Fix it", task_number=1, updated_at=AT
+    )
+    later = begun.model_copy(update={"task_id": "s:2", "task": "Test it", "task_number": 2})
+    async with open_store() as store:
+        assert await store.get_session(here, "s") is None
+        await store.put_session(begun)
+        await store.put_session(later)
+        assert await store.get_session(here, "s") == later
+        assert await store.get_session(Scope(project="there"), "s") is None
+
+
+async def test_a_call_that_is_logged_twice_is_one_row(open_store: Any, here: Scope) -> None:
+    call = ToolCall(
+        scope=here,
+        tool_name="Bash",
+        input="{}",
+        success=True,
+        time_cost_s=0.5,
+        created_at=AT,
+        session_id="s",
+        call_id="c",
+    )
+    without_id = call.model_copy(update={"call_id": None})
+    async with open_store() as store:
+        tools = store.tool_memory
+        assert await tools.add_calls([call, call, without_id, without_id], 100) == 3
+        assert await tools.add_calls([call, call.model_copy(update={"session_id": "s2"})], 100) == 1
+        assert await tools.add_calls([call.model_copy(update={"session_id": None})], 100) == 1
+        assert await tools.add_calls([call.model_copy(update={"session_id": None})], 100) == 0
+
+
+async def test_events_come_back_in_order_within_their_scope(open_store: Any, here: Scope) -> None:
+    events = [Event(kind, AT, "x", {"n": number, "text": "ü\x00"}) for number, kind in enumerate(("a", "b"))]
+    async with open_store() as store:
+        for event in events:
+            await store.add_event(here, event)
+        await store.add_event(Scope(project="there"), events[0])
+        assert await store.memory_history([here], "x") == events
+        assert await store.memory_history([Scope(project="nowhere")], "x") == []
+
+
+WON = Verdict(label="Success", confidence=0.9, reasons=("tests passed",), evidence=("s1",), judge="evidence")
+
+
+def trajectory(*texts: str, task_id: str = "t1") -> Trajectory:
+    steps = tuple(
+        Step(id=f"s{number}", kind="message", role="assistant", text=text, at=AT)
+        for number, text in enumerate(texts, start=1)
+    )
+    return Trajectory(task_id=task_id, task="Fix the lock", steps=steps, started_at=AT)
+
+
+@pytest.fixture
+def record(embedder: Any, here: Scope, item: Any, with_indexes: Any) -> Callable[..., LearnRecord]:
+    """Callable[..., MemoryItem] the record of a run that gives items of these titles."""
+
+    def made(
+        done: Trajectory, *titles: str, reinforced: tuple[str, ...] = (), reinforcement: float = 0.0
+    ) -> LearnRecord:
+        run_id = new_id("run")
+        source = Provenance(task_id=done.task_id, run_id=run_id)
+        items = [item(title, provenance=source) for title in titles]
+        return LearnRecord(
+            scope=here,
+            run_id=run_id,
+            trajectory_id=new_id("tr"),
+            trajectory=done,
+            verdict=WON,
+            embedder=embedder.name,
+            memories=tuple(with_indexes(each, embedder) for each in items),
+            reinforced=reinforced,
+            reinforcement=reinforcement,
+            at=AT,
+        )
+
+    return made
+
+
+async def test_a_run_is_written_whole_and_known_again(open_store: Any, here: Scope, record: Any) -> None:
+    done = trajectory("one", "two")
+    run = record(done, "Retry once", "Log it")
+    async with open_store() as store:
+        assert await store.learned_before(here, "t1", done.content_digest) is None
+        assert await store.save_learning(run) == ()
+    async with open_store() as store:
+        before = await store.learned_before(here, "t1", done.content_digest)
+        assert before is not None
+        assert (before.trajectory_id, before.run_id, before.verdict) == (run.trajectory_id, run.run_id, WON)
+        assert before.memory_ids == tuple(each.item.id for each in run.memories)
+        assert await store.get_trajectory(here, run.trajectory_id) == (done, WON)
+        assert await store.get_trajectory(here, "t1") == (done, WON)
+        assert await store.get_trajectory(Scope(project="there"), "t1") is None
+        assert await store.learned_before(Scope(project="there"), "t1", done.content_digest) is None
+        (event,) = await store.memory_history([here], run.run_id)
+        assert (event.kind, event.at, event.data["label"]) == ("learned", AT, "Success")
+
+
+async def test_learning_twice_from_the_same_changes_nothing(open_store: Any, here: Scope, record: Any) -> None:
+    done = trajectory("one")
+    async with open_store() as store:
+        await store.save_learning(record(done, "Retry once"))
+        assert await store.save_learning(record(done, "Something else")) == ()
+        assert [each.title for each in await store.list_memories([here], MemoryFilter())] == ["Retry once"]
+        assert (await store.statistics(here, "numbers")).trajectories == 1
+
+
+async def test_what_a_longer_version_of_a_task_does_not_give_again_is_archived(
+    open_store: Any, here: Scope, record: Any
+) -> None:
+    first = record(trajectory("one"), "Retry once", "Log it")
+    kept, gone = (each.item.id for each in first.memories)
+    elsewhere = record(trajectory("one", task_id="t2"), "Of another task")
+    second = record(trajectory("one", "two"), "Quote it", reinforced=(kept,))
+    async with open_store() as store:
+        await store.save_learning(first)
+        await store.save_learning(elsewhere)
+        assert await store.save_learning(second) == (gone,)
+        (archived,) = await store.get_memories([here], [gone])
+        assert archived.status == "archived"
+        assert "superseded" in (archived.status_reason or "")
+        titles = {each.title for each in await store.list_memories([here], MemoryFilter())}
+        assert titles == {"Retry once", "Quote it", "Of another task"}
+        assert (await store.get_trajectory(here, "t1"))[0] == second.trajectory
+
+
+async def test_what_another_task_gives_again_becomes_surer_but_never_more_than_sure(
+    open_store: Any, here: Scope, record: Any
+) -> None:
+    first = record(trajectory("one"), "Retry once")
+    (known,) = (each.item.id for each in first.memories)
+    async with open_store() as store:
+        await store.save_learning(first)
+        for number, (step, expected) in enumerate([(0.05, 0.55), (0.9, 1.0), (0.0, 1.0)]):
+            run = record(trajectory("x", task_id=f"o{number}"), reinforced=(known,), reinforcement=step)
+            await store.save_learning(run)
+            (found,) = await store.get_memories([here], [known])
+            assert found.confidence == pytest.approx(expected)
+
+
+async def test_a_run_with_one_bad_vector_writes_nothing(open_store: Any, here: Scope, record: Any) -> None:
+    done = trajectory("one")
+    run = record(done, "Retry once", "Log it")
+    broken = replace(run.memories[1], vector=array("f", [float("nan")] * 16))
+    async with open_store() as store:
+        with pytest.raises(StorageError, match="refused"):
+            await store.save_learning(replace(run, memories=(run.memories[0], broken)))
+        assert await store.learned_before(here, "t1", done.content_digest) is None
+        assert await store.list_memories([here], MemoryFilter()) == []
+        await store.save_learning(run)
+
+
+async def test_a_verdict_alone_is_kept_and_is_no_learning(open_store: Any, here: Scope, record: Any) -> None:
+    done = trajectory("one")
+    lost = WON.model_copy(update={"label": "Failure"})
+    async with open_store() as store:
+        await store.save_verdict(here, "tr_1", done, WON)
+        await store.save_verdict(here, "tr_1", done, lost)
+        assert await store.get_trajectory(here, "tr_1") == (done, lost)
+        assert await store.learned_before(here, "t1", done.content_digest) is None
+        assert (await store.statistics(here, "numbers")).verdicts == {"Failure": 1}
+        await store.save_verdict(Scope(project="there"), "tr_1", done, WON)
+        assert await store.get_trajectory(here, "tr_1") == (done, lost)
+        await store.save_learning(record(done, "Retry once"))
+        assert await store.learned_before(here, "t1", done.content_digest) is not None
