@@ -1,7 +1,7 @@
 """How often each rule of redaction and of screening fires on given data.
 
     python benchmarks/rules.py PATH…   files of text or JSON, also gzipped, and folders of them
-    python benchmarks/rules.py         our own: lines of tests/guard, texts of tests/attacks and scripts/screening
+    python benchmarks/rules.py         our own: lines of tests/shared, texts of tests/attacks and scripts/screening
 
 Every string of JSON and every line of other text is looked at once, for itself and unread by anybody: the table tells
 where a rule fired first, and nothing of the text. A rule that never fires on any data that we have should go.
@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "guard"))
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "attacks"))
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "shared"))
 sys.path.append(str(Path(__file__).parent.parent / "scripts" / "screening"))
 
 from corpus import examples
@@ -40,12 +39,12 @@ Texts = Iterator[tuple[str, str]]
 def own_texts() -> Texts:
     """Yield the texts of our own tests and training."""
     for seed in range(SEEDS):
-        yield from (("tests/guard", line) for _, _, line in vendor_lines(seed))
-        yield from (("tests/guard", line) for _, line in context_lines(seed, times=1))
-        yield from (("tests/guard", line) for _, line in rare_lines(seed))
-        yield from (("tests/guard", line) for line in random_lines(seed, times=1))
-        yield "tests/guard", pem(random.Random(seed))
-    yield from (("tests/guard", line) for line in FIXED)
+        yield from (("tests/shared", line) for _, _, line in vendor_lines(seed))
+        yield from (("tests/shared", line) for _, line in context_lines(seed, times=1))
+        yield from (("tests/shared", line) for _, line in rare_lines(seed))
+        yield from (("tests/shared", line) for line in random_lines(seed, times=1))
+        yield "tests/shared", pem(random.Random(seed))
+    yield from (("tests/shared", line) for line in FIXED)
     yield from (("tests/attacks", each.text) for each in attacks())
     yield from (("tests/attacks", each.text) for each in (*unseen_attacks(), *unseen_strategies()))
     yield from (("scripts/screening", each.text) for each in examples(SEED, per_frame=12))
