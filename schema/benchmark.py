@@ -1,4 +1,4 @@
-"""What a benchmark is asked about and what it gives: datasets, figures, tables, plots, runs. It measures nothing."""
+"""What a benchmark is asked about and what it gives: datasets, figures, tables, plots, runs."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal

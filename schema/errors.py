@@ -1,4 +1,4 @@
-"""The error tree, split by who can act; it knows nothing of MCP, SQL or HTTP.
+"""The error tree, split by who can act.
 
 SwarmMemoryError
 ├── InputError              the caller: change the arguments

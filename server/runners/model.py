@@ -20,7 +20,7 @@ from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.runners.workplace import WorkingCopies, allowed_commands, child_environment, permitted, run_in
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed, parse_json
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -181,10 +181,12 @@ class ModelRunner:
             prompt,
             ReactAnswer,
             purpose="rollout",
-            temperature=record.request.temperature,
-            max_tokens=_ANSWER_TOKENS,
-            timeout_s=min(_TIMEOUT_S, record.request.timeout_s),
-            seed=record.request.seed,
+            effort=Effort(
+                max_tokens=_ANSWER_TOKENS,
+                timeout_s=min(_TIMEOUT_S, record.request.timeout_s),
+                temperature=record.request.temperature,
+                seed=record.request.seed,
+            ),
         )
         return answer
 

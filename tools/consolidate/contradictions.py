@@ -19,7 +19,7 @@ from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related, Relation
 from swarm_memory.tools.consolidate.neighbours import Pair
 from swarm_memory.tools.consolidate.pairs import Survey, read_pairs
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -199,9 +199,7 @@ async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Rel
         prompt,
         ModelRelation,
         purpose="contradiction",
-        temperature=0.0,
-        max_tokens=_ANSWER_TOKENS,
-        timeout_s=_TIMEOUT_S,
+        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S),
     )
     if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
         why = answer.reason if isinstance(answer, Unparsed) else "its probability is not from 0 to 1"

@@ -15,7 +15,7 @@ from swarm_memory.tools.distill.lessons import Lesson, Material, repairs
 from swarm_memory.tools.distill.procedures import procedures
 from swarm_memory.tools.distill.waste import fruitless_lookups, loops, open_errors
 from swarm_memory.tools.guard.redact import archivable, generalize, redact
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -171,13 +171,7 @@ async def _draw(
         untrusted={"task": shown_task(kept), "reasons": _reasons(verdict, settings), "trajectory": shown.text},
     )
     answer, name = await ask(
-        model,
-        prompt,
-        DistilledItems,
-        purpose="distill",
-        temperature=0.0,
-        max_tokens=_ANSWER_TOKENS,
-        timeout_s=_TIMEOUT_S,
+        model, prompt, DistilledItems, purpose="distill", effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S)
     )
     if isinstance(answer, Unparsed):
         drafts, is_final, reason = (), False, f"the model's answer cannot be used: {answer.reason}"

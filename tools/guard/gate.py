@@ -7,7 +7,7 @@ from swarm_memory.schema.errors import ModelUnavailable, QuotaReached
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import Finding, reason_of, screen
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -117,13 +117,7 @@ async def _ask(model: ChatModel, items: Sequence[MemoryItem]) -> tuple[dict[int,
     prompt = render(load_prompt(PROMPT), given={}, untrusted={"items": shown})
     try:
         answer, name = await ask(
-            model,
-            prompt,
-            ItemVerdicts,
-            purpose=PURPOSE,
-            temperature=0.0,
-            max_tokens=_ANSWER_TOKENS,
-            timeout_s=_TIMEOUT_S,
+            model, prompt, ItemVerdicts, purpose=PURPOSE, effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S)
         )
     except ModelUnavailable as error:
         return one_line(redact(f"the model could not be asked: {error}").text, 300)

@@ -1,4 +1,4 @@
-"""What a trajectory proves without any model: signals, each with a weight and the steps it rests on; no verdict.
+"""What a trajectory proves without any model: signals, each with a weight and the steps it rests on.
 
 A weight is a log-odds of success against failure at even prior odds (0.7 doubles them, 1.1 trebles them), so that
 weights add up. They are set by kind of evidence, in coarse steps, not fitted to a data set: a check that ran last says

@@ -8,7 +8,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -53,9 +53,7 @@ async def judge_by_model(
         prompt,
         ModelVerdict,
         purpose="judge",
-        temperature=settings.judge.temperature,
-        max_tokens=_ANSWER_TOKENS,
-        timeout_s=_TIMEOUT_S,
+        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S, temperature=settings.judge.temperature),
     )
     if isinstance(answer, Unparsed):
         return _undecided(name, f"the model's answer cannot be used: {answer.reason}")

@@ -14,7 +14,7 @@ from swarm_memory.tools.distill.distill import DistilledItem, check_drafts, chec
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.attempts import Attempt, Drawn, merged
 from swarm_memory.tools.matts.contrast import contrast_by_extraction
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -106,9 +106,7 @@ async def _asked(
         prompt,
         Contrasted,
         purpose="self_contrast",
-        temperature=0.0,
-        max_tokens=_ANSWER_TOKENS,
-        timeout_s=_TIMEOUT_S,
+        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S),
     )
     if isinstance(answer, Unparsed):
         reason = f"the model's answer cannot be used: {answer.reason}"

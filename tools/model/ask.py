@@ -1,6 +1,7 @@
-"""One rendered prompt to a chat model, and its answer as a checked value; what is asked for is not here."""
+"""One rendered prompt to a chat model, and its answer as a checked value."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -21,6 +22,16 @@ class Answered(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What an answer may take, and how free it is."""
+
+    max_tokens: int
+    timeout_s: float
+    temperature: float = 0.0
+    seed: int | None = None
+
+
 AnyAnswer = TypeVar("AnyAnswer", bound=Answered)
 
 
@@ -30,10 +41,7 @@ async def ask(
     form: type[AnyAnswer],
     *,
     purpose: str,
-    temperature: float,
-    max_tokens: int,
-    timeout_s: float,
-    seed: int | None = None,
+    effort: Effort,
 ) -> tuple[AnyAnswer | Unparsed, str]:
     """Return the answer, or why there is no usable one, and the name of the model that was asked or that answered.
 
@@ -44,10 +52,10 @@ async def ask(
         system=prompt.system,
         user=prompt.user,
         answer_schema=_schema(form),
-        temperature=temperature,
-        max_tokens=max_tokens,
-        timeout_s=timeout_s,
-        seed=seed,
+        temperature=effort.temperature,
+        max_tokens=effort.max_tokens,
+        timeout_s=effort.timeout_s,
+        seed=effort.seed,
     )
     try:
         answer = await model.complete(request)

@@ -1,4 +1,4 @@
-"""Gets checked JSON out of a model's text, which is untrusted; it knows no model and does no I/O.
+"""Gets checked JSON out of a model's text, which is untrusted.
 
 Nothing is guessed: a text with two different answers, a key that stands twice or an end that is missing is refused with
 a reason that can be sent back to the model.

@@ -1,6 +1,6 @@
-"""Prompts from their Markdown files, strictly rendered, untrusted text fenced; it asks no model.
+"""Prompts from their Markdown files, strictly rendered, untrusted text fenced.
 
-A file of `tools/prompts` has two parts, `# System` and `# User`. `{{name}}` stands for a value. Of untrusted text
+A file of `tools/model/prompts` has two parts, `# System` and `# User`. `{{name}}` stands for a value. Of untrusted text
 nothing may stand in the system part, and in the user part only between the two markers of its fence.
 """
 
@@ -45,12 +45,12 @@ class Rendered:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """Read `tools/prompts/<name>.md`. Raises `ValueError` for a name or a file that is no prompt."""
+    """Read `tools/model/prompts/<name>.md`. Raises `ValueError` for a name or a file that is no prompt."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"`{name}` is no name of a prompt: lower-case letters, digits and underscores.")
     source = files("swarm_memory.tools.model.prompts").joinpath(f"{name}.md")
     if not source.is_file():
-        raise ValueError(f"there is no prompt `{name}` in tools/prompts.")
+        raise ValueError(f"there is no prompt `{name}` in tools/model/prompts.")
     return parse_prompt(name, source.read_text(encoding="utf-8"))
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate
@@ -55,9 +55,7 @@ class ChatReranker:
             prompt,
             ToolChoice,
             purpose="rerank",
-            temperature=0.0,
-            max_tokens=_ANSWER_TOKENS,
-            timeout_s=self._timeout_s,
+            effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=self._timeout_s),
         )
         if isinstance(answer, Unparsed):
             raise ModelAnswerInvalid(f"{name} gave no usable order of the tools: {answer.reason}")

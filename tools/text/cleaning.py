@@ -1,4 +1,4 @@
-"""The one cleaning of text before it is stored, embedded or shown; it knows nothing of secrets or of any format."""
+"""The one cleaning of text before it is stored, embedded or shown."""
 
 import re
 

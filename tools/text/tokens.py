@@ -1,6 +1,6 @@
 """Text as the keyword leg and the budgets see it: tokens for index and query, and an estimate of a model's tokens.
 
-It knows nothing of storage or ranking. Whoever changes what `tokenize` gives must have the keyword index rebuilt.
+Whoever changes what `tokenize` gives must have the keyword index rebuilt.
 """
 
 import importlib

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.tool_memory import EvaluateResult, Evaluation, KeptCall, ToolCall
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -225,9 +225,7 @@ async def evaluate_by_model(
         _prompt(kept, around, schema),
         CallRating,
         purpose=PROMPT,
-        temperature=0.0,
-        max_tokens=_ANSWER_TOKENS,
-        timeout_s=_TIMEOUT_S,
+        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S),
     )
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(answer.reason)

@@ -1,4 +1,4 @@
-"""The arguments of a tool call: read from their text, described, compared; pure functions that know no store.
+"""The arguments of a tool call: read from their text, described, compared.
 
 Arguments are untrusted text. What is shown of them is generalised, on one line, in quotes, and never reads like an
 instruction.

@@ -21,7 +21,7 @@ from swarm_memory.schema.tool_memory import (
 )
 from swarm_memory.tools.credit.intervals import rate_difference, t_quantile, wilson
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -210,13 +210,7 @@ async def _written(
         },
     )
     answer, by = await ask(
-        model,
-        prompt,
-        WrittenGuidelines,
-        purpose=PROMPT,
-        temperature=0.0,
-        max_tokens=_ANSWER_TOKENS,
-        timeout_s=_TIMEOUT_S,
+        model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S)
     )
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(f"the guidelines cannot be used: {answer.reason}")

@@ -1,4 +1,4 @@
-"""Each tool call of a trajectory with what came of it: what failed, what was checked; not what that proves."""
+"""Each tool call of a trajectory with what came of it: what failed, what was checked."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the output of a test, build or lint run says; it is told what ran and knows nothing of trajectories.
+"""What the output of a test, build or lint run says.
 
 Only the summary lines of known runners count. A line that merely contains "error" or "passed" says nothing.
 """

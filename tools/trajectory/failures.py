@@ -1,4 +1,4 @@
-"""Kinds of errors, told from one line of output: what was missing and what to look at first; no trajectories here."""
+"""Kinds of errors, told from one line of output: what was missing, and what to look at first."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a shell command is for, read from its text alone; it knows nothing of trajectories and never runs anything."""
+"""What a shell command is for, read from its text alone."""
 
 import re
 import shlex

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from swarm_memory.schema.benchmark import BenchmarkQuestion, Dataset, Figure, Table
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.model.ask import Answered, AnyAnswer, ask
+from swarm_memory.tools.model.ask import Answered, AnyAnswer, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.benchmarks import MemorySystem
@@ -106,7 +106,7 @@ async def _asked(
 ) -> AnyAnswer | None:
     rendered = render(load_prompt(prompt), given={}, untrusted=untrusted)
     got, model = await ask(
-        chat, rendered, form, purpose="benchmark", temperature=0.0, max_tokens=300, timeout_s=_TIMEOUT_S, seed=seed
+        chat, rendered, form, purpose="benchmark", effort=Effort(max_tokens=300, timeout_s=_TIMEOUT_S, seed=seed)
     )
     graded.models.add(model)
     if isinstance(got, Unparsed):

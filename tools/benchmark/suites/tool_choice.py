@@ -25,7 +25,7 @@ from swarm_memory.tools.benchmark.suites.mock_tools import (
     best_tool,
     search,
 )
-from swarm_memory.tools.model.ask import Answered, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
@@ -178,10 +178,11 @@ class ChatChooser:
             ),
             _Choice,
             purpose=PROMPT,
-            temperature=0.0,
-            max_tokens=_ANSWER_TOKENS,
-            timeout_s=self._timeout_s,
-            seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1,
+            effort=Effort(
+                max_tokens=_ANSWER_TOKENS,
+                timeout_s=self._timeout_s,
+                seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1,
+            ),
         )
         if isinstance(answer, Unparsed):
             raise ModelAnswerInvalid(answer.reason)
