@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -32,11 +31,6 @@ class Scope(Model):
 
     tenant_id: str = Field(default="default", min_length=1, max_length=200)
     project: str = Field(default=GLOBAL_PROJECT, min_length=1, max_length=MAX_PROJECT_CHARS)
-
-
-def utc_now() -> datetime:
-    """Return the present in UTC. Operations take their time from the `Clock` port instead."""
-    return datetime.now(UTC)
 
 
 def new_id(kind: str) -> str:

@@ -63,8 +63,9 @@ async def test_an_item_becomes_a_draft_with_numbered_steps_and_its_evidence() ->
 
 async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
     model = ScriptedChatModel([items(), items()])
+    two = Settings(distill=DistillSettings(max_items_per_traj=2))
     success = await distill_by_model(model, repaired(), verdict("Success"), SETTINGS)
-    failure = await distill_by_model(model, broken(), verdict("Failure"), SETTINGS, max_items=2)
+    failure = await distill_by_model(model, broken(), verdict("Failure"), two)
     strategies, guardrails = model.requests
     assert "at most 3 strategies" in strategies.user
     assert "at most 2 guardrails" in guardrails.user
@@ -182,10 +183,10 @@ async def test_repeated_items_and_those_beyond_the_limit_are_refused_one_by_one(
 
 async def test_the_number_of_items_is_a_setting_and_can_be_lowered() -> None:
     given = [item(f"Rule {number}", steps=[*STEPS, f"End with check {number}"]) for number in range(5)]
-    five = Settings(distill=DistillSettings(max_items_per_traj=5))
+    five, one = (Settings(distill=DistillSettings(max_items_per_traj=number)) for number in (5, 1))
     model = ScriptedChatModel([items(*given), items(*given)])
     assert len((await distill_by_model(model, repaired(), verdict("Success"), five)).drafts) == 5
-    assert len((await distill_by_model(model, repaired(), verdict("Success"), five, max_items=1)).drafts) == 1
+    assert len((await distill_by_model(model, repaired(), verdict("Success"), one)).drafts) == 1
 
 
 async def test_a_flood_of_items_is_not_looked_at() -> None:

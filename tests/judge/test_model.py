@@ -151,7 +151,7 @@ async def test_secrets_are_taken_out_before_anything_is_sent() -> None:
 async def test_a_long_trajectory_fits_the_budget_and_the_verdict_says_what_was_left_out() -> None:
     steps = [message("assistant", f"turn {number} " + "word " * 200) for number in range(400)]
     model = ScriptedChatModel([answer("Failure", 0.8, "s400: it gave up", "s200: never shown")])
-    verdict = await judge_by_model(model, record(*steps), SETTINGS, budget_tokens=3000)
+    verdict = await judge_by_model(model, record(*steps), Settings(judge=JudgeSettings(max_trajectory_tokens=3000)))
     assert count_tokens(model.requests[0].user) < 3400
     assert verdict.evidence == ("s400",)
     assert verdict.reasons[-1].endswith("steps left out for length")

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from swarm_memory.schema.errors import ModelUnavailable
@@ -101,22 +100,15 @@ def _best(lessons: Sequence[Lesson]) -> list[Lesson]:
 
 
 async def distill_by_model(
-    model: ChatModel,
-    trajectory: Trajectory,
-    verdict: Verdict,
-    settings: Settings,
-    *,
-    max_items: int | None = None,
-    budget_tokens: int | None = None,
+    model: ChatModel, trajectory: Trajectory, verdict: Verdict, settings: Settings
 ) -> Distillation:
-    """Draw at most `max_items` (default: `settings.distill.max_items_per_traj`) items with the model, temperature 0.
+    """Draw at most `settings.distill.max_items_per_traj` items with the model, at temperature 0.
 
     Strategies of a success, guardrails of a failure; of an undecided trajectory none, and nobody is asked. The items
     are checked as `check_items` says; `reason` names those that were refused, or why there is no answer. Raises
     `ModelUnavailable`.
     """
-    drawn = await _draw(model, trajectory, verdict, settings, max_items, budget_tokens)
-    return drawn.distillation
+    return (await _draw(model, trajectory, verdict, settings))[0]
 
 
 async def distill_with_fallback(
@@ -130,41 +122,27 @@ async def distill_with_fallback(
     if verdict.label == "Undecided":
         return await asyncio.to_thread(distill_by_extraction, trajectory, verdict, settings)
     try:
-        drawn = await _draw(model, trajectory, verdict, settings, None, None)
+        drawn, is_final = await _draw(model, trajectory, verdict, settings)
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
     else:
-        if drawn.is_final:
-            return drawn.distillation
-        why = str(drawn.distillation.reason)
+        if is_final:
+            return drawn
+        why = str(drawn.reason)
     extracted = await asyncio.to_thread(distill_by_extraction, trajectory, verdict, settings)
     reasons = [f"drawn without a model: {why}", *([extracted.reason] if extracted.reason else [])]
     return extracted.model_copy(update={"reason": "; ".join(reasons)})
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """What came of asking."""
-
-    distillation: Distillation
-    is_final: bool
-    """Whether the model gave items that may be kept, or said that there are none."""
-
-
 async def _draw(
-    model: ChatModel,
-    trajectory: Trajectory,
-    verdict: Verdict,
-    settings: Settings,
-    max_items: int | None,
-    budget_tokens: int | None,
-) -> _Drawn:
+    model: ChatModel, trajectory: Trajectory, verdict: Verdict, settings: Settings
+) -> tuple[Distillation, bool]:
+    """Return what came of asking, and whether the model gave items that may be kept or said that there are none."""
     if verdict.label == "Undecided":
         reason = "the verdict is Undecided: no model was asked"
-        return _Drawn(Distillation(drafts=(), distiller="model", reason=reason), is_final=False)
-    wanted = settings.distill.max_items_per_traj if max_items is None else max_items
-    limit = settings.judge.max_trajectory_tokens if budget_tokens is None else budget_tokens
-    kept, shown = await asyncio.to_thread(_kept, trajectory, settings, limit)
+        return Distillation(drafts=(), distiller="model", reason=reason), False
+    wanted = settings.distill.max_items_per_traj
+    kept, shown = await asyncio.to_thread(_kept, trajectory, settings)
     prompt = render(
         load_prompt(PROMPTS[verdict.label]),
         given={"max_items": str(wanted)},
@@ -179,13 +157,13 @@ async def _draw(
         drafts, refused = await asyncio.to_thread(check_items, answer.items, kept, shown, settings, wanted)
         is_final = bool(drafts) or not answer.items
         reason = "; ".join(refused) or (None if drafts else "the model found nothing that would help another task")
-    distillation = Distillation(drafts=drafts, distiller="model", reason=reason, prompt_hash=prompt.hash, model=name)
-    return _Drawn(distillation, is_final)
+    drawn = Distillation(drafts=drafts, distiller="model", reason=reason, prompt_hash=prompt.hash, model=name)
+    return drawn, is_final
 
 
-def _kept(trajectory: Trajectory, settings: Settings, budget_tokens: int) -> tuple[Trajectory, Shortened]:
+def _kept(trajectory: Trajectory, settings: Settings) -> tuple[Trajectory, Shortened]:
     kept = archivable(trajectory, settings)
-    return kept, shorten_trajectory(kept, budget_tokens)
+    return kept, shorten_trajectory(kept, settings.judge.max_trajectory_tokens)
 
 
 def _reasons(verdict: Verdict, settings: Settings) -> str:

@@ -22,7 +22,7 @@ _PREREQUISITES = frozenset(
 )
 """Errors that keep a command from starting: when it then fails further on, this one was resolved."""
 
-_NOT_STARTED = frozenset({"missing-command", "missing-script", "bad-arguments", "wrong-folder", "syntax", "timeout"})
+_NOT_STARTED = frozenset({"missing-command", "bad-arguments", "wrong-folder", "syntax", "timeout"})
 """After one of these it is not known whether the first error is gone."""
 
 _PASSES_WITH_TIME = frozenset({"rate-limit", "timeout", "service-down", "locked"})

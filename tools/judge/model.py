@@ -36,18 +36,15 @@ class ModelVerdict(Answered):
     reasons: list[str]
 
 
-async def judge_by_model(
-    model: ChatModel, trajectory: Trajectory, settings: Settings, *, budget_tokens: int | None = None
-) -> Verdict:
+async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Settings) -> Verdict:
     """Return what the model says of a trajectory, at `settings.judge.temperature` (0 unless somebody set it).
 
-    The trajectory is redacted, fenced and shortened to `budget_tokens` (default:
-    `settings.judge.max_trajectory_tokens`) first. Undecided, with the reason, when the
-    answer cannot be used, and when the model is less sure than `settings.judge.min_confidence`. Its confidence counts
-    up to 0.9, and up to 0.7 when its reasons name no step that it was shown. Raises `ModelUnavailable`.
+    The trajectory is redacted, fenced and shortened to `settings.judge.max_trajectory_tokens` first. Undecided,
+    with the reason, when the answer cannot be used, and when the model is less sure than
+    `settings.judge.min_confidence`. Its confidence counts up to 0.9, and up to 0.7 when its reasons name no step that
+    it was shown. Raises `ModelUnavailable`.
     """
-    limit = settings.judge.max_trajectory_tokens if budget_tokens is None else budget_tokens
-    prompt, shown = await asyncio.to_thread(_prompt, trajectory, settings, limit)
+    prompt, shown = await asyncio.to_thread(_prompt, trajectory, settings)
     answer, name = await ask(
         model,
         prompt,
@@ -60,9 +57,9 @@ async def judge_by_model(
     return _believed(answer, name, shown, settings)
 
 
-def _prompt(trajectory: Trajectory, settings: Settings, budget_tokens: int) -> tuple[Rendered, Shortened]:
+def _prompt(trajectory: Trajectory, settings: Settings) -> tuple[Rendered, Shortened]:
     kept = archivable(trajectory, settings)
-    shown = shorten_trajectory(kept, budget_tokens)
+    shown = shorten_trajectory(kept, settings.judge.max_trajectory_tokens)
     return render(load_prompt(PROMPT), given={}, untrusted={"task": shown_task(kept), "trajectory": shown.text}), shown
 
 

@@ -37,14 +37,9 @@ _KINDS: tuple[_Kind, ...] = (
     _kind("edit-mismatch", r"string to replace not found|found \d+ matches of the string|old_string", "", 0.15),
     _kind("unknown-skill", r"unknown (?:skill|slash command|tool):? ?(?P<x>[\w:-]+)?",
           "look at the list of what is there before calling {x}", 0.3),
-    _kind("too-large", r"exceeds (?:the )?maximum (?:allowed )?(?:tokens|size)|file content \(.*\) exceeds",
-          "read large files in parts", 0.25),
     _kind("missing-module", r"no module named ['\"]?(?P<x>[\w.-]+)", "check that the module {x} can be imported", 0.8),
     _kind("missing-module", r"cannot find (?:module|package) ['\"](?P<x>[^'\"]+)", "check that {x} is installed", 0.8),
-    _kind("missing-script", r"missing script:? ['\"]?(?P<x>[\w:-]+)", "list the scripts that exist", 0.7),
     _kind("missing-command", r"(?:^|[\s:])(?P<x>[\w./-]+): (?:command )?not found",
-          "check that {x} is installed", 0.75),
-    _kind("missing-command", r"executable file not found.*['\"](?P<x>[\w.-]+)|(?P<y>[\w.-]+) is not recognized as an",
           "check that {x} is installed", 0.75),
     _kind("wrong-folder", r"not a git repository|no (?:package\.json|makefile|cargo\.toml|pyproject)"
           r"|could not (?:find|read) .{0,60}(?:package\.json|pyproject\.toml|cargo\.toml|go\.mod)"

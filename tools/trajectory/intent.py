@@ -10,7 +10,7 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
-_NOT_STARTED = frozenset({"missing-module", "missing-command", "missing-script", "wrong-folder", "bad-arguments"})
+_NOT_STARTED = frozenset({"missing-module", "missing-command", "wrong-folder", "bad-arguments"})
 """Errors after which another runner of the same kind may do what the first could not."""
 
 _MIN_SHARED = 0.5
