@@ -109,7 +109,7 @@ class Bare:
         vector = encode(self._embedder.embed(query), self._space.quantization)
         expression = match_any(self._scope_id, query_tokens(query)[:MAX_QUERY_TOKENS])
         return (
-            {"vector": vector, "k": pool, "partition": self._scope_id},
+            {"vector": vector, "k": pool, "partitions": f"[{self._scope_id}]"},
             {"expression": expression, "limit": pool},
         )
 
