@@ -30,15 +30,15 @@ async def no_bank() -> Toolbox:
     raise ConfigError("nothing here opens a bank")
 
 
-async def test_the_readme_has_a_line_for_every_listed_tool_and_for_no_other() -> None:
+async def test_the_manual_has_a_line_for_every_listed_tool_and_for_no_other() -> None:
     listed = {tool.name for tool in await build_server(no_bank).list_tools()}
-    page = read("README.md")
+    page = read("docs/MANUAL.md")
     table = page[page.index("## The tools of the server") : page.index("## The commands")]
     assert {cell.strip("`") for cell in first_cells(table) if cell.startswith("`")} == listed
 
 
-def test_the_readme_names_every_command_and_no_other() -> None:
-    page = read("README.md")
+def test_the_manual_names_every_command_and_no_other() -> None:
+    page = read("docs/MANUAL.md")
     table = page[page.index("## The commands") : page.index("## Settings")]
     named = [name for cell in first_cells(table) for name in re.findall(r"`([a-z-]+)`", cell)]
     assert sorted(named) == sorted(COMMANDS)
@@ -64,10 +64,38 @@ def test_links_lead_to_files_that_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_scripts_that_pages_name_exist(page: Path) -> None:
-    files = r"(?<![\w/.])((?:benchmarks|scripts|tools|tests|server)/[\w/]+\.(?:py|md|json))\b"
-    named = re.findall(files, page.read_text("utf-8"))
-    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8"))
+    assert [link for link in links if link[1] not in anchors_of(page.parent / link[0] if link[0] else page)] == []
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_folders_that_pages_name_exist(page: Path) -> None:
+    assert [path for path in named_paths(page.read_text("utf-8")) if not any(REPOSITORY.glob(path))] == []
+
+
+def test_a_path_that_does_not_exist_is_noticed() -> None:
+    text = (
+        "See `tools/gone.py`, `server/cli/`, `schema/sqlite/queries*.sql` and benchmarks/gone.py; not `NNNN_what.sql`."
+    )
+    named = named_paths(text)
+    assert named == ["tools/gone.py", "server/cli", "schema/sqlite/queries*.sql", "benchmarks/gone.py"]
+    assert [path for path in named if not any(REPOSITORY.glob(path))] == ["tools/gone.py", "benchmarks/gone.py"]
+
+
+MCP_METHODS = {"tools/list", "tools/call"}
+
+
+def named_paths(text: str) -> list[str]:
+    """Return the paths in the repository that a text names; a star stands for any characters."""
+    found = re.findall(r"(?<![\w/.{-])((?:benchmarks|docs|schema|scripts|server|src|tests|tools)/[\w/.*-]*\w)", text)
+    return [path.replace("NNNN_what", "[0-9]*") for path in found if path not in MCP_METHODS]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
