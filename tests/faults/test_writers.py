@@ -276,7 +276,7 @@ async def test_a_writers_p99_stays_near_its_median_when_readers_work(database: P
     latencies = [float(line[1]) for line in crowd.told("ack")]
     reads = [float(line[0]) for line in crowd.told("read")]
     record("A6 beside readers", f"write {spread(latencies)}; search {spread(reads)}")
-    assert percentile(latencies, 0.99) < 1
+    assert is_in_time(percentile(latencies, 0.99), 1)
 
 
 async def test_a_foreign_sqlite3_that_looks_at_the_live_file_costs_nothing(database: Path, record: Any) -> None:
