@@ -31,7 +31,7 @@ from swarm_memory.tools.benchmark.suites.tasks import (
     TaskResult,
     schedule,
 )
-from swarm_memory.tools.matts.rollouts import steps_of
+from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens

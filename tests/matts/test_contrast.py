@@ -12,13 +12,13 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.distill.distill import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
-from swarm_memory.tools.matts.attempts import Attempt, Drawn, merged, numbered
 from swarm_memory.tools.matts.contrast import contrast_by_extraction
+from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged, numbered
 
 
-def compared(*trajectories: Trajectory, best: int = 1) -> tuple[tuple[Drawn, ...], str | None]:
+def compared(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | None]:
     attempts = as_attempts(trajectories)
-    return contrast_by_extraction(attempts, best, Settings(), 3)
+    return contrast_by_extraction(attempts, Settings())
 
 
 def as_attempts(trajectories: Sequence[Trajectory]) -> list[Attempt]:
@@ -52,7 +52,7 @@ def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | N
         label = TypeAdapter[Label](Label).validate_python(each.steps[-1].text)
         verdict = Verdict(label=label, confidence=0.0 if label == "Undecided" else 0.9, judge="agent")
         attempts.append(numbered(number, f"tr-{number}", each, verdict))
-    return contrast_by_extraction(attempts, 1, Settings(), 3)
+    return contrast_by_extraction(attempts, Settings())
 
 
 def test_a_deed_that_one_way_past_an_error_did_without_is_a_bystander() -> None:
@@ -227,7 +227,7 @@ def test_paths_secrets_and_names_of_the_task_are_not_in_the_items() -> None:
     login = (f"gh auth login --with-token {token}", "ok", 0)
     path = ("/home/carol/acme/tools/prepare.sh --all", "ok", 0)
     attempts = as_attempts([attempt(RED, login, path, GREEN), missed()])
-    drawn, _ = contrast_by_extraction(attempts, 1, Settings(), 3)
+    drawn, _ = contrast_by_extraction(attempts, Settings())
     kept, _ = check_drafts([each.draft for each in drawn], merged(attempts), Settings())
     said = "\n".join(draft.content + draft.title for draft in kept)
     assert "prepare.sh" in said
@@ -264,7 +264,7 @@ def test_whatever_was_done_comparing_ends_with_items_that_may_be_checked(listed:
         for steps in listed
     ]
     attempts = as_attempts([Trajectory(task_id="t", task="t", steps=steps) for steps in named])
-    drawn, reason = contrast_by_extraction(attempts, 1, Settings(), 3)
+    drawn, reason = contrast_by_extraction(attempts, Settings())
     assert len(drawn) <= 3
     assert drawn or reason
     known = {step.id for step in merged(attempts).steps}

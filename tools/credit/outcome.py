@@ -59,20 +59,25 @@ async def record_outcome(
 
 
 def figures_of(trajectory: Trajectory, settings: CreditSettings) -> TaskFigures:
-    """Return what a task took, by what its trajectory tells.
+    """Return what a task took, by what its trajectory tells."""
+    usage, began, ended = trajectory.usage, trajectory.started_at, trajectory.ended_at
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
+    return TaskFigures(
+        steps=steps_of(trajectory),
+        tokens=tokens or None,
+        cost_usd=cost_of(usage, settings) if tokens else None,
+        duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
+    )
+
+
+def steps_of(trajectory: Trajectory) -> int:
+    """Return how many actions it took: tool calls, or messages of the agent where it called no tool.
 
     Of steps that fell out of its middle, half are taken to be tool calls and half their observations.
     """
     calls = sum(step.kind == "tool_call" for step in trajectory.steps)
     said = sum(step.kind == "message" and step.role == "assistant" for step in trajectory.steps)
-    usage, began, ended = trajectory.usage, trajectory.started_at, trajectory.ended_at
-    tokens = usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
-    return TaskFigures(
-        steps=(calls or said) + trajectory.dropped_steps // 2,
-        tokens=tokens or None,
-        cost_usd=cost_of(usage, settings) if tokens else None,
-        duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
-    )
+    return (calls or said) + trajectory.dropped_steps // 2
 
 
 def cost_of(usage: Usage, settings: CreditSettings) -> float | None:

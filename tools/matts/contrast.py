@@ -1,34 +1,206 @@
-"""What several attempts at one task teach together, by their calls alone; no model, and nothing is stored.
+"""Self-contrast: the items that several attempts at one task teach together, told by a model or by their calls alone.
 
-What got any attempt past an error, what most successes did and no failure, what failures ran into and no success. What
-counts is in how many attempts it stands, not how often; what stands in one alone must have been seen to work.
+By the calls: what got any attempt past an error, what most successes did and no failure, what failures ran into and no
+success. What counts is in how many attempts it stands, not how often; what stands in one alone must have been seen to
+work.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from swarm_memory.schema.memory import Outcome
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.memory import Distiller, Outcome
+from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.corrections import corrections, pointers
-from swarm_memory.tools.distill.distill import MIN_VALUE, distill_by_extraction
-from swarm_memory.tools.distill.lessons import Lesson, Material, repair_lesson
-from swarm_memory.tools.matts.attempts import Attempt, Drawn
-from swarm_memory.tools.matts.contrast_patterns import patterns, pitfalls
-from swarm_memory.tools.matts.contrast_repairs import Looked, Shared, look, shared_repairs
+from swarm_memory.tools.distill.distill import (
+    MIN_VALUE,
+    DistilledItem,
+    check_drafts,
+    check_items,
+    distill_by_extraction,
+)
+from swarm_memory.tools.distill.lessons import Lesson, repair_lesson
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.judge.model import shown_task
+from swarm_memory.tools.matts.differences import Looked, Shared, look, patterns, pitfalls, shared_repairs
+from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged
+from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
+from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.text.cleaning import clean, one_line
+from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
+
+PROMPT = "self_contrast"
 
 _MAX_EVIDENCE = 20
 
+MAX_ITEMS = 3
+"""Of one run, as the paper's self-contrast gives."""
 
-def contrast_by_extraction(
-    attempts: Sequence[Attempt], best: int, settings: Settings, max_items: int
-) -> tuple[tuple[Drawn, ...], str | None]:
-    """Return at most `max_items` items and, where there are none, why.
+ATTEMPTS_TOKENS = 24_000
+"""Of all attempts together at most so much is shown to the model."""
+
+_RELATIONS: dict[ScalingMode, str] = {
+    "parallel": "independent of each other",
+    "sequential": "refinements: each checks and corrects the one before",
+}
+_ANSWER_TOKENS, _TIMEOUT_S = 3_000, 90.0
+_MAX_NOTES, _MAX_NOTE_CHARS = 5, 300
+
+
+class ContrastedItem(DistilledItem):
+    """One item as a model proposes it."""
+
+    kind: Literal["strategy", "guardrail"]
+
+
+class Contrasted(Answered):
+    """What the prompt asks for."""
+
+    items: list[ContrastedItem]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What comparing gave, and how."""
+
+    drawn: tuple[Drawn, ...]
+    distiller: Distiller
+    notes: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why no items, or fewer; why no model was heard."""
+    prompt_hash: str | None = None
+    model: str | None = None
+
+
+async def self_contrast(
+    chat: ChatModel | None, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
+) -> Contrast:
+    """Return at most three items that tell success from failure, checked as those of an agent are.
+
+    With a model its comparison counts; where it cannot be asked, answers with nothing that may be kept, or is not
+    given, the attempts are compared by their calls, and `reason` says so. `attempts` must not be empty.
+    """
+    if chat is None:
+        return await asyncio.to_thread(_extracted, attempts, settings, None)
+    try:
+        found, is_final = await _asked(chat, attempts, mode, settings)
+    except ModelUnavailable as error:
+        why = one_line(redact(f"the model could not be asked: {error}").text, 400)
+        return await asyncio.to_thread(_extracted, attempts, settings, why)
+    if is_final:
+        return found
+    return await asyncio.to_thread(_extracted, attempts, settings, found.reason)
+
+
+def _extracted(attempts: Sequence[Attempt], settings: Settings, why: str | None) -> Contrast:
+    drawn, reason = contrast_by_extraction(attempts, settings)
+    whole = merged(attempts)
+    kept: list[Drawn] = []
+    refused: list[str] = []
+    for number, each in enumerate(drawn, 1):
+        accepted, rejections = check_drafts((each.draft,), whole, settings)
+        kept += [Drawn(draft, each.outcome, each.attempt) for draft in accepted]
+        refused += [rejection.replace("item 1", f"item {number}") for rejection in rejections]
+    told = [f"compared without a model: {why}" if why else None, reason, *refused]
+    return Contrast(tuple(kept), "extractive", reason="; ".join(part for part in told if part) or None)
+
+
+async def _asked(
+    chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
+) -> tuple[Contrast, bool]:
+    """Return what the model draws, and whether it counts: items that may be kept, or its word that there are none."""
+    prompt, shown, whole = await asyncio.to_thread(_prompt, attempts, mode, settings)
+    answer, name = await ask(
+        chat,
+        prompt,
+        Contrasted,
+        purpose="self_contrast",
+        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S),
+    )
+    if isinstance(answer, Unparsed):
+        reason = f"the model's answer cannot be used: {answer.reason}"
+        return Contrast((), "model", reason=reason, prompt_hash=prompt.hash, model=name), False
+    drawn, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, shown, settings)
+    found = Contrast(
+        drawn,
+        "model",
+        notes=tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES]),
+        reason="; ".join(refused) or (None if drawn else "the model found nothing that would help another task"),
+        prompt_hash=prompt.hash,
+        model=name,
+    )
+    return found, bool(drawn) or not answer.items
+
+
+def _prompt(
+    attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
+) -> tuple[Rendered, Shortened, Trajectory]:
+    parts: list[str] = []
+    ids: list[str] = []
+    left_out = 0
+    for attempt in attempts:
+        shown = shorten_trajectory(attempt.trajectory, ATTEMPTS_TOKENS // len(attempts))
+        parts.append(f"{attempt.title}\n{shown.text}")
+        ids += shown.shown
+        left_out += shown.left_out
+    notes = [f"- attempt {each.number}: {_plain(note, settings)}" for each in attempts for note in each.notes]
+    text = "\n\n".join(parts)
+    rendered = render(
+        load_prompt(PROMPT),
+        given={"relation": _RELATIONS[mode], "count": str(len(attempts)), "max_items": str(MAX_ITEMS)},
+        untrusted={
+            "task": shown_task(attempts[0].trajectory),
+            "notes": "\n".join(notes) or "- none",
+            "attempts": text,
+        },
+    )
+    return rendered, Shortened(text, tuple(ids), left_out), merged(attempts)
+
+
+def _checked(
+    items: Sequence[ContrastedItem],
+    attempts: Sequence[Attempt],
+    whole: Trajectory,
+    shown: Shortened,
+    settings: Settings,
+) -> tuple[tuple[Drawn, ...], tuple[str, ...]]:
+    drawn: list[Drawn] = []
+    refused: list[str] = []
+    for kind in ("strategy", "guardrail"):
+        of_kind = [item for item in items if item.kind == kind]
+        drafts, rejections = check_items(of_kind, whole, shown, settings, MAX_ITEMS - len(drawn))
+        outcome: Outcome = "Success" if kind == "strategy" else "Failure"
+        drawn += [Drawn(draft, outcome, _owner(draft.evidence, attempts)) for draft in drafts]
+        refused += [f"{kind} {rejection}" for rejection in rejections]
+    return tuple(drawn), tuple(refused)
+
+
+def _owner(evidence: Sequence[str], attempts: Sequence[Attempt]) -> int:
+    """Return the attempt that the first step of the evidence is of."""
+    first = evidence[0].partition("-")[0] if evidence else ""
+    return next((each.number for each in attempts if f"r{each.number}" == first), attempts[0].number)
+
+
+def _plain(text: str, settings: Settings) -> str:
+    return redact(clean(text), pii=settings.distill.redact_pii).text
+
+
+def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Drawn, ...], str | None]:
+    """Return at most three items and, where there are none, why.
 
     First what any attempt was seen to do against an error, the errors that kept failures from the end before the
     others. Where no such error says why most failures failed, the patterns of most successes that no failure has, and
     what at least half of the failures, and no success, ran into. Of one attempt alone all that it teaches.
     """
     if len(attempts) == 1:
-        return _alone(attempts[0], settings, max_items)
+        return _alone(attempts[0], settings)
     looked = [look(attempt) for attempt in attempts]
     met = [each for each in looked if each.label == "Success"]
     missed = [each for each in looked if each.label == "Failure"]
@@ -40,7 +212,7 @@ def contrast_by_extraction(
         drawn += patterns(met, missed)
         drawn += pitfalls(looked, met, missed, frozenset(each.mark for each in shared))
     kept = {each.draft.title: each for each in reversed(drawn)}
-    drawn = [each for each in drawn if kept[each.draft.title] is each][:max_items]
+    drawn = [each for each in drawn if kept[each.draft.title] is each][:MAX_ITEMS]
     if drawn:
         return tuple(drawn), None
     if not met and not missed:
@@ -48,9 +220,9 @@ def contrast_by_extraction(
     return (), "the attempts differ in nothing that would help with another task"
 
 
-def _alone(attempt: Attempt, settings: Settings, max_items: int) -> tuple[tuple[Drawn, ...], str | None]:
+def _alone(attempt: Attempt, settings: Settings) -> tuple[tuple[Drawn, ...], str | None]:
     found = distill_by_extraction(attempt.trajectory, attempt.verdict, settings)
-    drawn = tuple(Drawn(draft, _outcome(attempt), attempt.number) for draft in found.drafts[:max_items])
+    drawn = tuple(Drawn(draft, _outcome(attempt), attempt.number) for draft in found.drafts[:MAX_ITEMS])
     return drawn, None if drawn else found.reason
 
 
@@ -71,10 +243,8 @@ def _kept_from_the_end(shared: Shared) -> tuple[int, int]:
 def _told(shared: Shared) -> tuple[Lesson, Drawn]:
     """Return the lesson of a way out, with the steps of all attempts that bear it out as its evidence."""
     owner = shared.owner
-    material = _material(owner)
-    lesson = repair_lesson(
-        material, shared.repair, owner.names, [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
-    )
+    checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
+    lesson = repair_lesson(owner.material, shared.repair, owner.names, checked)
     others = [
         step
         for each in shared.borne_out
@@ -83,22 +253,15 @@ def _told(shared: Shared) -> tuple[Lesson, Drawn]:
         for step in (*repair.failed.ids, *repair.success.ids)
     ]
     evidence = tuple(dict.fromkeys([*lesson.draft.evidence, *others]))[:_MAX_EVIDENCE]
-    draft = lesson.draft.model_copy(update={"evidence": evidence, "tags": _tagged(lesson.draft.tags)})
+    tags = tuple(dict.fromkeys(("contrast", *lesson.draft.tags)))[:8]
+    draft = lesson.draft.model_copy(update={"evidence": evidence, "tags": tags})
     return lesson, Drawn(draft, "Success", owner.attempt.number)
-
-
-def _tagged(tags: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(("contrast", *tags)))[:8]
-
-
-def _material(looked: Looked) -> Material:
-    return Material(looked.attempt.trajectory, looked.attempt.verdict, looked.calls, looked.names)
 
 
 def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
     """What the user said while an attempt was made holds for the others too."""
     for each in all_:
         for find in (corrections, pointers) if each.calls else ():
-            for lesson in find(_material(each)):
+            for lesson in find(each.material):
                 if lesson.proven and lesson.value >= MIN_VALUE:
                     yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt.number)

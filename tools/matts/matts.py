@@ -1,26 +1,35 @@
 """Memory-aware test-time scaling: one task done several times, and what the comparison teaches (ReasoningBank, MaTTS).
 
-When its rollouts are done stands in `scaling`, how one is made and judged in `rollouts`, how they are compared in
-`self_contrast`, and what then becomes of the run in `run_ending`. A run is durable: each rollout is saved as it ends,
-and whoever calls with the same `run_id` goes on from there.
+A run is durable: each rollout is saved as it ends, and whoever calls with the same `run_id` goes on from there.
 """
+
+import asyncio
+from collections.abc import Sequence
 
 import anyio
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
+from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
+from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.matts.run_ending import complete_run, fail_run
+from swarm_memory.tools.learn.items import Origin, drawn_item, mean_confidence
+from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
+from swarm_memory.tools.matts.contrast import Contrast, self_contrast
+from swarm_memory.tools.matts.rollouts import Attempt, Drawn, best_of, numbered
 from swarm_memory.tools.matts.scaling import OnProgress, Scaling
-from swarm_memory.tools.ports.rollouts import AgentRunner
+from swarm_memory.tools.ports.rollouts import AgentRunner, RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_TASK_CHARS = 20_000
+
+_NOTHING = SortedOut(new=(), known=(), reinforcement=0.0)
 
 
 async def run_matts(
@@ -52,7 +61,8 @@ async def run_matts(
             await _clear_if_cancelled(toolbox, runner, run)
         raise
     except (InputError, ConfigError) as error:
-        await fail_run(toolbox, runner, scaling.run, redact(str(error)).text)
+        await runner.settle(run.run_id, None)
+        await _end(toolbox, scaling.run.failed(redact(str(error)).text), _NOTHING)
         raise
     run = await _ended(toolbox, runner, scaling)
     stands = await toolbox.store.get_run(toolbox.scope, run.run_id)
@@ -110,10 +120,102 @@ async def _ended(toolbox: Toolbox, runner: AgentRunner, scaling: Scaling) -> Mat
     if scaling.is_cancelled:
         await runner.settle(scaling.run.run_id, None)
         return scaling.run
-    ended = await complete_run(toolbox, runner, scaling.run)
+    ended = await _complete(toolbox, runner, scaling.run)
     if ended.status == "completed":
         await scaling.tell("compared", ended.total + 1)
     return ended
+
+
+async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> MattsRun:
+    """Compare the rollouts, store what that teaches, and return the run as it ended.
+
+    It ends `failed` where no rollout left anything to compare.
+    """
+    best = best_of(run)
+    folder = await runner.settle(run.run_id, best)
+    attempts = await _attempts(toolbox, run)
+    if best is None or not attempts:
+        return await _end(toolbox, run.failed(_why_none(run)), _NOTHING)
+    await _credit(toolbox, run, attempts[0])
+    contrast = await self_contrast(toolbox.chat, attempts, run.mode, toolbox.settings)
+    had = await not_vouched_for(toolbox, attempts[0].trajectory)
+    items = await asyncio.to_thread(_items, toolbox, run, contrast, attempts, had)
+    memories, fault = await prepared_for_bank(toolbox, items)
+    found = await sort_out(toolbox, attempts[0].trajectory, memories)
+    told = {
+        "best": best,
+        "best_folder": folder,
+        "stored": tuple(memory.item.id for memory in found.new),
+        "reinforced": found.known,
+        "distiller": contrast.distiller,
+        "prompt_hash": contrast.prompt_hash,
+        "model": contrast.model,
+        "notes": contrast.notes,
+        "reason": why_less(contrast.reason, found, fault),
+    }
+    ended = await _end(toolbox, run.completed(run.summary.model_copy(update=told)), found)
+    await supersede_guardrails(toolbox, (memory.item for memory in found.new), run.run_id)
+    return ended
+
+
+async def _end(toolbox: Toolbox, ended: MattsRun, found: SortedOut) -> MattsRun:
+    """Write how a run ended, with what it taught."""
+    end = RunEnd(
+        run=ended,
+        embedder=toolbox.embedder.name,
+        memories=found.new,
+        reinforced=found.known,
+        reinforcement=found.reinforcement,
+        new_per_day=toolbox.new_per_day,
+    )
+    await toolbox.store.end_run(end)
+    return ended
+
+
+async def _attempts(toolbox: Toolbox, run: MattsRun) -> list[Attempt]:
+    """Return the rollouts that left a trajectory, as they are compared; also those from before a restart."""
+    attempts: list[Attempt] = []
+    for each in run.summary.rollouts:
+        if each.trajectory_id is None:
+            continue
+        kept = await toolbox.store.get_trajectory(run.scope, each.trajectory_id)
+        if kept is not None and kept[1] is not None:
+            made = await asyncio.to_thread(numbered, each.number, each.trajectory_id, kept[0], kept[1], each.notes)
+            attempts.append(made)
+    return attempts
+
+
+async def _credit(toolbox: Toolbox, run: MattsRun, first: Attempt) -> None:
+    """Credit the memories by the first rollout alone: it is what one try would have given, the best is luck too."""
+    if run.summary.memory_ids and first.number == 1:
+        kept = await toolbox.store.get_trajectory(run.scope, first.trajectory_id)
+        if kept is not None and kept[1] is not None:
+            await record_outcome(toolbox, run.task_id, kept[1], kept[0])
+
+
+def _items(
+    toolbox: Toolbox, run: MattsRun, contrast: Contrast, attempts: Sequence[Attempt], had: Sequence[MemoryItem]
+) -> list[MemoryItem]:
+    now = toolbox.clock.now()
+    verdicts = [each.verdict for each in attempts]
+
+    def item(drawn: Drawn) -> MemoryItem:
+        owner = next(each for each in attempts if each.number == drawn.attempt)
+        return drawn_item(
+            drawn.draft,
+            Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, contrast, had),
+            outcome=drawn.outcome,
+            confidence=mean_confidence(drawn.outcome, verdicts, toolbox.settings),
+            at=now,
+        )
+
+    return [item(drawn) for drawn in contrast.drawn]
+
+
+def _why_none(run: MattsRun) -> str:
+    errors = dict.fromkeys(each.error for each in run.summary.rollouts if each.error)
+    told = "; ".join(error for error in errors if error) or "nothing says why"
+    return f"none of {run.total} rollouts left anything to learn from: {told}"[:1_000]
 
 
 async def _result(toolbox: Toolbox, run: MattsRun) -> MattsResult:

@@ -1,31 +1,28 @@
-"""One rollout: what the agent is told, with which seed and temperature, and what becomes of its answer.
-
-Who does the task is a port; how rollouts are compared and what is learned from them is not here.
-"""
+"""One rollout: what the agent is told, with which seed and temperature, what becomes of it, and how it is compared."""
 
 import asyncio
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import anyio
 
+from swarm_memory.schema.memory import MemoryDraft, Outcome
 from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.settings import MattsSettings, Settings
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
+from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.judge.judge import Judged, audit_event, hard_label, judge_in_full
 from swarm_memory.tools.model.prompt import load_prompt, render
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.text.cleaning import clean, one_line
+from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
-
-if TYPE_CHECKING:
-    from swarm_memory.tools.ports.journal import Event
-    from swarm_memory.tools.ports.rollouts import AgentRunner
-    from swarm_memory.tools.toolbox import Toolbox
 
 FORMER_TOKENS = 8_000
 """Of the record of a former attempt at most so much is put into the prompt of its refinement."""
@@ -47,7 +44,7 @@ class Ended:
     rollout: Rollout
     trajectory: Trajectory | None
     verdict: Verdict | None
-    audit: "Event | None" = None
+    audit: Event | None = None
     """How model and evidence judged it, where that is noted."""
 
 
@@ -57,6 +54,33 @@ class Former:
 
     trajectory: Trajectory
     verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rollout as it is compared: its steps are called `r2-s4`, so that ids of several stand beside each other."""
+
+    number: int
+    trajectory_id: str
+    trajectory: Trajectory
+    verdict: Verdict
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The label as the prompt gives it."""
+        sure = "" if self.verdict.label == "Undecided" else f" ({self.verdict.confidence:.2f})"
+        return f"== attempt {self.number}: {self.verdict.label}{sure} =="
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One item that the comparison gave."""
+
+    draft: MemoryDraft
+    outcome: Outcome
+    attempt: int
+    """The attempt that shows it best."""
 
 
 def temperature_of(number: int, total: int, settings: MattsSettings) -> float:
@@ -107,9 +131,7 @@ def prompt_of(task: str, preamble: str, former: Former | None) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-async def do_rollout(
-    toolbox: "Toolbox", run: MattsRun, number: int, runner: "AgentRunner", former: Former | None
-) -> Ended:
+async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: AgentRunner, former: Former | None) -> Ended:
     """Have the task done once, and judge what was done.
 
     A runner that does not end within the time limit is cancelled. Raises what `AgentRunner.run` raises, and
@@ -147,13 +169,13 @@ async def do_rollout(
     return Ended(told, kept, verdict, audit_event(trajectory_id, judged, toolbox.clock.now()))
 
 
-async def _answer(runner: "AgentRunner", request: RolloutRequest) -> RunnerAnswer:
+async def _answer(runner: AgentRunner, request: RolloutRequest) -> RunnerAnswer:
     with anyio.move_on_after(request.timeout_s + OVERDUE_S):
         return await runner.run(request)
     return RunnerAnswer(status="timed_out", error=f"did not end within {request.timeout_s:g} s and left nothing")
 
 
-async def _judged(toolbox: "Toolbox", kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
+async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
     """Return the verdict with those it was made of, and whether hard evidence carries it."""
     judged = await judge_in_full(toolbox, kept, agent_verdict=answer.agent_verdict)
     verdict = judged.verdict
@@ -164,13 +186,6 @@ async def _judged(toolbox: "Toolbox", kept: Trajectory, answer: RunnerAnswer) ->
         )
     hard = hard_label(await asyncio.to_thread(lambda: signals_of(kept, calls_of(kept))))
     return replace(judged, verdict=verdict), verdict.label != "Undecided" and hard == verdict.label
-
-
-def steps_of(trajectory: Trajectory) -> int:
-    """Return how many actions it took: tool calls, or messages of the agent where it called no tool."""
-    calls = sum(step.kind == "tool_call" for step in trajectory.steps)
-    said = sum(step.kind == "message" and step.role == "assistant" for step in trajectory.steps)
-    return (calls or said) + trajectory.dropped_steps // 2
 
 
 def notes_of(trajectory: Trajectory) -> tuple[str, ...]:
@@ -199,3 +214,24 @@ def best_of(run: MattsRun) -> int | None:
         return (ranks[each.label or "Undecided"], each.status != "finished", round(sure, 2), *order)
 
     return min(judged, key=key).number if judged else None
+
+
+def numbered(
+    number: int, trajectory_id: str, trajectory: Trajectory, verdict: Verdict, notes: tuple[str, ...] = ()
+) -> Attempt:
+    """Return an attempt whose steps and calls carry its number."""
+    steps = tuple(_numbered(step, number) for step in trajectory.steps)
+    evidence = tuple(f"r{number}-{step}" for step in verdict.evidence)
+    told = verdict.model_copy(update={"evidence": evidence})
+    return Attempt(number, trajectory_id, trajectory.model_copy(update={"steps": steps}), told, notes)
+
+
+def _numbered(step: Step, number: int) -> Step:
+    call_id = f"r{number}-{step.call_id}" if step.call_id else None
+    return step.model_copy(update={"id": f"r{number}-{step.id}", "call_id": call_id})
+
+
+def merged(attempts: Sequence[Attempt]) -> Trajectory:
+    """Return one trajectory of all attempts: what an item may name as its evidence."""
+    steps = tuple(step for attempt in attempts for step in attempt.trajectory.steps)
+    return attempts[0].trajectory.model_copy(update={"steps": steps})

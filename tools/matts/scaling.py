@@ -1,7 +1,4 @@
-"""When each rollout of a run is done: side by side or one after the other, saved as it ends, until all have ended.
-
-How one is made and judged stands in `rollouts`; what they teach together, and how the run ends, is not here.
-"""
+"""When each rollout of a run is done: side by side or one after the other, saved as it ends, until all have ended."""
 
 import logging
 from collections.abc import Awaitable, Callable
