@@ -16,7 +16,7 @@ from swarm_memory.server.storage.engine.threads import reads, writes
 from swarm_memory.server.storage.journal import INJECTED, WITHHELD, SqliteJournal
 from swarm_memory.server.storage.memories import find_patterns
 from swarm_memory.server.storage.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
-from swarm_memory.tools.credit.crediting import credited
+from swarm_memory.tools.credit.outcome import credited
 from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.tools.credit.crediting import change_for, credited
+from swarm_memory.tools.credit.outcome import change_for, credited
 
 DEFAULT = CreditSettings()
 LABELS, METHODS = st.sampled_from(get_args(Label)), st.sampled_from(get_args(UseMethod))

@@ -16,9 +16,8 @@ from swarm_memory.schema.settings import LearnSettings, Settings
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE
+from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE, REINFORCEMENT
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.learn.novelty import REINFORCEMENT
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 

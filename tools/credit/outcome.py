@@ -1,18 +1,37 @@
-"""Credit: what came of a task is credited to exactly the memories that it had. How use is seen is not here."""
+"""Credit: what came of a task, by how much it changes the confidence of exactly the memories that the task had."""
 
 from collections.abc import Collection, Sequence
 
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use
+from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Label, Trajectory, Usage, Verdict
-from swarm_memory.tools.credit.crediting import change_for
 from swarm_memory.tools.credit.usage import Injection, detect_uses
 from swarm_memory.tools.ports.credit import TaskInjections
 from swarm_memory.tools.toolbox import Toolbox
 
+FAILURE_FACTOR = -0.5
+"""A failure weighs half as much as a success: it has more causes than the memory."""
+
+_DIGITS = 9
 _CACHED_SHARE = 0.1
 """Of the price of input, where the price of cached input is not set."""
+
+
+def change_for(label: Label, method: UseMethod, settings: CreditSettings) -> float:
+    """Return the change of confidence: +η for a success, half of η less for a failure, 0 when undecided.
+
+    A memory that was injected and not seen to be used gets `injected_weight` of it.
+    """
+    if label == "Undecided":
+        return 0.0
+    change = settings.eta if label == "Success" else FAILURE_FACTOR * settings.eta
+    return round(change if method != "none" else change * settings.injected_weight, _DIGITS)
+
+
+def credited(confidence: float, change: float) -> float:
+    """Return the confidence after a change, clamped to 0…1."""
+    return min(1.0, max(0.0, round(confidence + change, _DIGITS)))
 
 
 async def record_outcome(
@@ -41,7 +60,15 @@ async def record_outcome(
     items = await _injected(toolbox, task_id, retrieved, known)
     uses = _uses(toolbox, items, retrieved, known, named)
     settings = toolbox.settings.credit
-    credits = tuple(_credit(label, use, settings) for use in uses)
+    credits = tuple(
+        Credit(
+            memory_id=use.memory_id,
+            method=use.method,
+            overlap=use.overlap,
+            change=change_for(label, use.method, settings),
+        )
+        for use in uses
+    )
     record = OutcomeRecord(
         task_id=task_id,
         digest=known.content_digest if known else "",
@@ -118,11 +145,6 @@ def _uses(
         given = [Injection(item, None if item.id in at_start else retrieved.given[item.id]) for item in items]
         uses = list(detect_uses(trajectory, given, toolbox.settings.credit.min_overlap))
     return [use.model_copy(update={"method": "cited"}) if use.memory_id in named else use for use in uses]
-
-
-def _credit(label: Label, use: Use, settings: CreditSettings) -> Credit:
-    change = change_for(label, use.method, settings)
-    return Credit(memory_id=use.memory_id, method=use.method, overlap=use.overlap, change=change)
 
 
 def _arm(retrieved: TaskInjections, injected: bool) -> Arm:

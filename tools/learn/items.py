@@ -1,21 +1,32 @@
-"""A memory item made of what was drawn from a judged trajectory: its provenance, and how far it is believed at first.
+"""From what was drawn to memories: made with their provenance, screened, embedded, and compared with the bank."""
 
-It asks nobody and stores nothing; whether the bank says the same already is not here (`novelty`).
-"""
-
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.guard.trust import repeats_what_was_told
+from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of
+from swarm_memory.tools.consolidate.pairs import duplicate_threshold
+from swarm_memory.tools.guard.gate import screened, told_of
+from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, unverified
+from swarm_memory.tools.ports.bank import MemoryFilter, SearchQuery, StoredMemory
+from swarm_memory.tools.retrieve.embed import cosine, prepare, prepare_without_vectors
+from swarm_memory.tools.toolbox import Toolbox
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""
+
+REINFORCEMENT = 0.05
+"""Added to the confidence of a memory that another task's trajectory gave again."""
+
+_NEAREST, _WORDED = 5, 20
+"""So many memories of the bank are looked at for each new one: the nearest, and those with most of its words."""
 
 
 class Drawing(Protocol):
@@ -91,3 +102,147 @@ def mean_confidence(outcome: Outcome, verdicts: Iterable[Verdict], settings: Set
     sure = [confidence_of(verdict, settings) for verdict in verdicts if verdict.label == outcome]
     undecided = confidence_of(Verdict(label="Undecided", confidence=0.0, judge="evidence"), settings)
     return round(sum(sure) / len(sure), 4) if sure else undecided
+
+
+@dataclass(frozen=True, slots=True)
+class SortedOut:
+    """What is new, and what the bank already says."""
+
+    new: tuple[StoredMemory, ...] = ()
+    known: tuple[str, ...] = ()
+    """Ids of memories of the bank."""
+    reinforcement: float = 0.0
+    fault: str | None = None
+    """What could not be done for it: vectors, a model's screening."""
+
+    @property
+    def items(self) -> tuple[MemoryItem, ...]:
+        return tuple(memory.item for memory in self.new)
+
+    def why_less(self, drawn: str | None) -> str | None:
+        """Return in one line why less was stored than might have been, or stored otherwise; None for no reason.
+
+        `drawn` is why less was drawn.
+        """
+        known = f"the bank already says {len(self.known)} of them" if self.known else None
+        return "; ".join(part for part in (drawn, known, told_of(self.items), self.fault) if part) or None
+
+
+async def new_items(
+    toolbox: Toolbox, trajectory: Trajectory, made: Callable[[Sequence[MemoryItem]], Sequence[MemoryItem]]
+) -> SortedOut:
+    """Return the items that were `made` of what a trajectory taught, ready to be stored, and what is known already.
+
+    `made` is given the memories that the task had and nobody vouches for, and runs in a thread. Raises `StorageError`.
+    """
+    had = await _not_vouched_for(toolbox, trajectory)
+    memories, fault = await _prepared(toolbox, await asyncio.to_thread(made, had))
+    return await _sorted_out(toolbox, trajectory, memories, fault)
+
+
+async def _prepared(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
+    """Return the items, those that are suspect in quarantine, with their indexes.
+
+    Without vectors where the embedder fails, without the model where the one that screens does; that is said then.
+    """
+    items, fault = await screened(toolbox, items)
+    try:
+        return await prepare(toolbox, items), fault
+    except ModelError as error:
+        unembedded = f"stored without vectors, found by keywords until the embedder answers again: {error}"
+        return prepare_without_vectors(items), f"{fault}; {unembedded}" if fault else unembedded
+
+
+async def _memories_had(toolbox: Toolbox, trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the ids of the memories that a task was given: in its prompts, and by recorded retrievals."""
+    retrieved = await toolbox.store.injections(toolbox.scope, trajectory.task_id)
+    return tuple(dict.fromkeys((*trajectory.injected_memory_ids, *retrieved.given)))
+
+
+async def _not_vouched_for(toolbox: Toolbox, trajectory: Trajectory) -> list[MemoryItem]:
+    """Return those memories that a task was given and that are not verified: what repeats them is hearsay."""
+    ids = await _memories_had(toolbox, trajectory)
+    had = await toolbox.store.get_memories(toolbox.scopes(), ids) if ids else []
+    doubtful = await unverified(toolbox, had)
+    return [item for item in had if item.id in doubtful]
+
+
+async def _sorted_out(
+    toolbox: Toolbox, trajectory: Trajectory, prepared: Sequence[StoredMemory], fault: str | None
+) -> SortedOut:
+    """Divide into new items and ids of items in the bank that say the same.
+
+    An earlier version of the same task may have given one of those, or the task may have had it from the bank: it
+    stays, but trust never rises by repetition within one task or one session, so that then nothing is reinforced. What
+    the task had is credited with its outcome instead.
+    """
+    new: list[StoredMemory] = []
+    known: dict[str, MemoryItem] = {}
+    for memory in prepared:
+        same = await _same_in_bank(toolbox, memory)
+        if same is not None:
+            known[same.id] = same
+        elif not any(_alike(toolbox, memory, other) for other in new):
+            new.append(memory)
+    hearsay = any(memory.item.provenance.hearsay for memory in prepared)
+    repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
+    return SortedOut(tuple(new), tuple(known), 0.0 if hearsay or any(repeated) else REINFORCEMENT, fault)
+
+
+async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:
+    """Whether the task, or its session, gave or bore out the item before, had it from the bank, or may not trust it."""
+    source, session = item.provenance, trajectory.session_id
+    if source.task_id == trajectory.task_id or item.status != "active":
+        return True
+    if item.id in await _memories_had(toolbox, trajectory):
+        return True
+    if session is None:
+        return False
+    history = await toolbox.store.memory_history((item.scope,), item.id)
+    witnesses = [event.data.get("session_id") for event in history if event.kind == REINFORCED]
+    return session == source.session_id or session in witnesses
+
+
+async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | None:
+    """Return the active item that says the same: by the very words, else as consolidation would find it.
+
+    What would go into quarantine is not put there twice.
+    """
+    scopes, outcome = (toolbox.scope,), outcome_of(memory.item)
+    for item in await _with_its_words(toolbox, memory):
+        if _normal(item) == _normal(memory.item) and outcome_of(item) == outcome:
+            return item
+    if memory.vector is None:
+        return None
+    near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
+    ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
+    close = await toolbox.store.get_memories(scopes, ids) if ids else []
+    return next((item for item in close if item.status == "active" and _say_the_same(toolbox, memory.item, item)), None)
+
+
+async def _with_its_words(toolbox: Toolbox, memory: StoredMemory) -> list[MemoryItem]:
+    """Return what may be the same word for word: found by the keyword index, for to read all texts takes too long."""
+    store, scopes = toolbox.store, (toolbox.scope,)
+    tokens = tuple(dict.fromkeys((*memory.title_tokens, *memory.content_tokens)))
+    found = await store.search(SearchQuery(scopes, toolbox.embedder.name, None, tokens, _WORDED))
+    active = await store.get_memories(scopes, [candidate.id for candidate in found.candidates])
+    if memory.item.status == "active":
+        return active
+    held = MemoryFilter(("quarantined",), text=memory.item.title, limit=_WORDED)
+    return [*active, *await store.list_memories(scopes, held)]
+
+
+def _alike(toolbox: Toolbox, left: StoredMemory, right: StoredMemory) -> bool:
+    if _normal(left.item) == _normal(right.item):
+        return True
+    if left.vector is None or right.vector is None or cosine(left.vector, right.vector) < duplicate_threshold(toolbox):
+        return False
+    return _say_the_same(toolbox, left.item, right.item)
+
+
+def _say_the_same(toolbox: Toolbox, left: MemoryItem, right: MemoryItem) -> bool:
+    return is_same(gist_of(left), gist_of(right), toolbox.settings.consolidate.contradiction_threshold)
+
+
+def _normal(item: MemoryItem) -> tuple[str, str]:
+    return " ".join(item.title.lower().split()), " ".join(item.content.lower().split())

@@ -1,6 +1,6 @@
 """The loop, written down once: keep the trajectory, judge, distill, store what is new, credit what the task was given.
 
-When enough is new, its consolidation is queued. How each is done is not here.
+When enough is new, its consolidation is queued.
 """
 
 import asyncio
@@ -17,8 +17,7 @@ from swarm_memory.tools.distill.distill import check_drafts, distill
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
-from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item
-from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
+from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -32,23 +31,6 @@ class _Taught:
     trajectory: Trajectory
     judged: Judged
     distilled: Distillation
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """What was drawn, compared with the bank."""
-
-    found: SortedOut
-    fault: str | None
-    """What could not be done for it: vectors, a model's screening."""
-
-    @property
-    def new(self) -> tuple[MemoryItem, ...]:
-        return tuple(memory.item for memory in self.found.new)
-
-    @property
-    def has_vectors(self) -> bool:
-        return any(memory.vector is not None for memory in self.found.new)
 
 
 async def learn(
@@ -72,24 +54,26 @@ async def learn(
         return await _already(toolbox, kept, before)
     await check_quota(toolbox)
     taught = await _draw(toolbox, kept, agent_verdict, agent_drafts)
-    prepared = await _prepare(toolbox, taught)
-    written = await _write(toolbox, taught, prepared)
+    found = await new_items(toolbox, kept, lambda had: _items(toolbox, taught, had))
+    written = await _write(toolbox, taught, found)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     credited = await _credit(toolbox, kept, taught.judged.verdict)
     return LearnResult(
-        status="learned" if prepared.new else "nothing_new",
+        status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
         trajectory_id=taught.trajectory_id,
         run_id=taught.run_id,
         verdict=taught.judged.verdict,
         distiller=taught.distilled.distiller,
-        stored=prepared.new,
-        reinforced=prepared.found.known,
+        stored=found.items,
+        reinforced=found.known,
         superseded=written,
         credited=credited,
-        reason=why_less(taught.distilled.reason, prepared.found, prepared.fault),
-        consolidation_due=await queue_when_due(toolbox, embedder_answers=prepared.has_vectors),
+        reason=found.why_less(taught.distilled.reason),
+        consolidation_due=await queue_when_due(
+            toolbox, embedder_answers=any(memory.vector is not None for memory in found.new)
+        ),
     )
 
 
@@ -124,14 +108,6 @@ def _checked(drafts: Sequence[MemoryDraft], kept: Trajectory, toolbox: Toolbox) 
     return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
 
 
-async def _prepare(toolbox: Toolbox, taught: _Taught) -> _Prepared:
-    """Make items of the drafts, screen and embed them, and find which of them the bank says already."""
-    had = await not_vouched_for(toolbox, taught.trajectory)
-    items = await asyncio.to_thread(_items, toolbox, taught, had)
-    memories, fault = await prepared_for_bank(toolbox, items)
-    return _Prepared(await sort_out(toolbox, taught.trajectory, memories), fault)
-
-
 def _items(toolbox: Toolbox, taught: _Taught, had: Sequence[MemoryItem]) -> list[MemoryItem]:
     verdict = taught.judged.verdict
     origin = Origin(
@@ -150,7 +126,7 @@ def _items(toolbox: Toolbox, taught: _Taught, had: Sequence[MemoryItem]) -> list
     ]
 
 
-async def _write(toolbox: Toolbox, taught: _Taught, prepared: _Prepared) -> tuple[str, ...] | LearnedBefore:
+async def _write(toolbox: Toolbox, taught: _Taught, found: SortedOut) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
     kept = taught.trajectory
     record = LearnRecord(
@@ -160,9 +136,9 @@ async def _write(toolbox: Toolbox, taught: _Taught, prepared: _Prepared) -> tupl
         trajectory=kept,
         verdict=taught.judged.verdict,
         embedder=toolbox.embedder.name,
-        memories=prepared.found.new,
-        reinforced=prepared.found.known,
-        reinforcement=prepared.found.reinforcement,
+        memories=found.new,
+        reinforced=found.known,
+        reinforcement=found.reinforcement,
         at=toolbox.clock.now(),
         new_per_day=toolbox.new_per_day,
     )
@@ -170,7 +146,7 @@ async def _write(toolbox: Toolbox, taught: _Taught, prepared: _Prepared) -> tupl
     written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if written is not None and written.run_id != taught.run_id:
         return written
-    superseded += await supersede_guardrails(toolbox, prepared.new, taught.run_id)
+    superseded += await supersede_guardrails(toolbox, found.items, taught.run_id)
     audit = audit_event(taught.trajectory_id, taught.judged, record.at)
     if audit is not None:
         await toolbox.store.add_event(toolbox.scope, audit)

@@ -17,8 +17,7 @@ from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.learn.items import Origin, drawn_item, mean_confidence
-from swarm_memory.tools.learn.novelty import SortedOut, not_vouched_for, prepared_for_bank, sort_out, why_less
+from swarm_memory.tools.learn.items import Origin, SortedOut, drawn_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, best_of, numbered
 from swarm_memory.tools.matts.scaling import OnProgress, Scaling
@@ -29,7 +28,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_TASK_CHARS = 20_000
 
-_NOTHING = SortedOut(new=(), known=(), reinforcement=0.0)
+_NOTHING = SortedOut()
 
 
 async def run_matts(
@@ -138,23 +137,20 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         return await _end(toolbox, run.failed(_why_none(run)), _NOTHING)
     await _credit(toolbox, run, attempts[0])
     contrast = await self_contrast(toolbox.chat, attempts, run.mode, toolbox.settings)
-    had = await not_vouched_for(toolbox, attempts[0].trajectory)
-    items = await asyncio.to_thread(_items, toolbox, run, contrast, attempts, had)
-    memories, fault = await prepared_for_bank(toolbox, items)
-    found = await sort_out(toolbox, attempts[0].trajectory, memories)
+    found = await new_items(toolbox, attempts[0].trajectory, lambda had: _items(toolbox, run, contrast, attempts, had))
     told = {
         "best": best,
         "best_folder": folder,
-        "stored": tuple(memory.item.id for memory in found.new),
+        "stored": tuple(item.id for item in found.items),
         "reinforced": found.known,
         "distiller": contrast.distiller,
         "prompt_hash": contrast.prompt_hash,
         "model": contrast.model,
         "notes": contrast.notes,
-        "reason": why_less(contrast.reason, found, fault),
+        "reason": found.why_less(contrast.reason),
     }
     ended = await _end(toolbox, run.completed(run.summary.model_copy(update=told)), found)
-    await supersede_guardrails(toolbox, (memory.item for memory in found.new), run.run_id)
+    await supersede_guardrails(toolbox, found.items, run.run_id)
     return ended
 
 

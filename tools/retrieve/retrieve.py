@@ -1,27 +1,28 @@
-"""Retrieve memories for a query: search, score, choose, put into words. How it is searched is the store's business."""
+"""Retrieve memories for a query: search, score, keep what fits, choose, put into words."""
 
 import time
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, new_id
+from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, counted, new_id
 from swarm_memory.schema.errors import InputError, ModelError, StorageError
-from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, ScoreParts
-from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.bank import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.retrieve.fit import Floor, Shortfall, near_miss
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.rank import (
     contenders,
     convex_fusion,
+    coverage,
     diversify,
+    fit,
+    keyword_scores,
     recency,
     reciprocal_rank_fusion,
+    token_weights,
     unit,
 )
 from swarm_memory.tools.text.cleaning import clean
@@ -38,38 +39,6 @@ OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retr
 _MAX_RECORDED_CHARS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """A candidate and its parts, before diversity."""
-
-    candidate: Candidate
-    keyword: float | None
-    relevance: float
-    recency: float
-    confidence: float
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """A candidate of the answer, and what diversity took off."""
-
-    scored: _Scored
-    penalty: float
-
-    def memory(self, item: MemoryItem) -> ScoredMemory:
-        scored, candidate = self.scored, self.scored.candidate
-        parts = ScoreParts(
-            relevance=scored.relevance,
-            recency=scored.recency,
-            confidence=scored.confidence,
-            diversity_penalty=self.penalty,
-            cosine=candidate.cosine,
-            keyword=scored.keyword,
-        )
-        return ScoredMemory(item=item, score=scored.score - self.penalty, parts=parts)
-
-
 async def retrieve(
     toolbox: Toolbox,
     query: str,
@@ -82,15 +51,15 @@ async def retrieve(
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
     The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), less
-    `project_preference` for a global item, less the diversity penalty; of unverified ones (`tools.trust`) no more
+    `project_preference` for a global item, less the diversity penalty; of unverified ones (`guard.trust`) no more
     than one stands where verified ones fit. The answer is empty when nothing fits, and says why; a task that is held
-    out (`tools.holdout`) gets nothing of what was found for it. An embedder that fails leaves the keyword leg, with a
+    out (`credit.holdout`) gets nothing of what was found for it. An embedder that fails leaves the keyword leg, with a
     notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError` from the store.
     """
     started = time.perf_counter()
-    settings = toolbox.settings.retrieve
-    wanted = _checked_k(settings.k if k is None else k)
-    text, notices = _checked_query(query)
+    settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
+    wanted = settings.k if k is None else k
+    text, notices = _checked(query, wanted)
     search = SearchQuery(
         scopes=toolbox.scopes(),
         embedder=toolbox.embedder.name,
@@ -100,65 +69,43 @@ async def retrieve(
         only=only,
     )
     result = await toolbox.store.search(search)
-    scored = _score(toolbox, result, toolbox.clock.now())
-    floor = Floor.of(toolbox, result, search.tokens)
+    scored = _scored(toolbox, result)
+    floor = _Floor.of(toolbox, result, search.tokens)
     memories = await prefer_verified(
         toolbox,
-        _memories(_choose(scored, floor, wanted, settings.delta)),
-        lambda k, known: _memories(_choose(scored, floor, k, 0.0), known),
+        await _fetched(toolbox, _chosen(scored, floor, wanted, settings.delta)),
+        lambda k, known: _fetched(toolbox, _chosen(scored, floor, k, 0.0), known),
         wanted,
     )
     best = None if memories else max(scored, key=lambda each: each.score, default=None)
-    nearest = None if best is None else near_miss(best.candidate, floor)
-    short = Shortfall(search, result.documents, floor, len(memories), nearest)
+    nearest = None if best is None else await _near_miss(toolbox, best.candidate, floor)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=preamble([_note(each.item) for each in memories], settings.token_budget, count_tokens),
-        reason=short.reason() if len(memories) < wanted else None,
+        reason=_why_fewer(search, result.documents, floor, len(memories), nearest) if len(memories) < wanted else None,
         nearest=nearest,
         legs=result.legs,
         embedder=toolbox.embedder.name,
-        notices=(*notices, *result.notices),
+        notices=(*notices, *result.notices, *([OUTSIDE_HOLDOUT] if task_id is None and credit.holdout_rate else [])),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-    credit = toolbox.settings.credit
-    if task_id is None and credit.holdout_rate > 0:
-        found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
-    withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
-    told = await _recorded(toolbox, found, task_id, session_id, withheld=withheld)
-    return _withheld(told, credit.holdout_rate) if withheld else told
+    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    told = await _recorded(toolbox, found, task_id, session_id, withheld=is_withheld)
+    return _withheld(told, credit.holdout_rate) if is_withheld else told
 
 
-def _withheld(found: Retrieval, rate: float) -> Retrieval:
-    reason = (
-        f"this task is held out (credit.holdout_rate is {rate}): it gets no memories, to measure what they are worth"
-    )
-    return found.model_copy(update={"memories": (), "preamble": "", "nearest": None, "reason": reason})
-
-
-def _checked_k(k: int) -> int:
+def _checked(query: str, k: int) -> tuple[str, list[str]]:
+    """Return the query without secrets, for the embedder may be an endpoint, and what is to be said."""
     if not 1 <= k <= MAX_K:
         raise InputError(f"k is {k}: it must be from 1 to {MAX_K}")
-    return k
-
-
-def _checked_query(query: str) -> tuple[str, list[str]]:
-    """Return the query without secrets, for the embedder may be an endpoint, and what is to be said."""
     text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
     if not text:
         raise InputError("query is empty: say in a few words what the task is")
     if len(query) <= MAX_QUERY_CHARS:
         return text, []
     return text, [f"the query has {len(query):,} characters; the first {MAX_QUERY_CHARS:,} were used"]
-
-
-def _keywords(text: str, notices: list[str]) -> tuple[str, ...]:
-    tokens = query_tokens(text)
-    if len(tokens) > MAX_QUERY_TOKENS:
-        notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
-    return tokens[:MAX_QUERY_TOKENS]
 
 
 async def _embedded(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
@@ -169,14 +116,52 @@ async def _embedded(toolbox: Toolbox, text: str, notices: list[str]) -> Vector |
         return None
 
 
-def _score(toolbox: Toolbox, result: SearchResult, now: datetime) -> list[_Scored]:
+def _keywords(text: str, notices: list[str]) -> tuple[str, ...]:
+    tokens = query_tokens(text)
+    if len(tokens) > MAX_QUERY_TOKENS:
+        notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
+    return tokens[:MAX_QUERY_TOKENS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A candidate and the parts of its score."""
+
+    candidate: Candidate
+    keyword: float | None
+    relevance: float
+    recency: float
+    confidence: float
+    score: float
+    """Before diversity."""
+    penalty: float = 0.0
+    """What diversity takes off."""
+
+    def memory(self, item: MemoryItem) -> ScoredMemory:
+        parts = ScoreParts(
+            relevance=self.relevance,
+            recency=self.recency,
+            confidence=self.confidence,
+            diversity_penalty=self.penalty,
+            cosine=self.candidate.cosine,
+            keyword=self.keyword,
+        )
+        return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
+
+
+def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
-    settings, own = toolbox.settings.retrieve, toolbox.scope.project
+    settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
     cosines = [candidate.cosine for candidate in result.candidates]
-    keywords = [candidate.keyword for candidate in result.candidates]
-    relevances = _fused(settings, toolbox.embedder.fusion_weight, cosines, keywords)
+    tokens = [candidate.tokens for candidate in result.candidates]
+    keywords = keyword_scores(result.documents, result.document_frequency, tokens)
+    if settings.fusion == "rrf":
+        relevances = reciprocal_rank_fusion(cosines, keywords, settings.rrf_k)
+    else:
+        weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
+        relevances = convex_fusion(cosines, keywords, weight)
     scored: list[_Scored] = []
-    for candidate, keyword, relevance in zip(result.candidates, keywords, relevances, strict=True):
+    for candidate, keyword, relevance in zip(result.candidates, keywords, map(unit, relevances), strict=True):
         recent = recency((now - candidate.created_at).total_seconds(), settings.recency_half_life_days)
         confidence = unit(candidate.confidence)
         score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
@@ -186,34 +171,73 @@ def _score(toolbox: Toolbox, result: SearchResult, now: datetime) -> list[_Score
     return scored
 
 
-def _fused(
-    settings: RetrieveSettings,
-    calibrated_weight: float,
-    cosines: Sequence[float | None],
-    keywords: Sequence[float | None],
-) -> list[float]:
-    if settings.fusion == "rrf":
-        return [unit(value) for value in reciprocal_rank_fusion(cosines, keywords, settings.rrf_k)]
-    weight = calibrated_weight if settings.vector_weight is None else settings.vector_weight
-    return [unit(value) for value in convex_fusion(cosines, keywords, weight)]
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """What makes a candidate fit: nearness and shared words together."""
+
+    min_cosine: float
+    min_coverage: float
+    weights: Mapping[str, float]
+    """Of the query's words: the rarer, the more."""
+
+    @classmethod
+    def of(cls, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str]) -> "_Floor":
+        settings = toolbox.settings.retrieve
+        return cls(
+            min_cosine=toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine,
+            min_coverage=settings.min_keyword_coverage,
+            weights=token_weights(tokens, result.documents, result.document_frequency),
+        )
+
+    def coverage(self, candidate: Candidate) -> float:
+        """Return the weighted share 0…1 of the query's words that the candidate has."""
+        return unit(coverage(self.weights, candidate.tokens))
+
+    def is_met_by(self, candidate: Candidate) -> bool:
+        return fit(candidate.cosine, self.coverage(candidate), self.min_cosine, self.min_coverage) >= 1.0
 
 
-def _choose(scored: Sequence[_Scored], floor: Floor, k: int, penalty: float) -> list[_Chosen]:
+def _chosen(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) -> list[_Scored]:
+    """Return at most `k` that fit, best first, and no two that are too much alike where `penalty` is above 0."""
     fitting = contenders(
         [each.score for each in scored], lambda index: floor.is_met_by(scored[index].candidate), k, penalty
     )
     pool = [scored[index] for index in fitting]
     if not penalty:
-        return [_Chosen(each, 0.0) for each in pool[:k]]
-    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.read_vector(), k, penalty)
-    return [_Chosen(pool[index], subtracted) for index, subtracted in picked]
+        return pool[:k]
+    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.vector, k, penalty)
+    return [replace(pool[index], penalty=subtracted) for index, subtracted in picked]
 
 
-def _memories(chosen: Sequence[_Chosen], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
-    """Read the winners that are not known yet."""
-    return tuple(
-        each.memory(each.scored.candidate.read_item()) for each in chosen if each.scored.candidate.id not in known
-    )
+async def _fetched(toolbox: Toolbox, chosen: Sequence[_Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
+    """Fetch those that are not known yet; one that was forgotten since the search is left out."""
+    by_id = {each.candidate.id: each for each in chosen if each.candidate.id not in known}
+    items = await toolbox.store.get_memories(toolbox.scopes(), list(by_id)) if by_id else []
+    return tuple(by_id[item.id].memory(item) for item in items)
+
+
+async def _near_miss(toolbox: Toolbox, best: Candidate, floor: _Floor) -> NearMiss:
+    """Return what is told of the best candidate where none fits; without a title when it was forgotten meanwhile."""
+    items = await toolbox.store.get_memories(toolbox.scopes(), [best.id])
+    title = items[0].title if items else ""
+    return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=floor.coverage(best))
+
+
+def _why_fewer(search: SearchQuery, documents: int, floor: _Floor, found: int, nearest: NearMiss | None) -> str:
+    """Say why fewer were found than were wanted; `documents` are the active items in the scopes."""
+    own = [f"project {scope.project!r}" for scope in search.scopes if scope.project != GLOBAL_PROJECT]
+    where = " and ".join((*own, "the global scope"))
+    every = f"{counted(documents, 'memory')} in {where}"
+    if documents == 0:
+        return f"no memories yet in {where}"
+    if found:
+        return f"{found} of {every} {'fits' if found == 1 else 'fit'}"
+    if nearest is None:
+        return f"none of {every} {'passes the filters and ' if search.only != ANY else ''}resembles the query"
+    cosine = nearest.cosine
+    near = "no vector" if cosine is None else f"cosine {cosine:.2f} ({floor.min_cosine:.2f} is needed)"
+    words = f"{nearest.keyword_coverage:.0%} of the query's words ({floor.min_coverage:.0%} is needed)"
+    return f"none of {every} fits; the nearest has {near} and {words}"
 
 
 def _note(item: MemoryItem) -> tuple[str, str, str]:
@@ -241,3 +265,10 @@ async def _recorded(
         notice = f"this retrieval was not recorded: {error}"
         return found.model_copy(update={"notices": (*found.notices, notice)})
     return found
+
+
+def _withheld(found: Retrieval, rate: float) -> Retrieval:
+    reason = (
+        f"this task is held out (credit.holdout_rate is {rate}): it gets no memories, to measure what they are worth"
+    )
+    return found.model_copy(update={"memories": (), "preamble": "", "nearest": None, "reason": reason})
