@@ -17,7 +17,7 @@ from swarm_memory.server.hosts.records import (
     as_text,
     as_time,
 )
-from swarm_memory.server.hosts.steps import Draft, exit_code_of
+from swarm_memory.server.hosts.steps import Draft, StepDetails, exit_code_of
 from swarm_memory.tools.text.frame import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
@@ -143,7 +143,7 @@ class _Session:
         text = task_text(raw)
         if text.startswith(_INTERRUPTED):
             if self.draft is not None and not self.detour:
-                self.draft.add("message", "user", text, interrupted=True, at=at)
+                self.draft.add("message", "user", text, at=at, details=StepDetails(interrupted=True))
             return None
         if not is_task_prompt(raw):
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
@@ -182,7 +182,9 @@ class _Session:
         at = as_time(record.get("timestamp"))
         if message.get("model") == "<synthetic>":
             if record.get("isApiErrorMessage") is True:
-                self.draft.add("message", "system", _all_text(message.get("content")), is_error=True, at=at)
+                self.draft.add(
+                    "message", "system", _all_text(message.get("content")), at=at, details=StepDetails(is_error=True)
+                )
             return
         if usage := as_object(message.get("usage")):
             self.draft.usage[as_text(message.get("id")) or str(record.get("uuid"))] = _usage(usage)
@@ -210,7 +212,7 @@ class _Session:
         self.tools[call_id] = name
         if not is_own_tool(name):
             arguments = block.get("input")
-            draft.add("tool_call", "assistant", tool_name=name, tool_input=arguments, call_id=call_id, at=at)
+            draft.add("tool_call", "assistant", at=at, details=StepDetails(name=name, input=arguments, call_id=call_id))
 
     def _tool_result(self, block: JsonObject, result: object, at: datetime | None) -> None:
         if self.draft is None or self.detour:
@@ -231,12 +233,14 @@ class _Session:
             "observation",
             "tool",
             _TOOL_ERROR.sub("", task_text(text)),
-            tool_name=name,
-            call_id=call_id,
-            is_error=is_error,
-            exit_code=_exit_code(name, text, is_error, as_object(result)),
-            interrupted=as_object(result).get("interrupted") is True or text.startswith(_REFUSED),
             at=at,
+            details=StepDetails(
+                name=name,
+                call_id=call_id,
+                is_error=is_error,
+                exit_code=_exit_code(name, text, is_error, as_object(result)),
+                interrupted=as_object(result).get("interrupted") is True or text.startswith(_REFUSED),
+            ),
         )
 
 

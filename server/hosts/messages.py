@@ -10,7 +10,7 @@ from typing import get_args
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.records import JsonObject, as_bool, as_count, as_list, as_object, as_text, as_time
-from swarm_memory.server.hosts.steps import Draft, exit_code_of
+from swarm_memory.server.hosts.steps import Draft, StepDetails, exit_code_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
 
 _TOOL_CALLS_MARK = "[tool_calls]"
@@ -151,13 +151,15 @@ class _Reader:
             kinds[step.get("kind")],
             _ROLES.get(as_text(step.get("role")), "assistant"),
             as_text(step.get("text")),
-            tool_name=as_text(step.get("tool_name")) or None,
-            tool_input=step.get("tool_input"),
-            call_id=as_text(step.get("call_id")) or None,
-            is_error=as_bool(step.get("is_error")),
-            exit_code=exit_code if isinstance(exit_code, int) else None,
-            interrupted=step.get("interrupted") is True,
             at=as_time(step.get("at")),
+            details=StepDetails(
+                name=as_text(step.get("tool_name")) or None,
+                input=step.get("tool_input"),
+                call_id=as_text(step.get("call_id")) or None,
+                is_error=as_bool(step.get("is_error")),
+                exit_code=exit_code if isinstance(exit_code, int) else None,
+                interrupted=step.get("interrupted") is True,
+            ),
         )
 
     def _user(self, message: JsonObject, text: str) -> None:
@@ -196,7 +198,9 @@ class _Reader:
         self.names[call_id] = name
         self.unanswered.append(call_id)
         if not is_own_tool(name):
-            self.draft.add("tool_call", "assistant", tool_name=name, tool_input=_arguments(arguments), call_id=call_id)
+            self.draft.add(
+                "tool_call", "assistant", details=StepDetails(name=name, input=_arguments(arguments), call_id=call_id)
+            )
 
     def _observation(self, message: JsonObject, text: str) -> None:
         call_id = self._answered(as_text(message.get("tool_call_id")) or as_text(message.get("tool_use_id")))
@@ -207,11 +211,13 @@ class _Reader:
             "observation",
             "tool",
             text,
-            tool_name=name or None,
-            call_id=call_id or None,
-            is_error=as_bool(message.get("is_error")),
-            exit_code=exit_code_of(text),
             at=as_time(message.get("timestamp")),
+            details=StepDetails(
+                name=name or None,
+                call_id=call_id or None,
+                is_error=as_bool(message.get("is_error")),
+                exit_code=exit_code_of(text),
+            ),
         )
 
     def _answered(self, call_id: str) -> str:
@@ -320,7 +326,7 @@ def _add_call(draft: Draft, name: str, argument: str) -> None:
     if name.lower() == "finish":
         draft.add("message", "assistant", argument)
     else:
-        draft.add("tool_call", "assistant", tool_name=name, tool_input={"input": argument})
+        draft.add("tool_call", "assistant", details=StepDetails(name=name, input={"input": argument}))
 
 
 def _add(draft: Draft, label: str, body: str) -> None:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -63,6 +64,20 @@ class StepList:
         return (*self._head, *self._tail)
 
 
+class StepDetails(NamedTuple):
+    """What a step tells beside its text: the tool that was called, and how that ended."""
+
+    name: str | None = None
+    call_id: str | None = None
+    input: object = None
+    is_error: bool | None = None
+    exit_code: int | None = None
+    interrupted: bool = False
+
+
+NO_DETAILS = StepDetails()
+
+
 @dataclass(slots=True)
 class Draft:
     """A trajectory in the making. Texts are cleaned, shortened and freed of our own notes as they come in."""
@@ -89,13 +104,8 @@ class Draft:
         role: Role,
         text: str = "",
         *,
-        tool_name: str | None = None,
-        tool_input: object = None,
-        call_id: str | None = None,
-        is_error: bool | None = None,
-        exit_code: int | None = None,
-        interrupted: bool = False,
         at: datetime | None = None,
+        details: StepDetails = NO_DETAILS,
     ) -> None:
         """Append a step; one that would say nothing is left out."""
         text = self._own_words_out(text)
@@ -106,12 +116,12 @@ class Draft:
             kind=kind,
             role=role,
             text=clean(text, self.limits.max_step_chars),
-            tool_name=clean(tool_name, 300) if tool_name else None,
-            tool_input=self._tool_input(tool_input),
-            call_id=clean(call_id, 200) if call_id else None,
-            is_error=is_error,
-            exit_code=exit_code,
-            interrupted=interrupted,
+            tool_name=clean(details.name, 300) if details.name else None,
+            tool_input=self._tool_input(details.input),
+            call_id=clean(details.call_id, 200) if details.call_id else None,
+            is_error=details.is_error,
+            exit_code=details.exit_code,
+            interrupted=details.interrupted,
             at=at,
         )
         self.steps.add(step)

@@ -12,7 +12,7 @@ from swarm_memory.tools.benchmark.suites.retrieval import RetrievalOptions
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.ports.models import Reranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
-from swarm_memory.tools.sources.model_rerank import ChatReranker
+from swarm_memory.tools.sources.rerank import ChatReranker
 from systems.context import ContextSystem, ContextWeights
 from systems.outside import OutsideMemory, OutsideSystem
 from systems.rerank import RerankSystem
