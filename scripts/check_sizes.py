@@ -1,4 +1,4 @@
-"""Holds the limits of the code: sizes, broad excepts, imports within functions, and who asks the environment.
+"""Holds the limits of the code: sizes, parameters, broad excepts, late imports, and who asks the environment.
 
 python scripts/check_sizes.py          exits with 1 and names each breach
 python scripts/check_sizes.py --stats  prints the figures too
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("schema", "tools", "server")
-MAX_MODULE, MAX_TEST_MODULE, MAX_FUNCTION = 600, 800, 80
+MAX_MODULE, MAX_TEST_MODULE, MAX_FUNCTION, MAX_PARAMETERS = 600, 800, 80, 7
 MAX_P90, MAX_MEDIAN = 40, 12
 
 BROAD_EXCEPTS = {
@@ -39,11 +39,16 @@ LIGHT = ("tools/", "schema/")
 """What asks the environment nothing."""
 
 
+SIGNATURES = ("server/mcp", "server/cli/commands")
+"""Where the signature of a function with a decorator, or with `ctx`, is the schema of a tool or a command."""
+
+
 class Function(NamedTuple):
-    """One function and its length in lines, decorators and docstring included."""
+    """One function: its length in lines, decorators and docstring included, and how many parameters it has."""
 
     where: str
     lines: int
+    parameters: int
 
 
 def functions_of(path: Path, tree: ast.AST) -> Iterator[Function]:
@@ -51,7 +56,17 @@ def functions_of(path: Path, tree: ast.AST) -> Iterator[Function]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            yield Function(f"{path}:{node.lineno} {node.name}", (node.end_lineno or node.lineno) - first + 1)
+            lines = (node.end_lineno or node.lineno) - first + 1
+            yield Function(f"{path}:{node.lineno} {node.name}", lines, _parameters_of(path, node))
+
+
+def _parameters_of(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count all parameters but `self`; 0 where the signature is a schema."""
+    given = node.args
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+    names = [each.arg for each in every if each.arg not in {"self", "cls"}]
+    is_schema = path.as_posix().startswith(SIGNATURES) and (node.decorator_list or "ctx" in names)
+    return 0 if is_schema else len(names)
 
 
 def broad_excepts_of(tree: ast.AST) -> int:
@@ -112,6 +127,11 @@ def breaches() -> Iterator[str]:
         lengths.extend(functions_of(path, tree))
     yield from (
         f"{long.where}: {long.lines} lines, at most {MAX_FUNCTION}" for long in lengths if long.lines > MAX_FUNCTION
+    )
+    yield from (
+        f"{many.where}: {many.parameters} parameters, at most {MAX_PARAMETERS}: make a value of them"
+        for many in lengths
+        if many.parameters > MAX_PARAMETERS
     )
     median, p90 = figures(lengths)
     if median > MAX_MEDIAN:

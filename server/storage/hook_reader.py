@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import Location
@@ -44,16 +44,9 @@ class HookBank:
             scope_id = scope_row(self._connection, self._tenant, self._project)
             released = {"scope_id": scope_id, "prefix": f"{session_id}:", "run_after": now}
             self._connection.execute(_JOBS["release_jobs"], released)
-            return put_job(
-                self._connection,
-                scope_id,
-                job_id=plain_id("job"),
-                kind=LEARN,
-                key=f"{session_id}:all",
-                payload=json.dumps({"transcript_path": transcript_path, "session_id": session_id}),
-                run_after=now,
-                created_at=now,
-            )
+            payload = json.dumps({"transcript_path": transcript_path, "session_id": session_id})
+            job = JobRow(plain_id("job"), LEARN, f"{session_id}:all", payload, run_after=now, created_at=now)
+            return put_job(self._connection, scope_id, job)
 
 
 @contextmanager
@@ -83,25 +76,25 @@ def scope_row(connection: "Connection", tenant_id: str, project: str) -> int:
     return int(scope_id)
 
 
-def put_job(
-    connection: "Connection",
-    scope_id: int,
-    *,
-    job_id: str,
-    kind: str,
-    key: str,
-    payload: str,
-    run_after: str,
-    created_at: str,
-) -> str:
+class JobRow(NamedTuple):
+    """A job as it is queued, in its columns."""
+
+    id: str
+    kind: str
+    key: str
+    payload: str
+    run_after: str
+    created_at: str
+
+
+def put_job(connection: "Connection", scope_id: int, job: JobRow) -> str:
     """Queue a job, or replace the queued one of its scope, kind and key; return the id that stands."""
-    found = connection.execute(_JOBS["queued_job"], (scope_id, kind, key)).fetchone()
+    found = connection.execute(_JOBS["queued_job"], (scope_id, job.kind, job.key)).fetchone()
     if found is not None:
-        connection.execute(_JOBS["replace_job"], (payload, run_after, found[0]))
+        connection.execute(_JOBS["replace_job"], (job.payload, job.run_after, found[0]))
         return str(found[0])
-    row = (job_id, scope_id, kind, key, payload, run_after, created_at)
-    connection.execute(_JOBS["add_job"], row)
-    return job_id
+    connection.execute(_JOBS["add_job"], (job.id, scope_id, *job[1:]))
+    return job.id
 
 
 def now_text() -> str:

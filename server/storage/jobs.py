@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.hook_reader import put_job
+from swarm_memory.server.storage.hook_reader import JobRow, put_job
 from swarm_memory.server.storage.rows import (
     find_scope,
     make_scope,
@@ -36,16 +36,9 @@ class SqliteJobs(BankThreads):
 
     @writes
     def enqueue(self, connection: "Connection", job: Job) -> str:
-        return put_job(
-            connection,
-            make_scope(connection, job.scope),
-            job_id=job.id,
-            kind=job.kind,
-            key=job.key,
-            payload=to_json(job.payload),
-            run_after=to_text(job.run_after),
-            created_at=to_text(job.created_at),
-        )
+        times = to_text(job.run_after), to_text(job.created_at)
+        row = JobRow(job.id, job.kind, job.key, to_json(job.payload), *times)
+        return put_job(connection, make_scope(connection, job.scope), row)
 
     @writes
     def release(self, connection: "Connection", scope: Scope, key_prefix: str, run_after: datetime) -> int:

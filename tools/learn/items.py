@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Protocol
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.errors import ModelError
 from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
@@ -16,7 +15,7 @@ from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, unverified
 from swarm_memory.tools.ports.bank import MemoryFilter, SearchQuery, StoredMemory
-from swarm_memory.tools.retrieve.embed import cosine, prepare, prepare_without_vectors
+from swarm_memory.tools.retrieve.embed import cosine, prepare_or_say
 from swarm_memory.tools.toolbox import Toolbox
 
 ASSUMED_CONFIDENCE = 0.6
@@ -146,11 +145,8 @@ async def _prepared(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list
     Without vectors where the embedder fails, without the model where the one that screens does; that is said then.
     """
     items, fault = await screened(toolbox, items)
-    try:
-        return await prepare(toolbox, items), fault
-    except ModelError as error:
-        unembedded = f"stored without vectors, found by keywords until the embedder answers again: {error}"
-        return prepare_without_vectors(items), f"{fault}; {unembedded}" if fault else unembedded
+    memories, unembedded = await prepare_or_say(toolbox, items)
+    return memories, "; ".join(filter(None, (fault, unembedded))) or None
 
 
 async def _memories_had(toolbox: Toolbox, trajectory: Trajectory) -> tuple[str, ...]:

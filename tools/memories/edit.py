@@ -1,12 +1,12 @@
 """What a person or an agent does to single memories: look, mend, withdraw, forget. How they are kept is the store's."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
@@ -25,6 +25,8 @@ MAX_OFFSET = 10_000_000
 _ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
 _MAX_REASON_CHARS = 500
 _MAX_NAMED = 20
+_READ_AT_ONCE = 5_000
+"""Each page that is read passes over those before it: few large ones."""
 
 
 async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryItem]:
@@ -132,16 +134,24 @@ async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
 
     Raises `NotFoundError` when there are none.
     """
-    found: list[str] = []
-    offset = 0
-    while page := await toolbox.store.list_memories(
-        toolbox.scopes(), MemoryFilter(("active", "quarantined", "archived"), limit=MAX_LISTED, offset=offset)
-    ):
-        found += [item.id for item in page if item.provenance.run_id == run_id]
-        offset += len(page)
+    every = every_memory(toolbox, toolbox.scopes())
+    found = [item.id async for item in every if item.provenance.run_id == run_id]
     if not found:
         raise NotFoundError(f"no memory of run {run_id[:60]!r} in {_where(toolbox)}")
     return found
+
+
+async def every_memory(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncIterator[MemoryItem]:
+    """Yield all memories of the scopes, whatever their status. Raises `StorageError`."""
+    offset = 0
+    while True:
+        which = MemoryFilter(("active", "quarantined", "archived"), limit=_READ_AT_ONCE, offset=offset)
+        page = await toolbox.store.list_memories(scopes, which)
+        for item in page:
+            yield item
+        if len(page) < _READ_AT_ONCE:
+            return
+        offset += _READ_AT_ONCE
 
 
 async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:

@@ -6,24 +6,20 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, new_id
-from swarm_memory.schema.errors import InputError, ModelError
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated
-from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.memories.edit import checked_texts, first_fault, is_memory_id
-from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter
-from swarm_memory.tools.retrieve.embed import prepare, prepare_without_vectors
+from swarm_memory.tools.memories.edit import checked_texts, every_memory, first_fault, is_memory_id
+from swarm_memory.tools.ports.bank import DayLimit
+from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LINE_CHARS = 1_000_000
 MAX_FAULTS = 100
 """Faulty lines are all counted, and so many described."""
 
-_WRITTEN_AT_ONCE, _READ_AT_ONCE = 200, 5_000
-"""Each page that is read passes over those before it: few large ones."""
-
-_EVERY_STATUS = MemoryFilter(statuses=("active", "quarantined", "archived"))
+_WRITTEN_AT_ONCE = 200
 
 
 @dataclass(slots=True)
@@ -43,7 +39,7 @@ class Imported:
 
 async def export_memories(toolbox: Toolbox, *, with_global: bool = True) -> AsyncIterator[str]:
     """Yield every memory of the project (and the global scope), whatever its status, as one line of JSON each."""
-    async for item in _all_memories(toolbox, toolbox.scopes() if with_global else (toolbox.scope,)):
+    async for item in every_memory(toolbox, toolbox.scopes() if with_global else (toolbox.scope,)):
         yield item.model_dump_json()
 
 
@@ -58,7 +54,7 @@ async def import_memories(
     result = Imported()
     seen_ids: set[str] = set()
     seen_texts: set[tuple[str, str, str]] = set()
-    async for item in _all_memories(toolbox, toolbox.scopes()):
+    async for item in every_memory(toolbox, toolbox.scopes()):
         seen_ids.add(item.id)
         seen_texts.add(_said(item))
     batch: list[MemoryItem] = []
@@ -85,18 +81,6 @@ async def import_memories(
     if result.added:
         await queue_when_due(toolbox, embedder_answers=not result.notices)
     return result
-
-
-async def _all_memories(toolbox: Toolbox, scopes: tuple[Scope, ...]) -> AsyncIterator[MemoryItem]:
-    offset = 0
-    while True:
-        which = MemoryFilter(statuses=_EVERY_STATUS.statuses, limit=_READ_AT_ONCE, offset=offset)
-        page = await toolbox.store.list_memories(scopes, which)
-        for item in page:
-            yield item
-        if len(page) < _READ_AT_ONCE:
-            return
-        offset += _READ_AT_ONCE
 
 
 def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run_id: str) -> MemoryItem:
@@ -127,15 +111,9 @@ def _said(item: MemoryItem) -> tuple[str, str, str]:
 async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> None:
     if not batch:
         return
-    try:
-        prepared = await prepare(toolbox, batch)
-    except ModelError as error:
-        prepared = prepare_without_vectors(batch)
-        notice = (
-            f"stored without vectors, found by keywords until the embedder answers again: {redact(str(error)).text}"
-        )
-        if notice not in result.notices:
-            result.notices.append(notice)
+    prepared, fault = await prepare_or_say(toolbox, batch)
+    if fault is not None and fault not in result.notices:
+        result.notices.append(fault)
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
     new = await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
     result.added += len(new)

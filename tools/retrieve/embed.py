@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.base import JOB, new_id
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.text.tokens import tokenize
@@ -33,9 +34,27 @@ async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredM
     return [_stored(item, vector) for item, vector in zip(items, vectors, strict=True)]
 
 
+async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
+    """Return the items as `prepare` does; where the embedder fails without vectors, and what is to be said of it."""
+    try:
+        return await prepare(toolbox, items), None
+    except ModelError as error:
+        fault = f"stored without vectors, found by keywords until the embedder answers again: {redact(str(error)).text}"
+        return prepare_without_vectors(items), fault
+
+
 def prepare_without_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
     """Return the items with tokens only: keywords find them, vectors follow when the embedder answers again."""
     return [_stored(item, None) for item in items]
+
+
+async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
+    """Return the vector of a query; None, with a notice, where the embedder fails."""
+    try:
+        return await toolbox.embedder.embed_query(text)
+    except ModelError as error:
+        notices.append(f"keywords only, because the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}")
+        return None
 
 
 def cosine(left: Vector, right: Vector) -> float:

@@ -5,13 +5,13 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, counted, new_id
-from swarm_memory.schema.errors import InputError, ModelError, StorageError
+from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.bank import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.retrieve.embed import embed_query
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.rank import (
     contenders,
@@ -19,7 +19,6 @@ from swarm_memory.tools.retrieve.rank import (
     coverage,
     diversify,
     fit,
-    keyword_scores,
     recency,
     reciprocal_rank_fusion,
     token_weights,
@@ -63,7 +62,7 @@ async def retrieve(
     search = SearchQuery(
         scopes=toolbox.scopes(),
         embedder=toolbox.embedder.name,
-        vector=await _embedded(toolbox, text, notices),
+        vector=await embed_query(toolbox, text, notices),
         tokens=_keywords(text, notices),
         pool=max(settings.pool_factor * wanted, settings.pool_floor),
         only=only,
@@ -73,12 +72,12 @@ async def retrieve(
     floor = _Floor.of(toolbox, result, search.tokens)
     memories = await prefer_verified(
         toolbox,
-        await _fetched(toolbox, _chosen(scored, floor, wanted, settings.delta)),
-        lambda k, known: _fetched(toolbox, _chosen(scored, floor, k, 0.0), known),
+        _memories(_chosen(scored, floor, wanted, settings.delta)),
+        lambda k, known: _memories(_chosen(scored, floor, k, 0.0), known),
         wanted,
     )
     best = None if memories else max(scored, key=lambda each: each.score, default=None)
-    nearest = None if best is None else await _near_miss(toolbox, best.candidate, floor)
+    nearest = None if best is None else _near_miss(best.candidate, floor)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(text, _MAX_RECORDED_CHARS),
@@ -106,14 +105,6 @@ def _checked(query: str, k: int) -> tuple[str, list[str]]:
     if len(query) <= MAX_QUERY_CHARS:
         return text, []
     return text, [f"the query has {len(query):,} characters; the first {MAX_QUERY_CHARS:,} were used"]
-
-
-async def _embedded(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
-    try:
-        return await toolbox.embedder.embed_query(text)
-    except ModelError as error:
-        notices.append(f"keywords only, because the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}")
-        return None
 
 
 def _keywords(text: str, notices: list[str]) -> tuple[str, ...]:
@@ -153,8 +144,7 @@ def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
     cosines = [candidate.cosine for candidate in result.candidates]
-    tokens = [candidate.tokens for candidate in result.candidates]
-    keywords = keyword_scores(result.documents, result.document_frequency, tokens)
+    keywords = [candidate.keyword for candidate in result.candidates]
     if settings.fusion == "rrf":
         relevances = reciprocal_rank_fusion(cosines, keywords, settings.rrf_k)
     else:
@@ -191,7 +181,7 @@ class _Floor:
 
     def coverage(self, candidate: Candidate) -> float:
         """Return the weighted share 0…1 of the query's words that the candidate has."""
-        return unit(coverage(self.weights, candidate.tokens))
+        return unit(coverage(self.weights, candidate.words))
 
     def is_met_by(self, candidate: Candidate) -> bool:
         return fit(candidate.cosine, self.coverage(candidate), self.min_cosine, self.min_coverage) >= 1.0
@@ -205,21 +195,18 @@ def _chosen(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) ->
     pool = [scored[index] for index in fitting]
     if not penalty:
         return pool[:k]
-    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.vector, k, penalty)
+    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.read_vector(), k, penalty)
     return [replace(pool[index], penalty=subtracted) for index, subtracted in picked]
 
 
-async def _fetched(toolbox: Toolbox, chosen: Sequence[_Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
-    """Fetch those that are not known yet; one that was forgotten since the search is left out."""
-    by_id = {each.candidate.id: each for each in chosen if each.candidate.id not in known}
-    items = await toolbox.store.get_memories(toolbox.scopes(), list(by_id)) if by_id else []
-    return tuple(by_id[item.id].memory(item) for item in items)
+def _memories(chosen: Sequence[_Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
+    """Read those that are not known yet."""
+    return tuple(each.memory(each.candidate.read_item()) for each in chosen if each.candidate.id not in known)
 
 
-async def _near_miss(toolbox: Toolbox, best: Candidate, floor: _Floor) -> NearMiss:
-    """Return what is told of the best candidate where none fits; without a title when it was forgotten meanwhile."""
-    items = await toolbox.store.get_memories(toolbox.scopes(), [best.id])
-    title = items[0].title if items else ""
+def _near_miss(best: Candidate, floor: _Floor) -> NearMiss:
+    """Return what is told of the best candidate where none fits."""
+    title = best.read_item().title
     return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=floor.coverage(best))
 
 

@@ -68,7 +68,7 @@ def field_scores(
     """Return the BM25F of each item: a token counts as often as it stands in each field, times the field's weight.
 
     Robertson, Zaragoza, Taylor (2004), "Simple BM25 extension to multiple weighted fields", with the idf of
-    `ranking.keyword_scores`; an item's length is weighted alike. None: not one token in common.
+    keyword scores; an item's length is weighted alike. None: not one token in common.
     """
     idf = {
         token: (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5))

@@ -34,6 +34,7 @@ from swarm_memory.tools.ports.sources import (
     StoredGroup,
     StoredPassage,
 )
+from swarm_memory.tools.retrieve.embed import embed_batch, embed_query
 from swarm_memory.tools.sources.rank import ScoredPassage, score_passages
 from swarm_memory.tools.sources.rerank import rerank
 from swarm_memory.tools.text.cleaning import clean, shorten
@@ -108,27 +109,12 @@ class _Indexing:
     async def _embedded(self, texts: Sequence[str]) -> list[Vector | None]:
         embedder = self.toolbox.embedder
         try:
-            return [*await embedder.embed_documents(texts)] if texts else []
-        except InputError:
-            return [await self._embedded_alone(text) for text in texts]
+            return await embed_batch(embedder, texts) if texts else []
         except ModelError as error:
-            self._tell_failed(error)
+            reason = redact(str(error)).text
+            told = f"keywords only, because the embedder {embedder.name} failed: {reason}; run `swarm-memory reembed`"
+            self.notices[told] = None
             return [None] * len(texts)
-
-    async def _embedded_alone(self, text: str) -> Vector | None:
-        try:
-            (vector,) = await self.toolbox.embedder.embed_documents([text])
-        except InputError:
-            return None
-        except ModelError as error:
-            self._tell_failed(error)
-            return None
-        return vector
-
-    def _tell_failed(self, error: ModelError) -> None:
-        name = self.toolbox.embedder.name
-        reason = redact(str(error)).text
-        self.notices[f"keywords only, because the embedder {name} failed: {reason}; run `swarm-memory reembed`"] = None
 
     async def remove_gone(self) -> int:
         """Remove the groups that the source no longer has."""
@@ -222,7 +208,7 @@ async def search_sources(
         scopes=toolbox.scopes(project),
         kinds=SOURCE_KINDS if kind is None else (kind,),
         embedder=toolbox.embedder.name,
-        vector=await _query_vector(toolbox, text, notices),
+        vector=await embed_query(toolbox, text, notices),
         tokens=query_tokens(text)[:MAX_QUERY_TOKENS],
         pool=max(_POOL_FACTOR * (offset + wanted), _POOL_FLOOR),
     )
@@ -299,15 +285,6 @@ def _checked(query: str, k: int, offset: int) -> str:
     if not 0 <= offset <= MAX_OFFSET:
         raise InputError(f"offset is {offset}: it must be from 0 to {MAX_OFFSET}")
     return text
-
-
-async def _query_vector(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
-    try:
-        return await toolbox.embedder.embed_query(text)
-    except ModelError as error:
-        name, reason = toolbox.embedder.name, redact(str(error)).text
-        notices.append(f"keywords only, because the embedder {name} failed: {reason}")
-        return None
 
 
 async def _hits(toolbox: Toolbox, search: SourceQuery, top: Sequence[ScoredPassage]) -> list[SourceHit]:
