@@ -26,12 +26,12 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.rows import find_scopes
 from swarm_memory.server.storage.search.vectors import encode, find_space
 from swarm_memory.server.storage.search.words import MAX_QUERY_TOKENS, match_any
 from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.storage.stores.rows import find_scopes
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve

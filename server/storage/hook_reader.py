@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import Location
+from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
-from swarm_memory.server.storage.engine.driver import plain_module
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 GLOBAL_PROJECT = "*"
 LEARN = "learn"

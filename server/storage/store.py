@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.storage import memories
-from swarm_memory.server.storage.benchmarks import SqliteBenchmarks
-from swarm_memory.server.storage.care.inspection import health, inspect
-from swarm_memory.server.storage.credit import SqliteCredit
+from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
-from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.engine.threads import Threads, open_threads, reads
-from swarm_memory.server.storage.forgetting import Traces, find_traces, forget, take_out_of_log
-from swarm_memory.server.storage.jobs import SqliteJobs
-from swarm_memory.server.storage.journal import Recorder
-from swarm_memory.server.storage.memories import SqliteMemories
-from swarm_memory.server.storage.rollouts import SqliteRollouts
+from swarm_memory.server.storage.inspection import health, inspect
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.sources import SqliteSources
-from swarm_memory.server.storage.tool_memory import SqliteToolMemory
-from swarm_memory.server.storage.trajectories import SqliteTrajectories
-from swarm_memory.server.storage.upkeep import SqliteUpkeep
+from swarm_memory.server.storage.stores import memories
+from swarm_memory.server.storage.stores.benchmarks import SqliteBenchmarks
+from swarm_memory.server.storage.stores.credit import SqliteCredit
+from swarm_memory.server.storage.stores.forgetting import Traces, find_traces, forget, take_out_of_log
+from swarm_memory.server.storage.stores.jobs import SqliteJobs
+from swarm_memory.server.storage.stores.journal import Recorder
+from swarm_memory.server.storage.stores.memories import SqliteMemories
+from swarm_memory.server.storage.stores.rollouts import SqliteRollouts
+from swarm_memory.server.storage.stores.sources import SqliteSources
+from swarm_memory.server.storage.stores.tool_memory import SqliteToolMemory
+from swarm_memory.server.storage.stores.trajectories import SqliteTrajectories
+from swarm_memory.server.storage.stores.upkeep import SqliteUpkeep
 from swarm_memory.tools.ports.bank import Forgotten
 from swarm_memory.tools.ports.care import Inspection
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _PACKED_AT_ONCE = 2_000
 """Items whose tokens are packed in one transaction: other writers wait no longer than for that."""

@@ -20,8 +20,8 @@ from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.server.location import log_line
 from swarm_memory.server.mcp.memories import manage
-from swarm_memory.server.storage.forgetting import Phrases
 from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, what_stayed
 from swarm_memory.tools.ports.bank import MemoryFilter

@@ -16,7 +16,7 @@ from kept_bank import ADVICE, MIGRATIONS, SHOP, Kept, figures, opened, own_folde
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.server.storage.engine.driver import plain_module
+from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.store import Store

@@ -14,8 +14,8 @@ from rig import HERE, made_item, opened, sentence, with_vectors
 
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection
-from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 
 

@@ -23,8 +23,8 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.backup import KEEP, list_backups
-from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate

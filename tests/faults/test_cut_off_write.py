@@ -9,9 +9,9 @@ import pytest
 from rig import EVERY, HERE, fill, opened, possible_rungs
 
 from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.engine.driver import choose
 
 pytestmark = pytest.mark.fault
 

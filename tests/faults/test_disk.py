@@ -16,7 +16,7 @@ from rig import EVERY, HERE, WORKER, environment, fill, inspected, made_item, op
 
 from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.care import inspection as inspection_module
+from swarm_memory.server.storage import inspection as inspection_module
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.files import remote_kind
 from swarm_memory.server.storage.store import SqliteStore

@@ -39,7 +39,7 @@ import asyncio
 from pathlib import Path
 from rig import EVERY, HERE, fill, opened
 from swarm_memory.server.cli import main as cli
-from swarm_memory.server.storage.engine.driver import choose
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.care.repair import repair
 

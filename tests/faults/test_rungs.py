@@ -14,7 +14,7 @@ from patience import FULL
 from rig import HERE, fill, opened, possible_rungs, sentence
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.engine.driver import RUNGS
+from swarm_memory.server.storage.driver import RUNGS
 from swarm_memory.server.storage.search.vectors import decode, encode
 
 pytestmark = pytest.mark.fault

@@ -20,9 +20,9 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import migrations
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.repair import repair
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.bank import SearchQuery

@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage.engine.driver import plain_module
+from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.distill.lessons import PROVEN_REPAIR
 from swarm_memory.tools.learn.learn import learn

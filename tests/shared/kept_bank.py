@@ -17,7 +17,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.engine.driver import plain_module
+from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.ports.bank import MemoryFilter

@@ -15,7 +15,7 @@ from rig import HERE, made_item, opened, with_vectors
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.engine.driver import choose
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 
 BANK = ".swarm/memory.db"

@@ -17,7 +17,7 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair
-from swarm_memory.server.storage.engine.driver import RUNGS, choose
+from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.sources import SourceKey
 from swarm_memory.tools.sources.sources import index_source, search_sources

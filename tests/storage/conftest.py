@@ -16,7 +16,7 @@ import pytest
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.storage.engine.driver import RUNGS, choose
+from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.models import Vector

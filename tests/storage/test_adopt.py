@@ -12,7 +12,7 @@ import pytest
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.server.storage.care.adopt import adopt
-from swarm_memory.server.storage.engine.driver import choose
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.ports.bank import MemoryFilter
 
 TABLES = (

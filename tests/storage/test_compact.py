@@ -9,15 +9,15 @@ import pytest
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import code_table, migrations, vector_table
 from swarm_memory.server.storage.care.repair import repair
-from swarm_memory.server.storage.engine.driver import choose
-from swarm_memory.server.storage.rows import pattern_row, to_text
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.search import index, vectors
 from swarm_memory.server.storage.search.vectors import code, code_bits, encode
 from swarm_memory.server.storage.search.words import pack, scoped, unpack
+from swarm_memory.server.storage.stores.rows import pattern_row, to_text
 from swarm_memory.tools.ports.bank import SearchQuery, StoredMemory
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 FORMER = 5
 MANY = 90

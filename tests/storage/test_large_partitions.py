@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.engine.driver import choose
 from swarm_memory.server.storage.search import index, vectors, words
 from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery
 

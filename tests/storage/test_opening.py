@@ -18,9 +18,9 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import migrations, schema_objects, shadow_tables
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.location import locate
+from swarm_memory.server.storage.driver import Driver, choose, plain_module
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import close, connect, migrate
-from swarm_memory.server.storage.engine.driver import Driver, choose, plain_module
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 
@@ -241,7 +241,7 @@ import sys
 from pathlib import Path
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.connection import close, connect
-from swarm_memory.server.storage.engine.driver import choose
+from swarm_memory.server.storage.driver import choose
 database = Path(sys.argv[1])
 connection = connect(database, driver=choose(sys.argv[2]))
 print(connection.execute("SELECT count(*) FROM patterns").fetchone()[0])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from swarm_memory.schema.sqlite import statements
 from swarm_memory.schema.sqlite.statements import queries, subjects
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import migrate
-from swarm_memory.server.storage.engine.driver import choose
 
 FOLDER = Path(statements.__file__).parent
 ASSIGNED = re.compile(r'^(_[A-Z_, ]+) = (queries\("\w+"\)(?:, queries\("\w+"\))*)', re.MULTILINE)

@@ -12,8 +12,8 @@ from logged import at, bank, call
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import ToolMemory
-from swarm_memory.server.storage import tool_memory
 from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.stores import tool_memory
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls

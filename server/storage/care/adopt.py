@@ -20,8 +20,8 @@ from swarm_memory.schema.errors import InputError, StorageError, StoreUntrusted
 from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.storage.care.restore import put_in_place, remove
+from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.connection import open_read_only, storage_errors
-from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.engine.files import flush, make_private
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_path

@@ -9,8 +9,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.storage.care.adopt import adopt, check_adoptable
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.backup import backup_folder, list_backups
-from swarm_memory.server.storage.engine.driver import Driver, choose
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.care import Adoption, Backup, Care, Inspection, Repaired, Restored
 from swarm_memory.tools.ports.models import Embedder

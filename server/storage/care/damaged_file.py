@@ -15,7 +15,7 @@ from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.engine.ownership import check_content
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 MAX_STEPS = 200_000
 """So many single rows of a table are tried between the last that was read from the front and from the back."""

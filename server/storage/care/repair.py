@@ -17,8 +17,8 @@ from swarm_memory.schema.base import Scope, counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
 from swarm_memory.schema.sqlite.statements import queries, subjects
 from swarm_memory.server.storage.care.damaged_file import Salvage, open_damaged
-from swarm_memory.server.storage.care.inspection import inspect
 from swarm_memory.server.storage.care.restore import put_in_place, remove
+from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.backup import REPAIR, advice, back_up, list_backups
 from swarm_memory.server.storage.engine.connection import (
     close,
@@ -27,19 +27,19 @@ from swarm_memory.server.storage.engine.connection import (
     storage_errors,
     write_transaction,
 )
-from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content
-from swarm_memory.server.storage.memories import change_status
-from swarm_memory.server.storage.rows import content_hash, find_scope, make_scope, to_json
+from swarm_memory.server.storage.inspection import inspect
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.search.words import pack, unpack
+from swarm_memory.server.storage.stores.memories import change_status
+from swarm_memory.server.storage.stores.rows import content_hash, find_scope, make_scope, to_json
 from swarm_memory.tools.ports.care import Inspection, Repaired
 from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _QUERIES = queries("repair")
 _TEXTS = {"patterns": "pattern_data", "task_trajectories": "trajectory_json"}

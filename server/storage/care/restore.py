@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
+from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.backup import RESTORE, back_up, copy_bank, list_backups
 from swarm_memory.server.storage.engine.connection import connect, fold_log, open_read_only, storage_errors
-from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.files import flush, make_folder
 from swarm_memory.server.storage.engine.lock import mark_made, writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content, check_path
-from swarm_memory.server.storage.memories import damaged
+from swarm_memory.server.storage.stores.memories import damaged
 from swarm_memory.tools.ports.care import Restored
 
 _BESIDE = ("-wal", "-shm", "-journal")

@@ -20,7 +20,7 @@ from swarm_memory.server.storage.engine.files import flush, make_folder, make_pr
 from swarm_memory.tools.ports.care import Backup
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 FOLDER = "backups"
 KEEP = 5

@@ -22,7 +22,7 @@ from swarm_memory.schema.sqlite.statements import (
 from swarm_memory.server.storage.engine.backup import advice
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 BankState = Literal["new", "bank", "outdated"]
 

@@ -10,8 +10,8 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from swarm_memory.schema.errors import StoreReadOnly, StoreReplaced
+from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.connection import close, connect, truncate_wal, write_transaction
-from swarm_memory.server.storage.engine.driver import Driver
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.worker import ConnectionThread
 from swarm_memory.server.storage.search.index import Index
@@ -20,7 +20,7 @@ from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 T = TypeVar("T")
 P = ParamSpec("P")

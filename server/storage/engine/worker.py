@@ -17,7 +17,7 @@ from swarm_memory.server.storage.engine.files import OpenedFile
 from swarm_memory.server.storage.engine.lock import writer_lock
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 T = TypeVar("T")
 

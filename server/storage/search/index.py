@@ -29,7 +29,7 @@ from swarm_memory.server.storage.search.vectors import (
 from swarm_memory.server.storage.search.words import TermCounts
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
     from swarm_memory.tools.ports.models import Vector
 
 _MEMORIES = queries("memories")

@@ -25,7 +25,7 @@ from swarm_memory.schema.sqlite.statements import code_table, queries
 from swarm_memory.server.storage.search.words import Narrowed
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.index import Index
     from swarm_memory.tools.ports.models import Vector
 

@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import InputError, StoreDamaged
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _SEPARATOR = re.compile(r"[\x00-/:-@\[-`{-\x7f\ud800-\udfff]")
 """What FTS5's `ascii` tokenizer splits at, and what is no text."""

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.storage.engine.driver import Driver
+from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.files import remote_kind, size_of
-from swarm_memory.server.storage.memories import damaged
-from swarm_memory.server.storage.rows import content_hash
 from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
+from swarm_memory.server.storage.stores.memories import damaged
+from swarm_memory.server.storage.stores.rows import content_hash
 from swarm_memory.tools.ports.care import Inspection
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")

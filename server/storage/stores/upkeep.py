@@ -16,7 +16,8 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.rows import (
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.stores.rows import (
     find_scope,
     log_event,
     make_scope,
@@ -26,7 +27,6 @@ from swarm_memory.server.storage.rows import (
     to_moment,
     to_text,
 )
-from swarm_memory.server.storage.search.index import Index
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import (
     FINISHED,
@@ -41,7 +41,7 @@ from swarm_memory.tools.ports.upkeep import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 

@@ -8,10 +8,10 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import Part, reads, writes
-from swarm_memory.server.storage.rows import find_scope, make_scope, optional_text, to_json, to_text
+from swarm_memory.server.storage.stores.rows import find_scope, make_scope, optional_text, to_json, to_text
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _QUERIES = queries("benchmarks")
 

@@ -14,7 +14,6 @@ from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
-from swarm_memory.server.storage.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
     Quantization,
@@ -25,6 +24,7 @@ from swarm_memory.server.storage.search.vectors import (
     unreachable_notice,
 )
 from swarm_memory.server.storage.search.words import EVERYTHING, joined, match_any, matches, rarest, usable
+from swarm_memory.server.storage.stores.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     PassageCandidate,
@@ -36,7 +36,7 @@ from swarm_memory.tools.ports.sources import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
     from swarm_memory.tools.ports.models import Vector
 
 _QUERIES = queries("sources")

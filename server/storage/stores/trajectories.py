@@ -8,14 +8,21 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.memories import MemoryWriter, change_status, count_added, find_patterns
-from swarm_memory.server.storage.rows import content_hash, find_scope, log_event, make_scope, optional_text, to_text
 from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, count_added, find_patterns
+from swarm_memory.server.storage.stores.rows import (
+    content_hash,
+    find_scope,
+    log_event,
+    make_scope,
+    optional_text,
+    to_text,
+)
 from swarm_memory.tools.guard.trust import REINFORCED
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _QUERIES = queries("trajectories")
 

@@ -12,7 +12,7 @@ from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.hook_reader import JobRow, put_job
-from swarm_memory.server.storage.rows import (
+from swarm_memory.server.storage.stores.rows import (
     find_scope,
     make_scope,
     optional_moment,
@@ -23,7 +23,7 @@ from swarm_memory.server.storage.rows import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _QUERIES = queries("jobs")
 

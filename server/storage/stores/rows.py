@@ -13,7 +13,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _QUERIES = queries("bank")
 

@@ -10,13 +10,13 @@ from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus, RunSummary
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.memories import MemoryWriter, added_on, count_added
-from swarm_memory.server.storage.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
-from swarm_memory.server.storage.trajectories import Reinforcement, add_trajectory, reinforce
+from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
+from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.trajectories import Reinforcement, add_trajectory, reinforce
 from swarm_memory.tools.ports.rollouts import RunEnd
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 BEGUN, ENDED = "matts.begun", "matts.ended"
 _QUERIES = queries("rollouts")

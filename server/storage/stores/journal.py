@@ -15,12 +15,20 @@ from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.rows import event_of, find_scope, log_event, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.rows import (
+    event_of,
+    find_scope,
+    log_event,
+    make_scope,
+    to_json,
+    to_moment,
+    to_text,
+)
 from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 RETRIEVED = "reasoning_memory.retrieved"
 INJECTED, WITHHELD = "task.injected", "task.withheld"

@@ -13,8 +13,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
 from swarm_memory.server.storage.engine.threads import Part, reads, reads_beside, writes
-from swarm_memory.server.storage.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
 from swarm_memory.server.storage.search.words import in_scope, match_any, usable
+from swarm_memory.server.storage.stores.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
 from swarm_memory.tools.ports.tool_memory import (
     CORRECTED,
     EvaluatedCall,
@@ -27,7 +27,7 @@ from swarm_memory.tools.ports.tool_memory import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 AROUND = 500
 """So many calls after those that are evaluated are looked at for what followed."""

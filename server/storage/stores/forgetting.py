@@ -17,13 +17,13 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import LOG
-from swarm_memory.server.storage.memories import find_patterns
-from swarm_memory.server.storage.rows import content_hash, find_scopes, log_event, to_json
 from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.stores.memories import find_patterns
+from swarm_memory.server.storage.stores.rows import content_hash, find_scopes, log_event, to_json
 from swarm_memory.tools.ports.bank import Forgotten
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 MIN_PHRASE = 16
 """A line of fewer characters says too little to be known again in another text."""

@@ -13,14 +13,14 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import reads, writes
-from swarm_memory.server.storage.journal import INJECTED, WITHHELD, SqliteJournal
-from swarm_memory.server.storage.memories import find_patterns
-from swarm_memory.server.storage.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.journal import INJECTED, WITHHELD, SqliteJournal
+from swarm_memory.server.storage.stores.memories import find_patterns
+from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.credit.outcome import credited
 from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 OUTCOME = "task.outcome"
 CREDITED = "reasoning_memory.credited"

@@ -13,20 +13,6 @@ from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, reads_beside, writes
-from swarm_memory.server.storage.rows import (
-    content_hash,
-    event_of,
-    find_scope,
-    find_scopes,
-    item_of,
-    log_event,
-    make_scope,
-    pairs,
-    pattern_row,
-    to_json,
-    to_moment,
-    to_text,
-)
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
     Quantization,
@@ -52,12 +38,26 @@ from swarm_memory.server.storage.search.words import (
     unpack,
     usable,
 )
+from swarm_memory.server.storage.stores.rows import (
+    content_hash,
+    event_of,
+    find_scope,
+    find_scopes,
+    item_of,
+    log_event,
+    make_scope,
+    pairs,
+    pattern_row,
+    to_json,
+    to_moment,
+    to_text,
+)
 from swarm_memory.tools.ports.bank import Candidate, DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.driver import Connection
+    from swarm_memory.server.storage.driver import Connection
 
 _QUERIES, _BANK = queries("memories"), queries("bank")
 
