@@ -19,6 +19,7 @@ from swarm_memory.server.benchmark.http_load import load_over_http
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
+from swarm_memory.tools.benchmark.figures import together
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.benchmark.suites.performance import (
     DOMAINS,
@@ -28,14 +29,9 @@ from swarm_memory.tools.benchmark.suites.performance import (
     MadeMemories,
     PerformanceOptions,
     Size,
-    growth_figures,
-    growth_plots,
-    growth_table,
-    load_figures,
-    load_plot,
-    load_table,
-    operation_figures,
-    operation_table,
+    growth_results,
+    load_results,
+    operation_results,
     steps_to,
 )
 from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchFilter
@@ -75,21 +71,12 @@ class _Run:
             + http * len(self.options.clients)
         )
 
-    @property
-    def subject(self) -> str:
-        """The embedder of the settings."""
-        return self.bench.toolbox.embedder.name
-
     def results(self) -> SuiteResults:
         """Return what there is by now."""
-        figures = [figure for name, times in self.operations.items() for figure in operation_figures(name, times)]
-        figures += [*growth_figures(self.subject, self.sizes), *load_figures(self.loads)]
-        tables = [operation_table(self.options.items, self.operations)] if self.operations else []
-        tables += [growth_table(self.sizes)] if self.sizes else []
-        tables += [load_table(self.loads)] if self.loads else []
-        plots = growth_plots(self.sizes) if self.sizes else []
-        plots += [load_plot(self.loads)] if any(each.latencies_ms for each in self.loads) else []
-        return SuiteResults(figures=tuple(figures), tables=tuple(tables), plots=tuple(plots), notes=tuple(self.notes))
+        parts = [operation_results(self.options.items, self.operations)] if self.operations else []
+        parts += [growth_results(self.bench.toolbox.embedder.name, self.sizes)] if self.sizes else []
+        parts += [load_results(self.loads)] if self.loads else []
+        return together([*parts, SuiteResults(notes=tuple(self.notes))])
 
     async def tell(self, message: str) -> None:
         """Keep what there is and pass on how far it is."""
@@ -210,7 +197,7 @@ async def _growth(run: _Run) -> None:
             asked = [made.query(kept[at % len(kept)]) for at in range(run.options.repeats + _WARM)]
             times = await _timed(lambda asked=asked: retrieve(bank, asked.pop()), run.options.repeats)
             on_disk = (await bank.store.health()).size_bytes
-            run.sizes.append(Size(size, seconds, size - there, tuple(times), on_disk, _resident_bytes()))
+            run.sizes.append(Size(size, seconds, size - there, tuple(times), on_disk, _resident_mb()))
             there = size
             await run.tell(f"{size:,} items")
 
@@ -232,12 +219,12 @@ async def _insert(bank: Toolbox, items: list[MemoryItem]) -> None:
     await bank.store.add_memories(await prepare(bank, items), bank.embedder.name)
 
 
-def _resident_bytes() -> int | None:
+def _resident_mb() -> float | None:
     """Return the memory that this process holds now (Linux)."""
     pages = Path("/proc/self/statm")
     if not pages.is_file():
         return None
-    return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 SUITE = Suite(

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from swarm_memory.schema.benchmark import BenchmarkQuestion, Dataset, Figure, Table
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.tools.credit.intervals import wilson
+from swarm_memory.tools.benchmark.figures import Column, figures, table
+from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.model.ask import Answered, AnyAnswer, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
@@ -47,22 +48,27 @@ class Graded:
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the accuracy with its score interval; nothing when no grade came."""
-        if not self.graded:
-            return ()
-        value, low, high = wilson(self.right, self.graded)
-        return (Figure(subject=self.system, measure="answer_accuracy", value=value, low=low, high=high, n=self.graded),)
+        return tuple(figures(self.system, _COLUMNS, self))
 
-    def row(self) -> tuple[str, ...]:
-        """Return what is shown of it."""
-        accuracy = f"{100 * self.right / self.graded:.1f}" if self.graded else "-"
-        return self.system, str(self.graded), accuracy, str(self.unusable), ", ".join(sorted(self.models))
+    @property
+    def accuracy(self) -> Interval | None:
+        return wilson(self.right, self.graded) if self.graded else None
+
+
+_COLUMNS: tuple[Column[Graded], ...] = (
+    Column("system", lambda each: each.system),
+    Column("graded", lambda each: each.graded),
+    Column("right, %", lambda each: each.accuracy and 100 * each.accuracy.value, ".1f"),
+    Column("unusable", lambda each: each.unusable),
+    Column("model", lambda each: ", ".join(sorted(each.models))),
+    Column("", lambda each: each.accuracy, measure="answer_accuracy", n=lambda each: each.graded, better="higher"),
+)
 
 
 def answer_table(graded: list[Graded]) -> Table:
     """Return the table of all systems."""
-    headings = ("system", "graded", "right, %", "unusable", "model")
     note = "the same chat model answers and grades: figures of other models cannot be compared"
-    return Table(title="Answers", headings=headings, rows=tuple(each.row() for each in graded), note=note)
+    return table("Answers", _COLUMNS, graded, note)
 
 
 async def grade_answers(

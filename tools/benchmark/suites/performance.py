@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.benchmark import Figure, Plot, Series, Table
+from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.tools.benchmark.figures import Column, by_size, figure, figures, late, table
 from swarm_memory.tools.benchmark.metrics import percentile
 from swarm_memory.tools.benchmark.suite import SuiteOptions, comma_list
 
@@ -207,7 +208,7 @@ class Size:
     inserted: int
     retrieve_ms: tuple[float, ...]
     size_bytes: int
-    resident_bytes: int | None
+    resident_mb: float | None
     """Memory of the process; None where the system does not tell."""
 
 
@@ -221,145 +222,86 @@ class Load:
     failed: int
 
 
-def operation_figures(subject: str, times: Mapping[str, Sequence[float]]) -> list[Figure]:
-    """Return mean, p50, p95 of each operation in ms."""
-    return [
-        _time(subject, f"{key}_{name}", value, len(each))
-        for key, each in times.items()
+def operation_results(items: int, times: Mapping[str, Mapping[str, Sequence[float]]]) -> SuiteResults:
+    """Return mean, p50, p95 of each operation in ms, and a table with one column for each embedder."""
+    found = [
+        figure(subject, f"{key}_{name}", value, n=len(each), better="lower")
+        for subject, of in times.items()
+        for key, each in of.items()
         if each
-        for name, value in (
-            ("mean_ms", fmean(each)),
-            ("p50_ms", percentile(each, 0.5)),
-            ("p95_ms", percentile(each, 0.95)),
-        )
+        for name, value in zip(("mean_ms", "p50_ms", "p95_ms"), _middles(each), strict=True)
     ]
+    columns: list[Column[tuple[int, Measurement]]] = [
+        Column("#", lambda row: str(row[0])),
+        Column("measurement", lambda row: row[1].name),
+        Column("unit", lambda row: f"ms per {row[1].per}"),
+        *(
+            Column(f"{name}: mean (p50; p95; most)", lambda row, of=of: _shown(of.get(row[1].key)))
+            for name, of in times.items()
+        ),
+        Column("what is measured", lambda row: row[1].what),
+    ]
+    shown = table(f"Operations on {items:,} items", columns, enumerate(MEASUREMENTS, start=1))
+    return SuiteResults(figures=tuple(found), tables=(shown,))
 
 
-def operation_table(items: int, times: Mapping[str, Mapping[str, Sequence[float]]]) -> Table:
-    """Return the times of each operation, one column for each embedder."""
-    rows = tuple(
-        (str(number), each.name, f"ms per {each.per}", *(_shown(of.get(each.key)) for of in times.values()), each.what)
-        for number, each in enumerate(MEASUREMENTS, start=1)
-    )
-    headings = ("#", "measurement", "unit", *(f"{name}: mean (p50; p95; most)" for name in times), "what is measured")
-    return Table(title=f"Operations on {items:,} items", headings=headings, rows=rows)
+def _middles(times: Sequence[float]) -> tuple[float, float, float]:
+    return fmean(times), percentile(times, 0.5), percentile(times, 0.95)
 
 
-def growth_figures(subject: str, sizes: Sequence[Size]) -> list[Figure]:
-    """Return what each size gave."""
-    found: list[Figure] = []
-    for each in sizes:
-        part = f"{each.items} items"
-        rate = each.inserted / each.insert_s
-        found += [
-            Figure(subject=subject, measure="inserts_per_s", part=part, value=rate, n=each.inserted),
-            *(
-                _time(subject, f"retrieve_p{share}_ms", percentile(each.retrieve_ms, share / 100), n, part)
-                for share in (50, 95)
-                if (n := len(each.retrieve_ms))
-            ),
-            Figure(
-                subject=subject, measure="bytes_per_item", part=part, value=each.size_bytes / each.items, better="lower"
-            ),
-        ]
-        if each.resident_bytes is not None:
-            memory = each.resident_bytes / 1e6
-            found.append(Figure(subject=subject, measure="resident_mb", part=part, value=memory, better="lower"))
-    return found
+def _shown(times: Sequence[float] | None) -> str | None:
+    return "{:.3g} ({:.3g}; {:.3g}; {:.3g})".format(*_middles(times), max(times)) if times else None
 
 
-def growth_table(sizes: Sequence[Size]) -> Table:
-    """Return a row for each size."""
-    rows = tuple(
-        (
-            f"{each.items:,}",
-            f"{each.inserted / each.insert_s:,.0f}",
-            f"{percentile(each.retrieve_ms, 0.5):.2f}",
-            f"{percentile(each.retrieve_ms, 0.95):.2f}",
-            f"{each.size_bytes / 1e6:.1f}",
-            f"{each.size_bytes / each.items:,.0f}",
-            "-" if each.resident_bytes is None else f"{each.resident_bytes / 1e6:.0f}",
-        )
-        for each in sizes
-    )
-    headings = ("items", "inserts/s", "retrieve p50, ms", "p95, ms", "MB on disk", "bytes/item", "MB of memory")
+def growth_results(subject: str, sizes: Sequence[Size]) -> SuiteResults:
+    """Return what each size gave, and how latency, size on disk and rate grow with it."""
+    items = Column[Size]("items", lambda size: size.items, ",d")
+    rate = Column[Size](
+        "inserts/s", lambda size: size.inserted / size.insert_s, ",.0f", "inserts_per_s", lambda size: size.inserted,
+        "higher",
+    )  # fmt: skip
+    p50: Column[Size] = late("retrieve p50, ms", "retrieve_p50_ms", 0.5, lambda size: size.retrieve_ms, ".2f")
+    p95: Column[Size] = late("p95, ms", "retrieve_p95_ms", 0.95, lambda size: size.retrieve_ms, ".2f")
+    disk = Column[Size]("MB on disk", lambda size: size.size_bytes / 1e6, ".1f")
+    each = Column[Size]("bytes/item", lambda size: size.size_bytes / size.items, ",.0f", "bytes_per_item")
+    memory = Column[Size]("MB of memory", lambda size: size.resident_mb, ".0f", "resident_mb")
+    columns = (items, rate, p50, p95, disk, each, memory)
     note = "inserts in batches of 500; memory: of the whole process"
-    return Table(title="Growth", headings=headings, rows=rows, note=note)
-
-
-def growth_plots(sizes: Sequence[Size]) -> list[Plot]:
-    """Return latency and size by number of items, on logarithmic axes."""
-    x = tuple(float(each.items) for each in sizes)
-    latency = tuple(
-        Series(name=f"p{share}", x=x, y=tuple(percentile(each.retrieve_ms, share / 100) for each in sizes))
-        for share in (50, 95)
+    return SuiteResults(
+        figures=tuple(found for size in sizes for found in figures(subject, columns, size, f"{size.items} items")),
+        tables=(table("Growth", columns, sizes, note),),
+        plots=(
+            by_size("Retrieve by size", items, {"p50": p50, "p95": p95}, sizes, y_label="ms"),
+            by_size("Size on disk", items, {"MB on disk": disk}, sizes, y_label="MB"),
+            by_size("Insert rate by size", items, {"inserts/s": rate}, sizes, y_label="items/s", log_y=False),
+        ),
     )
-    disk = Series(name="MB on disk", x=x, y=tuple(each.size_bytes / 1e6 for each in sizes))
-    rate = Series(name="inserts/s", x=x, y=tuple(each.inserted / each.insert_s for each in sizes))
-    return [
-        Plot(title="Retrieve by size", x_label="items", y_label="ms", log_x=True, log_y=True, series=latency),
-        Plot(title="Size on disk", x_label="items", y_label="MB", log_x=True, log_y=True, series=(disk,)),
-        Plot(title="Insert rate by size", x_label="items", y_label="items/s", log_x=True, series=(rate,)),
-    ]
 
 
-def load_figures(loads: Sequence[Load]) -> list[Figure]:
-    """Return what each number of clients gave."""
-    return [
-        figure
-        for each in loads
-        if each.latencies_ms
-        for figure in (
-            Figure(
-                subject="http", measure="requests_per_s", part=f"{each.clients} clients",
-                value=len(each.latencies_ms) / each.seconds, n=len(each.latencies_ms),
-            ),
-            *(
-                _time(
-                    "http", f"p{share}_ms", percentile(each.latencies_ms, share / 100), len(each.latencies_ms),
-                    f"{each.clients} clients",
-                )
-                for share in (50, 95)
-            ),
-        )
-    ]  # fmt: skip
-
-
-def load_table(loads: Sequence[Load]) -> Table:
-    """Return a row for each number of clients."""
-    rows = tuple(
-        (
-            str(each.clients),
-            str(len(each.latencies_ms)),
-            str(each.failed),
-            f"{len(each.latencies_ms) / each.seconds:.1f}",
-            *(f"{percentile(each.latencies_ms, share):.1f}" for share in (0.5, 0.95)),
-        )
-        for each in loads
-        if each.latencies_ms
+def load_results(loads: Sequence[Load]) -> SuiteResults:
+    """Return what each number of clients gave that was answered at all."""
+    sound = [load for load in loads if load.latencies_ms]
+    clients = Column[Load]("clients", lambda load: load.clients)
+    p50: Column[Load] = late("p50, ms", "p50_ms", 0.5, lambda load: load.latencies_ms, ".1f")
+    p95: Column[Load] = late("p95, ms", "p95_ms", 0.95, lambda load: load.latencies_ms, ".1f")
+    columns = (
+        clients,
+        Column[Load]("answered", _answered),
+        Column[Load]("failed", lambda load: load.failed),
+        Column[Load](
+            "requests/s", lambda load: _answered(load) / load.seconds, ".1f", "requests_per_s", _answered, "higher"
+        ),
+        p50,
+        p95,
     )
-    headings = ("clients", "answered", "failed", "requests/s", "p50, ms", "p95, ms")
     note = "retrieve_memories by the MCP client, each with a session of its own; server and clients share the machine"
-    return Table(title="Clients over HTTP", headings=headings, rows=rows, note=note)
-
-
-def load_plot(loads: Sequence[Load]) -> Plot:
-    """Return latency by number of clients."""
-    sound = [each for each in loads if each.latencies_ms]
-    x = tuple(float(each.clients) for each in sound)
-    series = tuple(
-        Series(name=f"p{int(share * 100)}", x=x, y=tuple(percentile(each.latencies_ms, share) for each in sound))
-        for share in (0.5, 0.95)
+    plot = by_size("Clients over HTTP", clients, {"p50": p50, "p95": p95}, sound, y_label="ms")
+    return SuiteResults(
+        figures=tuple(found for load in sound for found in figures("http", columns, load, f"{load.clients} clients")),
+        tables=(table("Clients over HTTP", columns, sound, note),),
+        plots=(plot,) if sound else (),
     )
-    return Plot(title="Clients over HTTP", x_label="clients", y_label="ms", log_x=True, log_y=True, series=series)
 
 
-def _time(subject: str, measure: str, value: float, n: int, part: str = "") -> Figure:
-    return Figure(subject=subject, measure=measure, part=part, value=value, n=n, better="lower")
-
-
-def _shown(times: Sequence[float] | None) -> str:
-    if not times:
-        return "-"
-    middle, late = percentile(times, 0.5), percentile(times, 0.95)
-    return f"{fmean(times):.3g} ({middle:.3g}; {late:.3g}; {max(times):.3g})"
+def _answered(load: Load) -> int:
+    return len(load.latencies_ms)

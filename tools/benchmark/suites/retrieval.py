@@ -1,6 +1,7 @@
 """The retrieval suite: its options, what it asks a memory system and counts, and that as figures and tables."""
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -9,23 +10,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from swarm_memory.schema.base import Model, digest
-from swarm_memory.schema.benchmark import (
-    BenchmarkQuestion,
-    Cases,
-    Dataset,
-    DatasetInfo,
-    Figure,
-    Plot,
-    Series,
-    SuiteResults,
-    Table,
-)
+from swarm_memory.schema.benchmark import BenchmarkQuestion, Cases, Dataset, DatasetInfo, Plot, SuiteResults, Table
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.conversations import Documents
 from swarm_memory.tools.benchmark.datasets import Split, by_group
+from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
 from swarm_memory.tools.benchmark.metrics import DEPTH, Resampling, columns, measures, percentile
 from swarm_memory.tools.benchmark.suite import SuiteOptions, checked_options, comma_list
+from swarm_memory.tools.credit.intervals import Interval
 from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 
@@ -184,15 +177,16 @@ class Summary:
         self._asked = [each for each in systems if each.values]
         whole = max((len(each.values) for each in self._asked), default=0)
         self._complete = [each for each in self._asked if len(each.values) == whole]
-        self._figures: dict[tuple[str, str, str], Figure] = {}
+        self._found: dict[tuple[str, str, str], Interval] = {}
         """By subject, part and measure."""
+        self._counts: dict[tuple[str, str], int] = {}
+        """Questions of a subject and part."""
         self._add_all()
-        self._shown = (*(f"recall_any@{k}" for k in self._ks), MRR, NDCG)
-        self._names = (*(f"R@{k}" for k in self._ks), "MRR", "nDCG")
-        self._categories = sorted({part for _, part, _ in self._figures if part})
-        self._has_reference = any(each.system == REFERENCE for each in self._complete)
+        measures = (*((f"R@{k}", f"recall_any@{k}") for k in self._ks), ("MRR", MRR), ("nDCG", NDCG))
+        self._shown = dict(measures)
 
     def _add_all(self) -> None:
+        reference = next((each.values for each in self._complete if each.system == REFERENCE), None)
         for each in self._asked:
             self._add(each.system, each.values)
             by_category: dict[str, list[dict[str, float]]] = {}
@@ -200,7 +194,6 @@ class Summary:
                 by_category.setdefault(question.category or "", []).append(values)
             for name in sorted(filter(None, by_category)):
                 self._add(each.system, by_category[name], name)
-        reference = next((each.values for each in self._complete if each.system == REFERENCE), None)
         for each in self._complete:
             if reference is not None and each.system != REFERENCE:
                 pairs = zip(each.values, reference, strict=True)
@@ -208,11 +201,11 @@ class Summary:
 
     def _add(self, subject: str, rows: Sequence[Mapping[str, float]], part: str = "") -> None:
         values = columns(rows)
-        intervals = Resampling(len(rows), self._seed).intervals(list(values.values()))
-        for measure, (value, low, high) in zip(values, intervals, strict=True):
-            self._figures[subject, part, measure] = Figure(
-                subject=subject, measure=measure, part=part, value=value, low=low, high=high, n=len(rows)
-            )
+        self._counts[subject, part] = len(rows)
+        for measure, found in zip(
+            values, Resampling(len(rows), self._seed).intervals(list(values.values())), strict=True
+        ):
+            self._found[subject, part, measure] = found
 
     def results(self, notes: Sequence[str] = ()) -> SuiteResults:
         """Return figures, cases, tables and plots of what was asked until now."""
@@ -224,9 +217,13 @@ class Summary:
             for each in self._asked
             if each not in self._complete
         ]
+        measured = (
+            figure(subject, measure, found, part=part, n=self._counts[subject, part])
+            for (subject, part, measure), found in self._found.items()
+        )
         return SuiteResults(
             dataset=self._info,
-            figures=(*self._figures.values(), *self._costs()),
+            figures=(*measured, *(found for each in self._asked for found in figures(each.system, _COSTS, each))),
             case_ids=tuple(
                 f"{at} {digest([each.group, each.query])[:12]}" for at, each in enumerate(questions, start=1)
             ),
@@ -240,60 +237,39 @@ class Summary:
             notes=(*notes, *partial),
         )
 
-    def _costs(self) -> Iterator[Figure]:
-        for each in self._asked:
-            lower = {"p50_ms": each.latency(0.5), "p95_ms": each.latency(0.95), "ingest_s": each.ingest_s}
-            if each.bytes_per_item is not None:
-                lower["bytes_per_item"] = each.bytes_per_item
-            for name, value in lower.items():
-                yield Figure(subject=each.system, measure=name, value=value, better="lower")
-            if each.unanswerable:
-                share = each.withheld / each.unanswerable
-                yield Figure(subject=each.system, measure="empty_when_unanswerable", value=share, n=each.unanswerable)
-
     def _tables(self) -> Iterator[Table]:
-        yield Table(
-            title=f"Retrieval on {self._info.name}",
-            headings=("system", "asked", *self._names, "p50 ms", "p95 ms", "ingest s", "B/item"),
-            rows=tuple(map(self._row, self._asked)),
-            note="%; R@K: a relevant item is among the first K; MRR and nDCG at 10; B/item: database and its log",
-        )
-        yield Table(
-            title="95 % intervals",
-            headings=("system", *self._names),
-            rows=tuple((each.system, *map(_bounds, self._of(each.system))) for each in self._asked),
-            note="bootstrap over questions",
-        )
-        others = [each.system for each in self._complete if each.system != REFERENCE]
-        if self._has_reference and others:
-            yield Table(
-                title=f"Less {REFERENCE}",
-                headings=("system", *self._names),
-                rows=tuple((name, *map(_signed, self._of(_less(name)))) for name in others),
-                note="points, paired over the same questions; * the 95 % interval does not hold 0",
-            )
-        if self._categories:
-            yield self._category_table()
+        system = Column[Asked]("system", lambda each: each.system)
+        asked = Column[Asked]("asked", lambda each: len(each.values))
+        shares = [self._share(*each) for each in self._shown.items()]
+        note = "%; R@K: a relevant item is among the first K; MRR and nDCG at 10; B/item: database and its log"
+        yield table(f"Retrieval on {self._info.name}", (system, asked, *shares, *_COSTS), self._asked, note)
+        bounds = [
+            Column[Asked](name, lambda each, measure=measure: _bounds(self._found[each.system, "", measure]))
+            for name, measure in self._shown.items()
+        ]
+        yield table("95 % intervals", (system, *bounds), self._asked, "bootstrap over questions")
+        others = [each for each in self._complete if (_less(each.system), "") in self._counts]
+        if others:
+            less = [
+                Column[Asked](name, lambda each, measure=measure: change(self._found[_less(each.system), "", measure]))
+                for name, measure in self._shown.items()
+            ]
+            note = "points, paired over the same questions; * the 95 % interval does not hold 0"
+            yield table(f"Less {REFERENCE}", (system, *less), others, note)
+        categories = sorted({part for _, part in self._counts if part})
+        if categories:
+            counts = Counter(each.category for each in self._asked[0].questions)
+            parts = [self._share(f"{name} ({counts[name]})", self._main_recall, name) for name in categories]
+            yield table(f"{self._main_recall} by category", (system, *parts), self._asked, "% (questions)")
 
-    def _of(self, subject: str) -> list[Figure]:
-        return [self._figures[subject, "", measure] for measure in self._shown]
+    def _share(self, heading: str, measure: str, part: str = "") -> Column[Asked]:
+        """Return the column of a measure in hundredths."""
 
-    def _row(self, each: Asked) -> tuple[str, ...]:
-        size = "-" if each.bytes_per_item is None else f"{each.bytes_per_item:,.0f}"
-        speed = (f"{each.latency(share):.2f}" for share in (0.5, 0.95))
-        shares = map(_percent, self._of(each.system))
-        return each.system, str(len(each.values)), *shares, *speed, f"{each.ingest_s:.2f}", size
+        def share(each: Asked) -> float | None:
+            found = self._found.get((each.system, part, measure))
+            return None if found is None else 100 * found.value
 
-    def _category_table(self) -> Table:
-        measure = self._main_recall
-        counts = {name: sum(each.category == name for each in self._asked[0].questions) for name in self._categories}
-        found = {
-            each.system: [self._figures.get((each.system, name, measure)) for name in self._categories]
-            for each in self._asked
-        }
-        rows = tuple((system, *("-" if got is None else _percent(got) for got in row)) for system, row in found.items())
-        headings = ("system", *(f"{name} ({count})" for name, count in counts.items()))
-        return Table(title=f"{measure} by category", headings=headings, rows=rows, note="% (questions)")
+        return Column(heading, share, ".1f")
 
     @property
     def _main_recall(self) -> str:
@@ -302,20 +278,18 @@ class Summary:
 
     def debris_table(self, poison: int) -> Table:
         """Return what debris costs, and what consolidation brings back."""
-        names = (self._main_recall, MRR, NDCG)
-        rows = tuple(
-            (store, *(_percent(self._figures[store, "", name]) for name in names))
-            for store in DEBRIS_STORES
-            if (store, "", MRR) in self._figures
-        )
-        note = f"{poison} near-duplicate items were added to each group; %"
-        return Table(title="With debris", headings=("store", *names), rows=rows, note=note)
+        stores = [each for name in DEBRIS_STORES for each in self._asked if each.system == name]
+        columns = [Column[Asked]("store", lambda each: each.system)]
+        columns += [self._share(name, name) for name in (self._main_recall, MRR, NDCG)]
+        return table("With debris", columns, stores, f"{poison} near-duplicate items were added to each group; %")
 
     def _plots(self) -> tuple[Plot, ...]:
-        lines = tuple(self._line(each.system) for each in self._asked)
-        names = tuple(each.system for each in self._asked)
+        lines = tuple(
+            series(each.system, [(k, percent(self._found[each.system, "", f"recall_any@{k}"])) for k in self._ks])
+            for each in self._asked
+        )
         speed = tuple(
-            Series(name=name, x=names, y=tuple(each.latency(share) for each in self._asked))
+            series(name, [(each.system, each.latency(share)) for each in self._asked])
             for name, share in (("p50", 0.5), ("p95", 0.95))
         )
         return (
@@ -323,31 +297,22 @@ class Summary:
             Plot(title="Latency", kind="bar", y_label="ms", log_y=True, series=speed),
         )
 
-    def _line(self, system: str) -> Series:
-        found = [self._figures[system, "", f"recall_any@{k}"] for k in self._ks]
-        return Series(
-            name=system,
-            x=tuple(map(float, self._ks)),
-            y=tuple(100 * each.value for each in found),
-            low=tuple(100 * (each.low or 0.0) for each in found),
-            high=tuple(100 * (each.high or 0.0) for each in found),
-        )
+
+_COSTS: tuple[Column[Asked], ...] = (
+    Column("p50 ms", lambda each: each.latency(0.5), ".2f", "p50_ms"),
+    Column("p95 ms", lambda each: each.latency(0.95), ".2f", "p95_ms"),
+    Column("ingest s", lambda each: each.ingest_s, ".2f", "ingest_s"),
+    Column("B/item", lambda each: each.bytes_per_item, ",.0f", "bytes_per_item"),
+    Column(
+        "", lambda each: each.withheld / each.unanswerable if each.unanswerable else None,
+        measure="empty_when_unanswerable", n=lambda each: each.unanswerable, better="higher",
+    ),
+)  # fmt: skip
 
 
 def _less(system: str) -> str:
     return f"{system} less {REFERENCE}"
 
 
-def _percent(figure: Figure) -> str:
-    return f"{100 * figure.value:.1f}"
-
-
-def _bounds(figure: Figure) -> str:
-    return f"{100 * (figure.low or 0.0):.1f} to {100 * (figure.high or 0.0):.1f}"
-
-
-def _signed(figure: Figure) -> str:
-    """Return a difference of shares and its bounds in points, marked where they do not hold 0."""
-    low, high = figure.low or 0.0, figure.high or 0.0
-    mark = " *" if low > 0 or high < 0 else ""
-    return f"{100 * figure.value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}){mark}"
+def _bounds(found: Interval) -> str:
+    return f"{100 * found.low:.1f} to {100 * found.high:.1f}"

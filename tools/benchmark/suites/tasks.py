@@ -1,7 +1,7 @@
 """Real tasks in three arms (no memory, ReasoningBank, ReasoningBank with scaling), and what came of them."""
 
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 from swarm_memory.schema.benchmark import Figure, Plot, Series, SuiteResults, Table
 from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest
+from swarm_memory.tools.benchmark.figures import Column, figure, figures, series, table, written
 from swarm_memory.tools.benchmark.suite import SuiteOptions, comma_list
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.learn.learn import learn
@@ -247,7 +248,9 @@ class TaskReport:
         notes = () if all(each.tokens_counted for each in self._results) else (
             "tokens are estimated from what the agent was told and printed where it did not count them itself",
         )  # fmt: skip
-        tables = (self._arms_table(), self._gate_table(), self._each_table())
+        note = "success by the checkers; tokens of every rollout, and of judging and distilling"
+        arms = table("Real tasks", _ARM, map(self._of, self._arms), note)
+        tables = (arms, self._gate_table(), table("Each task", _EACH, self._results))
         return SuiteResults(figures=tuple(self._figures()), tables=tables, plots=(self._plot(),), notes=notes)
 
     def cost_ratio(self, arm: str) -> Interval | None:
@@ -269,78 +272,36 @@ class TaskReport:
         base = {(each.scenario, each.round): each for each in self._of(TASK_ARMS[0])}
         return [(each, base[at]) for each in self._of(arm) if (at := (each.scenario, each.round)) in base]
 
-    def _figures(self) -> list[Figure]:
-        found: list[Figure] = []
+    def _figures(self) -> Iterator[Figure]:
         for arm in self._arms:
-            of = self._of(arm)
-            value, low, high = wilson(sum(each.met for each in of), len(of))
-            found.append(Figure(subject=arm, measure="success_rate", value=value, low=low, high=high, n=len(of)))
-            for measure, values in (("steps", [each.steps for each in of]), ("tokens", [each.tokens for each in of])):
-                found.append(Figure(subject=arm, measure=measure, value=fmean(values), n=len(of), better="lower"))
-            cost = _cost(of)
-            if cost is not None:
-                found.append(Figure(subject=arm, measure="tokens_per_success", value=cost, n=len(of), better="lower"))
+            yield from figures(arm, _ARM, self._of(arm))
         for arm in self._arms[1:]:
             ratio = self.cost_ratio(arm)
             if ratio is not None:
-                value, low, high = ratio
-                measure = "tokens_per_success_against_baseline"
-                found.append(Figure(subject=arm, measure=measure, value=value, low=low, high=high, better="lower"))
-        return found
-
-    def _arms_table(self) -> Table:
-        rows: list[tuple[str, ...]] = []
-        for arm in self._arms:
-            of = self._of(arm)
-            rate, cost = wilson(sum(each.met for each in of), len(of)), _cost(of)
-            rows.append((
-                arm, str(len(of)), f"{rate.value:.2f} ({rate.low:.2f} to {rate.high:.2f})",
-                f"{fmean(each.steps for each in of):.1f}", f"{fmean(each.tokens for each in of):,.0f}",
-                "no success" if cost is None else f"{cost:,.0f}",
-                f"{sum(each.met_rollouts for each in of)} of {sum(each.rollouts for each in of)}",
-            ))  # fmt: skip
-        headings = ("arm", "tasks", "success", "steps", "tokens", "tokens per success", "rollouts that met the task")
-        note = "success by the checkers; tokens of every rollout, and of judging and distilling"
-        return Table(title="Real tasks", headings=headings, rows=tuple(rows), note=note)
+                yield figure(arm, "tokens_per_success_against_baseline", ratio, better="lower")
 
     def _gate_table(self) -> Table:
         rows: list[tuple[str, ...]] = []
         for arm in self._arms[1:]:
             pairs, ratio = self._pairs(arm), self.cost_ratio(arm)
             gained = sum(ours.met for ours, _ in pairs) - sum(theirs.met for _, theirs in pairs)
-            shown = "-" if ratio is None else f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+            shown = "-" if ratio is None else written(ratio, ".2f")
             rows.append((arm, f"{gained:+d} of {len(pairs)}", shown, _gate(gained, ratio)))
         headings = ("arm", "more successes", "cost per success against the baseline's", "gate")
         note = f"gate: at most {GATE:g} of the baseline's cost per success, and no fewer successes; in pairs of tasks"
         return Table(title="The gate", headings=headings, rows=tuple(rows), note=note)
 
-    def _each_table(self) -> Table:
-        rows = tuple(
-            (
-                each.arm, each.scenario, str(each.round), "met" if each.met else "not met", str(each.steps),
-                f"{each.tokens:,}", str(each.notes), each.said[:_MAX_SAID],
-            )
-            for each in self._results
-        )  # fmt: skip
-        headings = ("arm", "scenario", "round", "checker", "steps", "tokens", "notes", "it said")
-        return Table(title="Each task", headings=headings, rows=rows)
-
     def _plot(self) -> Plot:
         rounds = sorted({each.round for each in self._results})
-        series: list[Series] = []
+        lines: list[Series] = []
         for arm in self._arms:
-            at = [[each.met for each in self._of(arm) if each.round == number] for number in rounds]
-            sound = [(number, wilson(sum(met), len(met))) for number, met in zip(rounds, at, strict=True) if met]
-            series.append(
-                Series(
-                    name=arm,
-                    x=tuple(float(number) for number, _ in sound),
-                    y=tuple(rate.value for _, rate in sound),
-                    low=tuple(rate.low for _, rate in sound),
-                    high=tuple(rate.high for _, rate in sound),
-                )
-            )
-        return Plot(title="Real tasks by round", x_label="round", y_label="success rate", series=tuple(series))
+            done = {at: of for at in rounds if (of := [each for each in self._of(arm) if each.round == at])}
+            lines.append(series(arm, [(at, _rate(of)) for at, of in done.items()]))
+        return Plot(title="Real tasks by round", x_label="round", y_label="success rate", series=tuple(lines))
+
+
+def _rate(results: Sequence[TaskResult]) -> Interval:
+    return wilson(sum(each.met for each in results), len(results))
 
 
 def _cost(results: Sequence[TaskResult]) -> float | None:
@@ -359,3 +320,27 @@ def _gate(gained: int, ratio: Interval | None) -> str:
     if gained < 0 or ratio.value > GATE:
         return "not met"
     return "met" if ratio.high <= GATE else "met by the mean; the interval does not show it"
+
+
+_ARM: tuple[Column[Sequence[TaskResult]], ...] = (
+    Column("arm", lambda of: of[0].arm),
+    Column("tasks", len),
+    Column("success", _rate, ".2f", "success_rate", len, "higher"),
+    Column("steps", lambda of: fmean(each.steps for each in of), ".1f", "steps", len),
+    Column("tokens", lambda of: fmean(each.tokens for each in of), ",.0f", "tokens", len),
+    Column("tokens per success", _cost, ",.0f", "tokens_per_success", len, missing="no success"),
+    Column(
+        "rollouts that met the task",
+        lambda of: f"{sum(each.met_rollouts for each in of)} of {sum(each.rollouts for each in of)}",
+    ),
+)
+_EACH: tuple[Column[TaskResult], ...] = (
+    Column("arm", lambda each: each.arm),
+    Column("scenario", lambda each: each.scenario),
+    Column("round", lambda each: each.round),
+    Column("checker", lambda each: "met" if each.met else "not met"),
+    Column("steps", lambda each: each.steps),
+    Column("tokens", lambda each: each.tokens, ",d"),
+    Column("notes", lambda each: each.notes),
+    Column("it said", lambda each: each.said[:_MAX_SAID]),
+)

@@ -1,12 +1,16 @@
 """The calls of the tool memory suite as figures, tables and plots."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from statistics import fmean
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.benchmark import Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
+from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
 from swarm_memory.tools.benchmark.metrics import Resampling
-from swarm_memory.tools.benchmark.suites.mock_tools import LEVELS, PROFILES, TOOLS, best_tool, expected
+from swarm_memory.tools.benchmark.suites.mock_tools import LEVELS, PROFILES, TOOLS, Level, best_tool, expected
 from swarm_memory.tools.benchmark.suites.tool_choice import (
     BASELINE,
     MEMORY,
@@ -17,13 +21,36 @@ from swarm_memory.tools.benchmark.suites.tool_choice import (
 )
 from swarm_memory.tools.credit.intervals import Interval, wilson
 
-MEASURES = ("score", "useful", "success", "right_tool")
-_TITLES = {
-    "score": "average score",
-    "useful": "answers that were about the question",
-    "success": "success rate",
-    "right_tool": "right tool chosen",
+MEASURES: dict[str, Callable[[Called], float]] = {
+    "score": lambda call: call.score,
+    "useful": lambda call: call.relevant,
+    "success": lambda call: call.success,
+    "right_tool": lambda call: call.right_tool,
 }
+_TITLES = ("average score", "answers that were about the question", "success rate", "right tool chosen")
+_WITH_MEMORY = (MEMORY, MEMORY_FOR_QUESTION)
+
+
+class _Cut(NamedTuple):
+    """The calls of a scenario in one part of the run."""
+
+    scenario: Scenario
+    part: str
+    calls: Sequence[Called]
+
+    def rate(self, measure: str) -> Interval:
+        if not self.calls:
+            return Interval(0.0, 0.0, 0.0)
+        return wilson(round(sum(map(MEASURES[measure], self.calls))), len(self.calls))
+
+
+def _rate_columns() -> Iterator[Column[_Cut]]:
+    for measure, title in zip(MEASURES, _TITLES, strict=True):
+        rate = partial(_Cut.rate, measure=measure)
+        yield Column(title, rate, ".3f", measure, lambda cut: len(cut.calls), "higher")
+
+
+_RATES = tuple(_rate_columns())
 
 
 class Calls:
@@ -31,19 +58,17 @@ class Calls:
 
     def __init__(self, called: Sequence[Called], seed: int) -> None:
         self._called, self._seed = called, seed
-        self.epochs = sorted({each.epoch for each in called})
-        self._whole = self._complete()
+        self._epochs = {f"epoch {at}": at for at in sorted({each.epoch for each in called})}
 
     def results(self, info: DatasetInfo, notes: Sequence[str], details: dict[str, JsonValue]) -> SuiteResults:
         """Return the results; scenarios and epochs that have not ended are left out of what is compared."""
         if not self._called:
             return SuiteResults(dataset=info, notes=tuple(notes))
         base = self.of(BASELINE)
-        questions = list(dict.fromkeys(each.question for each in base))
         return SuiteResults(
             dataset=info,
             figures=(*self._rates(), *self._improvements()),
-            case_ids=tuple(f"{each.epoch}: {each.question}" for each in base) if questions else (),
+            case_ids=tuple(f"{each.epoch}: {each.question}" for each in base),
             cases=self._cases(len(base)),
             tables=(self._comparison(), self._improvement_table(), self._levels(), _published()),
             plots=self._plots(),
@@ -51,7 +76,7 @@ class Calls:
             details=details,
         )
 
-    def of(self, scenario: Scenario, epoch: int | None = None, level: str | None = None) -> list[Called]:
+    def of(self, scenario: Scenario, epoch: int | None = None, level: Level | None = None) -> list[Called]:
         """Return the calls of a scenario, of an epoch and of a level."""
         return [
             each
@@ -61,78 +86,72 @@ class Calls:
 
     def improvement(self, scenario: Scenario, measure: str, epoch: int | None = None) -> Interval | None:
         """Return how much more than without memory, as a share of that; resampled by question, both arms together."""
-        epochs = [epoch] if epoch is not None else [at for at in self.epochs if (scenario, at) in self._whole]
-        ours = _by_question([call for at in epochs for call in self.of(scenario, at)], measure)
-        theirs = _by_question([call for at in epochs for call in self.of(BASELINE, at)], measure)
+        epochs = {each.epoch for each in self.of(scenario, epoch)}
+        ours = _by_question(self.of(scenario, epoch), measure)
+        theirs = _by_question([each for each in self.of(BASELINE, epoch) if each.epoch in epochs], measure)
         if not ours or ours.keys() != theirs.keys() or not sum(theirs.values()):
             return None
         ratio = Resampling(len(ours), self._seed).ratio([ours[key] for key in theirs], list(theirs.values()))
-        return Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1)
+        return Interval(*(each - 1 for each in ratio))
 
-    def _complete(self) -> set[tuple[Scenario, int]]:
-        return {(each.scenario, each.epoch) for each in self._called}
-
-    def _rates(self) -> list[Figure]:
-        found: list[Figure] = []
+    def _rates(self) -> Iterator[Figure]:
         for scenario in SCENARIOS:
-            for part, epoch, level in (
-                ("", None, None),
-                *((f"epoch {at}", at, None) for at in self.epochs),
-                *((each, None, each) for each in LEVELS),
-            ):
-                calls = self.of(scenario, epoch, level)
-                found += [_rate(scenario, measure, part, calls) for measure in MEASURES if calls]
-        return found
+            epochs = (_Cut(scenario, part, self.of(scenario, at)) for part, at in self._epochs.items())
+            levels = (_Cut(scenario, level, self.of(scenario, level=level)) for level in LEVELS)
+            for cut in (_Cut(scenario, "", self.of(scenario)), *epochs, *levels):
+                if cut.calls:
+                    yield from figures(scenario, _RATES, cut, cut.part)
 
-    def _improvements(self) -> list[Figure]:
-        found: list[Figure] = []
-        for scenario in (MEMORY, MEMORY_FOR_QUESTION):
-            for part, epoch in (("", None), *((f"epoch {at}", at) for at in self.epochs)):
+    def _improvements(self) -> Iterator[Figure]:
+        for scenario in _WITH_MEMORY:
+            for part, epoch in {"": None, **self._epochs}.items():
                 got = self.improvement(scenario, "score", epoch)
                 if got is not None:
-                    value, low, high = (100 * each for each in got)
-                    subject, measure = f"{scenario} against without", "improvement_percent"
-                    found.append(Figure(subject=subject, measure=measure, part=part, value=value, low=low, high=high))
-        return found
+                    yield figure(f"{scenario} against without", "improvement_percent", percent(got), part=part)
 
     def _cases(self, count: int) -> tuple[Cases, ...]:
         return tuple(
-            Cases(subject=scenario, measure=measure, values=tuple(_value(each, measure) for each in self.of(scenario)))
+            Cases(subject=scenario, measure=measure, values=tuple(float(value(each)) for each in self.of(scenario)))
             for scenario in SCENARIOS[1:]
-            for measure in MEASURES
+            for measure, value in MEASURES.items()
             if count and len(self.of(scenario)) == count
         )
 
     def _comparison(self) -> Table:
-        rows: list[tuple[str, ...]] = []
-        for part, epoch in (*((f"Epoch {at}", at) for at in self.epochs), ("All epochs", None)):
-            for scenario in SCENARIOS:
-                calls = self.of(scenario, epoch)
-                if calls:
-                    rates = (_share(calls, measure) for measure in MEASURES)
-                    rows.append((f"{part}: {scenario}", str(len(calls)), *rates))
-        headings = ("scenario", "calls", *(_TITLES[measure] for measure in MEASURES))
+        parts = {**self._epochs, "all epochs": None}.items()
+        cuts = [_Cut(each, part.capitalize(), self.of(each, at)) for part, at in parts for each in SCENARIOS]
+        columns = (
+            Column[_Cut]("scenario", lambda cut: f"{cut.part}: {cut.scenario}"),
+            Column[_Cut]("calls", lambda cut: len(cut.calls)),
+            *_RATES,
+        )
         note = (
             "score: 0 or 1 by the evaluation of the tool memory, which sees the call and its output; about the "
-            f"question: by the mock tool itself. By the table the right tool gives {_mean_of_best():.3f} and one drawn "
-            f"blindly {sum(expected(level) for level in LEVELS) / len(LEVELS):.3f}, where each level is asked as often"
+            "question: by the mock tool itself. By the table the right tool gives "
+            f"{fmean(expected(level, best_tool(level)) for level in LEVELS):.3f} and one drawn "
+            f"blindly {fmean(map(expected, LEVELS)):.3f}, where each level is asked as often"
         )
-        return Table(title="Tool memory benchmark", headings=headings, rows=tuple(rows), note=note)
+        return table("Tool memory benchmark", columns, (cut for cut in cuts if cut.calls), note)
 
     def _improvement_table(self) -> Table:
         rows: list[tuple[str, ...]] = []
-        for scenario in (MEMORY, MEMORY_FOR_QUESTION):
-            for part, epoch in (*((f"epoch {at}", at) for at in self.epochs), ("all epochs", None)):
+        for scenario in _WITH_MEMORY:
+            for part, epoch in {**self._epochs, "all epochs": None}.items():
                 found = [self.improvement(scenario, measure, epoch) for measure in MEASURES]
                 if any(found):
-                    rows.append((scenario, part, *map(_percent, found)))
-        headings = ("scenario", "of", *(_TITLES[measure] for measure in MEASURES))
+                    rows.append((scenario, part, *map(change, found)))
         note = "against the test without memory, with 95 % intervals: paired bootstrap over the questions"
-        return Table(title="Improvement with tool memory, %", headings=headings, rows=tuple(rows), note=note)
+        title = "Improvement with tool memory, %"
+        return Table(title=title, headings=("scenario", "of", *_TITLES), rows=tuple(rows), note=note)
 
     def _levels(self) -> Table:
         rows = [
-            (scenario, level, *(f"{_chosen(calls, tool):.0%}" for tool in TOOLS), best_tool(level))
+            (
+                scenario,
+                level,
+                *(f"{fmean(each.tool == tool for each in calls):.0%}" for tool in TOOLS),
+                best_tool(level),
+            )
             for scenario in SCENARIOS
             for level in LEVELS
             if (calls := self.of(scenario, level=level))
@@ -141,8 +160,7 @@ class Calls:
         return Table(title="Which tool was chosen", headings=headings, rows=tuple(rows))
 
     def _plots(self) -> tuple[Plot, ...]:
-        scores = tuple(self._bars(scenario, "score") for scenario in SCENARIOS if self.of(scenario))
-        right = tuple(self._bars(scenario, "right_tool") for scenario in SCENARIOS if self.of(scenario))
+        scores, right = self._bars("score"), self._bars("right_tool")
         curves = tuple(self._curve(scenario) for scenario in SCENARIOS[1:] if self.of(scenario))
         return (
             Plot(title="Score by epoch", x_label="epochs trained", y_label="score", series=curves),
@@ -151,66 +169,25 @@ class Calls:
         )
 
     def _curve(self, scenario: Scenario) -> Series:
-        epochs = [at for at in self.epochs if self.of(scenario, at)]
-        found = [_interval(self.of(scenario, at), "score") for at in epochs]
-        low, high = tuple(each.low for each in found), tuple(each.high for each in found)
-        return Series(
-            name=scenario, x=tuple(map(float, epochs)), y=tuple(each.value for each in found), low=low, high=high
+        cuts = {
+            at: _Cut(scenario, part, calls) for part, at in self._epochs.items() if (calls := self.of(scenario, at))
+        }
+        return series(scenario, [(at, cut.rate("score")) for at, cut in cuts.items()])
+
+    def _bars(self, measure: str) -> tuple[Series, ...]:
+        return tuple(
+            series(each, [(level, _Cut(each, "", self.of(each, level=level)).rate(measure)) for level in LEVELS])
+            for each in SCENARIOS
+            if self.of(each)
         )
-
-    def _bars(self, scenario: Scenario, measure: str) -> Series:
-        found = [_interval(self.of(scenario, level=level), measure) for level in LEVELS]
-        return Series(
-            name=scenario,
-            x=LEVELS,
-            y=tuple(each.value for each in found),
-            low=tuple(each.low for each in found),
-            high=tuple(each.high for each in found),
-        )
-
-
-def _value(call: Called, measure: str) -> float:
-    values = {"score": call.score, "useful": call.relevant, "success": call.success, "right_tool": call.right_tool}
-    return float(values[measure])
-
-
-def _interval(calls: Sequence[Called], measure: str) -> Interval:
-    if not calls:
-        return Interval(0.0, 0.0, 0.0)
-    return wilson(round(sum(_value(each, measure) for each in calls)), len(calls))
-
-
-def _rate(scenario: str, measure: str, part: str, calls: Sequence[Called]) -> Figure:
-    value, low, high = _interval(calls, measure)
-    return Figure(subject=scenario, measure=measure, part=part, value=value, low=low, high=high, n=len(calls))
-
-
-def _share(calls: Sequence[Called], measure: str) -> str:
-    value, low, high = _interval(calls, measure)
-    return f"{value:.3f} ({low:.3f} to {high:.3f})"
-
-
-def _chosen(calls: Sequence[Called], tool: str) -> float:
-    return sum(each.tool == tool for each in calls) / len(calls)
 
 
 def _by_question(calls: Sequence[Called], measure: str) -> dict[str, float]:
     """Return the mean of a measure for each question over the epochs it was asked in."""
     found: dict[str, list[float]] = {}
     for each in calls:
-        found.setdefault(each.question, []).append(_value(each, measure))
-    return {question: sum(values) / len(values) for question, values in found.items()}
-
-
-def _percent(found: Interval | None) -> str:
-    if found is None:
-        return "-"
-    value, low, high = (100 * each for each in found)
-    return f"{value:+.1f} ({low:+.1f} to {high:+.1f}){' *' if low > 0 or high < 0 else ''}"
-
-
-def _mean_of_best() -> float:
-    return sum(expected(level, best_tool(level)) for level in LEVELS) / len(LEVELS)
+        found.setdefault(each.question, []).append(MEASURES[measure](each))
+    return {question: fmean(values) for question, values in found.items()}
 
 
 def _published() -> Table:
