@@ -1,8 +1,9 @@
 """The suite of retrieval: reads the data, builds the systems that are asked for, and has them measured."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -10,19 +11,21 @@ import anyio.to_thread
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import Dataset, SuiteResults
-from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.server.benchmark.dataset_files import load
 from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
+from swarm_memory.server.benchmark.files import read_json, read_lines, read_text
 from swarm_memory.server.wiring import make_embedder
-from swarm_memory.tools.benchmark.datasets import cut, info_of, with_debris
+from swarm_memory.tools.benchmark.conversations import Documents, locomo, locomo_sessions, longmemeval
+from swarm_memory.tools.benchmark.datasets import beir, cut, info_of, normalized, sample, with_debris
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.benchmark.suites.answers import Graded, answer_table, grade_answers
 from swarm_memory.tools.benchmark.suites.retrieval import (
     DEBRIS_STORES,
     REFERENCE,
     Asked,
+    DatasetName,
     RetrievalOptions,
     Summary,
     ask_all,
@@ -37,6 +40,15 @@ _TELL_EVERY = 20
 
 _LEG = {"min_cosine": 0.0, "delta": 0.0, "fusion": "convex"}
 """One leg alone: no floor, no diversity."""
+
+DATASETS: dict[DatasetName, str] = {
+    "sample": "ships with the package: notes of coding work, with near misses",
+    "file": "a JSON file {name, items[{id, content, group?, time?}], questions[{query, gold[], group?, …}]}",
+    "beir": "a folder with corpus.jsonl, queries.jsonl and qrels.tsv (or qrels/test.tsv)",
+    "longmemeval": "the file as published, one item for each session",
+    "locomo": "the file as published, one item for each turn",
+    "locomo-sessions": "the same file, one item for each session",
+}
 
 AnyOptions = TypeVar("AnyOptions", bound=RetrievalOptions)
 
@@ -209,6 +221,34 @@ async def measured(context: SuiteContext, options: AnyOptions, kind: type[Retrie
 def _load(context: SuiteContext, options: RetrievalOptions) -> Dataset:
     path = None if options.path is None else context.root / Path(options.path).expanduser()
     return load(options.dataset, path, options.documents)
+
+
+def load(name: DatasetName, path: Path | None, documents: Documents) -> Dataset:
+    """Return a dataset. Raises `InputError` that says what is wrong with which file, and where."""
+    if name == "sample":
+        return sample()
+    if path is None:
+        raise InputError(f"dataset {name} needs a path: {DATASETS[name]}")
+    if name == "beir":
+        return _beir(path)
+    forms: dict[str, Callable[[object, str], Dataset]] = {
+        "file": normalized,
+        "locomo": locomo,
+        "locomo-sessions": locomo_sessions,
+        "longmemeval": partial(longmemeval, documents=documents),
+    }
+    return forms[name](read_json(path), path.name)
+
+
+def _beir(folder: Path) -> Dataset:
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder: dataset beir is {DATASETS['beir']}")
+    judgements = next((path for path in (folder / "qrels.tsv", folder / "qrels" / "test.tsv") if path.is_file()), None)
+    if judgements is None:
+        raise InputError(f"{folder} has neither qrels.tsv nor qrels/test.tsv")
+    corpus, queries = folder / "corpus.jsonl", folder / "queries.jsonl"
+    where = {"corpus": corpus.name, "queries": queries.name, "qrels": judgements.name}
+    return beir(folder.name, read_lines(corpus), read_lines(queries), read_text(judgements).splitlines(), where)
 
 
 def _embedder(context: SuiteContext, options: RetrievalOptions) -> Embedder:

@@ -1,5 +1,6 @@
 """Which suites there are, and one run of a suite from begin to end: what it is given, its file, its row."""
 
+import json
 import os
 import platform
 import tempfile
@@ -17,8 +18,9 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
-from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
+from swarm_memory.schema.errors import InputError, NotFoundError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.benchmark.files import read_json, write_text
 from swarm_memory.tools.benchmark.suite import Report, Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
@@ -29,7 +31,7 @@ SUITES = {
     "retrieval": "swarm_memory.server.benchmark.retrieval",
     "learning": "swarm_memory.server.benchmark.tasks",
     "performance": "swarm_memory.server.benchmark.performance",
-    "tool-memory": "swarm_memory.server.benchmark.tool_choice",
+    "tool-memory": "swarm_memory.tools.benchmark.suites.tool_choice",
 }
 """By name the module that has it as `SUITE`; it is imported when it is asked for."""
 
@@ -76,7 +78,7 @@ async def run_benchmark(
         changes = {"status": status, "results": results, "error": error, "ended_at": toolbox.clock.now()}
         ended = run.model_copy(update=changes)
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(write_file, file, ended)
+            await anyio.to_thread.run_sync(write_text, file, ended.model_dump_json())
             await toolbox.store.benchmarks.save_benchmark(toolbox.scope, ended)
         return ended
 
@@ -88,6 +90,8 @@ async def run_benchmark(
             folder=Path(scratch),
             cache=folder,
             open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
+            read=partial(anyio.to_thread.run_sync, partial(_read, root)),
+            write=partial(anyio.to_thread.run_sync, partial(_write, folder)),
             report=report,
             keep=kept.append,
         )
@@ -100,6 +104,14 @@ async def run_benchmark(
             await end("failed", kept[-1] if kept else SuiteResults(), redact(str(error)).text)
             raise
     return await end("completed", results), file
+
+
+def _read(root: Path, path: str) -> object:
+    return read_json(root / Path(path).expanduser())
+
+
+def _write(folder: Path, name: str, record: Mapping[str, JsonValue]) -> None:
+    write_text(folder / name, json.dumps(record, ensure_ascii=False, indent=1))
 
 
 async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> BenchmarkRun:
@@ -158,17 +170,6 @@ def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> 
 async def folder_of(toolbox: Toolbox) -> Path:
     """Return the folder of the runs' files."""
     return Path((await toolbox.store.health()).path).parent / FOLDER
-
-
-def write_file(file: Path, run: BenchmarkRun) -> None:
-    """Write a run's file at once, readable by its owner alone. Raises `ConfigError`."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as stream:
-            stream.write(run.model_dump_json())
-        Path(stream.name).replace(file)
-    except OSError as error:
-        raise ConfigError(f"the results cannot be written to {file}: {error.strerror}") from error
 
 
 async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:

@@ -8,7 +8,7 @@ import pytest
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.benchmark.dataset_files import load
+from swarm_memory.server.benchmark.retrieval import load
 from swarm_memory.tools.benchmark.conversations import locomo, locomo_sessions, longmemeval
 from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX, cut, info_of, sample, with_debris
 

@@ -12,8 +12,8 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.schema.job import Progress
+from swarm_memory.server.benchmark.files import parsed
 from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
-from swarm_memory.server.benchmark.tool_choice import RESULTS_FILE
 from swarm_memory.tools.benchmark.metrics import Resampling
 from swarm_memory.tools.benchmark.suites.mock_tools import (
     BUSY,
@@ -27,7 +27,8 @@ from swarm_memory.tools.benchmark.suites.mock_tools import (
     read_questions,
     search,
 )
-from swarm_memory.tools.benchmark.suites.tool_choice import ChatChooser, GuidanceReader
+from swarm_memory.tools.benchmark.suites.tool_choice import RESULTS_FILE
+from swarm_memory.tools.benchmark.suites.tool_choosers import ChatChooser, GuidanceReader
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
 
@@ -63,7 +64,7 @@ def test_the_own_questions_are_120_different_ones() -> None:
 )
 def test_a_file_of_questions_that_cannot_be_used_is_refused_with_the_place(text: str, said: str) -> None:
     with pytest.raises(InputError) as refused:
-        read_questions(text, "mine.json")
+        read_questions(parsed(text, "mine.json"), "mine.json")
     assert said in str(refused.value)
     assert str(refused.value).startswith("mine.json")
 

@@ -41,6 +41,10 @@ class SuiteContext:
     cache: Path
     """A folder that stays, for what costs much to make again; it may not be there yet."""
     open_store: OpenStore
+    read: Callable[[str], Awaitable[object]]
+    """Reads a file of JSON that an option names. Raises `InputError`."""
+    write: Callable[[str, Mapping[str, JsonValue]], Awaitable[None]]
+    """Writes what the suite leaves beside the files of runs, by a file's name. Raises `ConfigError`."""
     report: Report
     """Tells how far the suite is."""
     keep: Callable[[SuiteResults], None]

@@ -235,7 +235,7 @@ def _data_of(run: "BenchmarkRun") -> str:
 @json_option
 def datasets(as_json: bool) -> None:
     """Show the suites with their options, and the data that the retrieval suite reads."""
-    from swarm_memory.server.benchmark.dataset_files import DATASETS
+    from swarm_memory.server.benchmark.retrieval import DATASETS
     from swarm_memory.server.benchmark.running import SUITES, find_suite
 
     suites = [find_suite(name) for name in SUITES]

@@ -6,7 +6,6 @@ of quality.
 """
 
 import hashlib
-import json
 from importlib.resources import files
 from random import Random
 from typing import Literal, NamedTuple
@@ -108,12 +107,8 @@ def own_questions() -> QuestionFile:
     return QuestionFile.model_validate_json(text)
 
 
-def read_questions(text: str, where: str) -> QuestionFile:
-    """Return the questions of a file. Raises `InputError` that says what is wrong and where."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: this is no JSON: {error}") from error
+def read_questions(value: object, where: str) -> QuestionFile:
+    """Return the questions of a file of JSON. Raises `InputError` that says what is wrong and where."""
     found = checked(TypeAdapter(QuestionFile), value, where)
     both = {each for level in LEVELS for each in getattr(found.train, level)}
     shared = next((each for level in LEVELS for each in getattr(found.test, level) if each in both), None)

@@ -1,40 +1,52 @@
-"""The tool memory suite: its options, who chooses a tool, and its epochs of training and testing."""
+"""The tool memory suite: its options, and its epochs of training and testing."""
 
-import hashlib
-import re
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from random import Random
-from typing import Literal, Protocol
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePath
+from typing import Literal
 
 import anyio
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import ModelAnswerInvalid, SwarmMemoryError
+from swarm_memory.schema.benchmark import SuiteResults
+from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, SwarmMemoryError
+from swarm_memory.schema.job import Progress
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.tools.benchmark.suite import SuiteOptions
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.benchmark.suites.mock_tools import (
     DESCRIPTION,
     TOOLS,
     Asked,
-    Level,
     QuestionSet,
     SearchAnswer,
-    best_tool,
+    chosen,
+    own_questions,
+    read_questions,
     search,
 )
-from swarm_memory.tools.model.ask import Answered, Effort, ask
-from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.model.prompt import load_prompt, render
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.benchmark.suites.tool_choice_report import (
+    BASELINE,
+    MEMORY,
+    MEMORY_FOR_QUESTION,
+    SCENARIOS,
+    TRAIN,
+    Called,
+    Calls,
+    Scenario,
+)
+from swarm_memory.tools.benchmark.suites.tool_choosers import ChatChooser, Chooser, GuidanceReader
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
-from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls, interval_of
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
+
+RESULTS_FILE = "tool_memory_benchmark_results.json"
+"""Beside the files of runs: every call, what the agent was told, and the tables, of the newest run."""
+
+_TELL_EVERY = 10
 
 
 class ToolSuiteOptions(SuiteOptions):
@@ -57,147 +69,6 @@ class ToolSuiteOptions(SuiteOptions):
     timeout_s: float = Field(default=120.0, gt=0, le=600, description="Limit of one choice and call")
 
 
-PROMPT = "benchmark_choose_tool"
-_ANSWER_TOKENS = 200
-
-_NAME = re.compile(r"`([^`]+)`")
-_RATE = re.compile(r"\b(?P<what>success|score)(?: rate)?:? (?P<percent>\d{1,3}(?:\.\d+)?) ?%")
-_TOLD = re.compile(r"^[-*] (?P<kind>Best|Worst) for: (?P<what>.*)$")
-_COUNTED = re.compile(r"(?P<good>\d+) of (?P<calls>\d+)")
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_LENGTH = re.compile(r"\d+ to \d+ words")
-_OWN_WEIGHT = 4.0
-"""What a tool's rate counts beside what is said of a word: so many calls."""
-_UNCOUNTED = 2
-"""Calls that a statement without counts stands for."""
-
-
-class Chooser(Protocol):
-    """Chooses one of the tools for a question, from what it is told of them."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
-        """Return the name of a tool. Raises `ModelError` where a model is asked."""
-        ...
-
-
-@dataclass(slots=True)
-class _Read:
-    """What the text says of one tool."""
-
-    rate: float | None = None
-    words: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """By word: good calls and calls, as often as something is said of it."""
-
-    def expects(self, words: frozenset[str]) -> float | None:
-        """Return the share of good calls to expect, or None where nothing is said."""
-        told = [each for word in words for each in self.words.get(word, ())]
-        if self.rate is None and not told:
-            return None
-        rate = 0.5 if self.rate is None else self.rate
-        good = _OWN_WEIGHT * rate + sum(good for good, _ in told)
-        return good / (_OWN_WEIGHT + sum(calls for _, calls in told))
-
-
-class GuidanceReader:
-    """Takes the tool that the Markdown speaks best of; what it says nothing of is as good as the average.
-
-    It reads names in backticks, percentages after "success" and "score", and the words after "Best for" and "Worst for"
-    with their counts, as a person would. Without any of that it takes one by lot.
-    """
-
-    name = "reader of the guidance"
-
-    async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
-        read = read_guidance(guidance)
-        words = frozenset(_WORD.findall(question.lower())) | _lengths(question)
-        expected = {tool: read[tool].expects(words) if tool in read else None for tool in tools}
-        known = [each for each in expected.values() if each is not None]
-        average = sum(known) / len(known) if known else 0.0
-        rated = {tool: average if each is None else each for tool, each in expected.items()}
-        best = max(rated.values())
-        drawn = Random(hashlib.sha256(seed.encode()).digest())
-        return drawn.choice([tool for tool in tools if rated[tool] >= best - 1e-9])
-
-
-def read_guidance(text: str) -> dict[str, _Read]:
-    """Return what Markdown says of each tool that it names."""
-    found: dict[str, _Read] = defaultdict(_Read)
-    subject = ""
-    for line in text.splitlines():
-        named = _NAME.search(line)
-        if named and (line.startswith("#") or line[:1].isdigit()):
-            subject = named[1]
-        rates = {rate["what"]: float(rate["percent"]) / 100 for rate in _RATE.finditer(line)}
-        if subject and rates and found[subject].rate is None:
-            found[subject].rate = rates.get("score", rates.get("success"))
-        told = _TOLD.match(line)
-        if subject and told:
-            _take(found[subject], told["what"], is_best=told["kind"] == "Best")
-    return dict(found)
-
-
-def _take(read: _Read, what: str, *, is_best: bool) -> None:
-    counted = _COUNTED.search(what)
-    good, calls = (int(counted["good"]), int(counted["calls"])) if counted else (_UNCOUNTED * is_best, _UNCOUNTED)
-    quoted = re.findall(r'"([^"]+)"', what) or [_COUNTED.sub("", what)]
-    length = _LENGTH.search(what)
-    for word in {length[0]} if length else {word for text in quoted for word in _WORD.findall(text.lower())}:
-        read.words[word].append((good, calls))
-
-
-def _lengths(question: str) -> frozenset[str]:
-    """Return every way to say between which numbers the count of words lies, as guidance may put it."""
-    count = len(question.split())
-    return frozenset(f"{low} to {high} words" for low in range(count + 1) for high in range(count, 2 * count + 10))
-
-
-class _Choice(Answered):
-    """What the prompt asks for."""
-
-    tool: str
-
-
-class ChatChooser:
-    """Asks the chat model, as an agent is asked that has these tools."""
-
-    def __init__(self, model: ChatModel, description: str, timeout_s: float) -> None:
-        self.name = model.name
-        self._model, self._description, self._timeout_s = model, description, timeout_s
-
-    async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
-        listed = "\n".join(f"- {tool}: {self._description}" for tool in tools)
-        answer, _ = await ask(
-            self._model,
-            render(
-                load_prompt(PROMPT),
-                given={"tools": listed},
-                untrusted={"guidance": guidance or "(none)", "question": question},
-            ),
-            _Choice,
-            purpose=PROMPT,
-            effort=Effort(
-                max_tokens=_ANSWER_TOKENS,
-                timeout_s=self._timeout_s,
-                seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1,
-            ),
-        )
-        if isinstance(answer, Unparsed):
-            raise ModelAnswerInvalid(answer.reason)
-        if answer.tool.strip() not in tools:
-            raise ModelAnswerInvalid(f"it chose a tool that there is not: {answer.tool[:60]!r}")
-        return answer.tool.strip()
-
-
-Scenario = Literal["train, no memory", "test, no memory", "test, memory", "test, memory for the question"]
-TRAIN: Scenario = "train, no memory"
-BASELINE: Scenario = "test, no memory"
-MEMORY: Scenario = "test, memory"
-MEMORY_FOR_QUESTION: Scenario = "test, memory for the question"
-SCENARIOS: tuple[Scenario, ...] = (TRAIN, BASELINE, MEMORY, MEMORY_FOR_QUESTION)
-
 WINDOW = 10_000
 """Calls of each tool that the scratch bank holds: all of them."""
 
@@ -205,47 +76,15 @@ Guide = Callable[[str], Awaitable[str]]
 """Gives what an agent is told of the tools for a question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How calls are submitted."""
-
-    workers: int
-    delay_s: float
-    """Between two submissions."""
-    timeout_s: float
-    """Of one choice and call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """One question, the tool it was put to, and what came of it."""
-
-    epoch: int
-    scenario: Scenario
-    question: str
-    level: Level
-    tool: str | None
-    """None: no tool was chosen in time, or one that there is not."""
-    success: bool
-    score: float
-    """By the evaluation of the tool memory, which sees the call and its output alone."""
-    relevant: bool
-    """By the mock tool itself."""
-
-    @property
-    def right_tool(self) -> bool:
-        """Whether it is the best one of the table."""
-        return self.tool == best_tool(self.level)
-
-
 @dataclass(slots=True)
 class Epoch:
     """One epoch while it goes on."""
 
     number: int
-    seed: int
+    options: ToolSuiteOptions
     chooser: Chooser
-    pace: Pace
+    delay_s: float
+    """Between two submissions."""
     on_called: Callable[[Scenario], Awaitable[None]]
     guidance: str = ""
     """What the summaries gave, as it is put before every question."""
@@ -320,14 +159,14 @@ class Epoch:
     ) -> dict[int, tuple[str, SearchAnswer]]:
         made: dict[int, tuple[str, SearchAnswer]] = {}
         faults: list[SwarmMemoryError] = []
-        limiter = anyio.CapacityLimiter(self.pace.workers)
+        limiter = anyio.CapacityLimiter(self.options.workers)
 
         async def one(at: int, asked: Asked) -> None:
             async with limiter:
                 if faults:
                     return
                 try:
-                    with anyio.move_on_after(self.pace.timeout_s):
+                    with anyio.move_on_after(self.options.timeout_s):
                         made[at] = await self._call(scenario, asked, await guide(asked.text))
                 except ModelAnswerInvalid:
                     pass  # no tool was chosen: it counts as such
@@ -337,8 +176,8 @@ class Epoch:
 
         async with anyio.create_task_group() as group:
             for at, asked in enumerate(questions):
-                if at and self.pace.delay_s:
-                    await anyio.sleep(self.pace.delay_s)
+                if at and self.delay_s:
+                    await anyio.sleep(self.delay_s)
                 group.start_soon(one, at, asked)
         if faults:
             raise faults[0]
@@ -346,9 +185,9 @@ class Epoch:
 
     async def _call(self, scenario: Scenario, asked: Asked, guidance: str) -> tuple[str, SearchAnswer]:
         phase = "train" if scenario == TRAIN else "test"
-        lot = f"{self.seed}/{self.number}/{phase}/{asked.text}"
+        lot = f"{self.options.seed}/{self.number}/{phase}/{asked.text}"
         tool = await self.chooser.choose(asked.text, TOOLS, guidance, lot)
-        return tool, search(self.seed, self.number, phase, asked, tool)
+        return tool, search(self.options.seed, self.number, phase, asked, tool)
 
 
 async def _nothing(question: str) -> str:
@@ -384,3 +223,95 @@ async def _scores(workspace: Toolbox) -> Mapping[str, float]:
             if kept.evaluation is not None and kept.call.call_id is not None:
                 found[kept.call.call_id] = kept.evaluation.score
     return found
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of the suite while it goes on."""
+
+    bench: SuiteContext
+    options: ToolSuiteOptions
+    questions: QuestionSet
+    chooser: Chooser
+    called: list[Called] = field(default_factory=list[Called])
+    notes: list[str] = field(default_factory=list[str])
+    guidance: list[JsonValue] = field(default_factory=list[JsonValue])
+    done: int = 0
+
+    @property
+    def total(self) -> int:
+        """Calls of all epochs."""
+        return self.options.epochs * (len(self.questions.train) + (len(SCENARIOS) - 1) * len(self.questions.test))
+
+    def results(self) -> SuiteResults:
+        """Return what there is by now."""
+        details: dict[str, JsonValue] = {"chooser": self.chooser.name, "guidance": list(self.guidance)}
+        return Calls(self.called, self.options.seed).results(self.questions.info, self.notes, details)
+
+    def record(self) -> dict[str, JsonValue]:
+        """Return all of it: every call, and what the agent was told."""
+        found = self.results()
+        return {
+            "chooser": self.chooser.name,
+            "options": self.options.model_dump(mode="json"),
+            "notes": list[JsonValue](self.notes),
+            "guidance": self.guidance,
+            "tables": [table.model_dump(mode="json") for table in found.tables],
+            "figures": [figure.model_dump(mode="json", exclude_none=True) for figure in found.figures],
+            "calls": [asdict(each) for each in self.called],
+        }
+
+    async def do(self, epoch: Epoch, bank: Toolbox) -> None:
+        """Run an epoch and take what it gives."""
+        async for calls in epoch.run(bank, self.questions):
+            self.called += calls
+            self.bench.keep(self.results())
+        self.notes += epoch.notes
+        self.guidance.append({"epoch": epoch.number, "markdown": epoch.guidance})
+
+    async def tell(self, scenario: Scenario) -> None:
+        """Pass on how far it is, now and then."""
+        self.done += 1
+        if self.done % _TELL_EVERY == 0 or self.done == self.total:
+            await self.bench.report(Progress(done=self.done, total=self.total, message=scenario))
+
+
+async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
+    """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
+    questions = await _questions(bench, options)
+    bank = _judged_as_chosen(bench.toolbox, options)
+    chooser = ChatChooser(bank.chat, DESCRIPTION, options.timeout_s) if bank.chat is not None else GuidanceReader()
+    run = _Run(bench, options, questions, chooser)
+    run.notes.append(
+        f"chosen by: {run.chooser.name}; evaluated by {'evidence' if bank.chat is None else 'the settings'}"
+    )
+    delay_s = interval_of(None, bank.chat) if options.delay_s is None else options.delay_s
+    try:
+        banks = [range(at, at + 1) for at in range(options.epochs)] if options.fresh else [range(options.epochs)]
+        for numbers in banks:
+            async with bench.open_store(bank.embedder) as store:
+                for at in numbers:
+                    epoch = Epoch(at + 1, options, run.chooser, delay_s, run.tell)
+                    await run.do(epoch, replace(bank, store=store))
+    finally:
+        await bench.write(RESULTS_FILE, run.record())
+    return run.results()
+
+
+async def _questions(bench: SuiteContext, options: ToolSuiteOptions) -> QuestionSet:
+    if options.queries is None:
+        return chosen(own_questions(), "own questions", options.per_level)
+    name = PurePath(options.queries).name
+    return chosen(read_questions(await bench.read(options.queries), name), name, options.per_level)
+
+
+def _judged_as_chosen(toolbox: Toolbox, options: ToolSuiteOptions) -> Toolbox:
+    """Return the toolbox without its chat model where no model is wanted, so that none evaluates either."""
+    if options.chooser == "model" and toolbox.chat is None:
+        raise InputError("option chooser: model needs a chat model in the settings (chat.providers)")
+    return replace(toolbox, chat=None) if options.chooser == "reader" else toolbox
+
+
+SUITE = Suite(
+    "tool-memory", "whether what is known of tools makes an agent choose better ones", ToolSuiteOptions, measure
+)

@@ -1,9 +1,10 @@
-"""The calls of the tool memory suite as figures, tables and plots."""
+"""The scenarios and calls of the tool memory suite, and the calls as figures, tables and plots."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
@@ -11,15 +12,37 @@ from swarm_memory.schema.benchmark import Cases, DatasetInfo, Figure, Plot, Seri
 from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
 from swarm_memory.tools.benchmark.metrics import Resampling
 from swarm_memory.tools.benchmark.suites.mock_tools import LEVELS, PROFILES, TOOLS, Level, best_tool, expected
-from swarm_memory.tools.benchmark.suites.tool_choice import (
-    BASELINE,
-    MEMORY,
-    MEMORY_FOR_QUESTION,
-    SCENARIOS,
-    Called,
-    Scenario,
-)
 from swarm_memory.tools.credit.intervals import Interval, wilson
+
+Scenario = Literal["train, no memory", "test, no memory", "test, memory", "test, memory for the question"]
+TRAIN: Scenario = "train, no memory"
+BASELINE: Scenario = "test, no memory"
+MEMORY: Scenario = "test, memory"
+MEMORY_FOR_QUESTION: Scenario = "test, memory for the question"
+SCENARIOS: tuple[Scenario, ...] = (TRAIN, BASELINE, MEMORY, MEMORY_FOR_QUESTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One question, the tool it was put to, and what came of it."""
+
+    epoch: int
+    scenario: Scenario
+    question: str
+    level: Level
+    tool: str | None
+    """None: no tool was chosen in time, or one that there is not."""
+    success: bool
+    score: float
+    """By the evaluation of the tool memory, which sees the call and its output alone."""
+    relevant: bool
+    """By the mock tool itself."""
+
+    @property
+    def right_tool(self) -> bool:
+        """Whether it is the best one of the table."""
+        return self.tool == best_tool(self.level)
+
 
 MEASURES: dict[str, Callable[[Called], float]] = {
     "score": lambda call: call.score,

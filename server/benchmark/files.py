@@ -1,0 +1,56 @@
+"""Reads the files that a suite is given, and writes those that it leaves."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from swarm_memory.schema.errors import ConfigError, InputError
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Give what each line of a file of JSON lines holds. Raises `InputError`, as `parsed` and `read_text` do."""
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield parsed(line, f"{path.name}: line {number}")
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file of JSON holds. Raises `InputError`."""
+    return parsed(read_text(path), path.name)
+
+
+def parsed(text: str, where: str) -> Any:
+    """Return what JSON holds. Raises `InputError` that names the line and column in `where`."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: this is no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
+    except RecursionError as error:
+        raise InputError(f"{where}: it is nested too deep") from error
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a regular file. Raises `InputError`."""
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no regular file")  # a pipe or a device may never end
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path.name}: it is not UTF-8 at byte {error.start}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file at once, readable by its owner alone. Raises `ConfigError`."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as stream:
+            stream.write(text)
+        Path(stream.name).replace(file)
+    except OSError as error:
+        raise ConfigError(f"the results cannot be written to {file}: {error.strerror}") from error
