@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import EVERY, HERE, fill, opened, possible_rungs
+from rig import EVERY, HERE, fill, opened
+from rungs import POSSIBLE
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.driver import choose
@@ -41,7 +42,7 @@ def crash(database: Path, before: str, within: str) -> None:
     assert database.with_name(f"{database.name}-journal").stat().st_size > 0
 
 
-@pytest.mark.parametrize("rung", possible_rungs())
+@pytest.mark.parametrize("rung", POSSIBLE)
 async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted(database: Path, rung: str) -> None:
     async with opened(database) as store:
         await fill(store, 5)
@@ -51,7 +52,7 @@ async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted
         connect(database, driver=choose(rung))
 
 
-@pytest.mark.parametrize("rung", possible_rungs())
+@pytest.mark.parametrize("rung", POSSIBLE)
 async def test_readers_of_an_open_bank_survive_the_crash_of_another_writer(
     database: Path, rung: str, monkeypatch: pytest.MonkeyPatch, record: Any
 ) -> None:

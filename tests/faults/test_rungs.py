@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from patience import FULL
-from rig import HERE, fill, opened, possible_rungs, sentence
+from rig import HERE, fill, opened, sentence
+from rungs import POSSIBLE
 
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import RUNGS
@@ -38,7 +39,7 @@ SUITE = (
 
 @pytest.mark.parametrize("rung", RUNGS)
 async def test_the_ten_nearest_are_those_of_brute_force(database: Path, rung: str, record: Any) -> None:
-    if rung not in possible_rungs():
+    if rung not in POSSIBLE:
         pytest.skip(f"this Python cannot stand on {rung}")
     memories, queries, k = (5000, 100, 10) if FULL else (300, 10, 10)
     embedder, draw = StaticEmbedder(), random.Random(3)
@@ -60,7 +61,7 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, rung: st
 @pytest.mark.skipif(not FULL, reason="make faults runs it: the suite takes minutes on each")
 @pytest.mark.parametrize("rung", RUNGS)
 def test_the_whole_suite_passes(rung: str, record: Any) -> None:
-    if rung not in possible_rungs():
+    if rung not in POSSIBLE:
         record(f"I1 {rung}", "this Python cannot stand on it")
         pytest.skip(f"this Python cannot stand on {rung}")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAULTS", "PYTEST"))}

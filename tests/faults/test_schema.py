@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from patience import FULL
-from rig import Crowd, inspected, opened, possible_rungs
+from rig import Crowd, inspected, opened
+from rungs import POSSIBLE
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreUntrusted
@@ -57,7 +58,7 @@ def version_of(database: Path) -> int:
         connection.close()
 
 
-@pytest.mark.parametrize("rung", possible_rungs())
+@pytest.mark.parametrize("rung", POSSIBLE)
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name.split(".")[0])
 async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
     database: Path, release: Path, rung: str, record: Any

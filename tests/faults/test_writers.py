@@ -20,13 +20,13 @@ from rig import (
     made_item,
     opened,
     percentile,
-    possible_rungs,
     present,
     spread,
     start,
     wait_for,
     with_vectors,
 )
+from rungs import POSSIBLE
 
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -243,7 +243,7 @@ async def test_a_forked_child_is_refused_to_read_and_to_write(database: Path, re
 
 
 async def test_processes_with_different_sqlite_libraries_share_a_bank(database: Path, record: Any) -> None:
-    rungs, each = possible_rungs(), 60 if FULL else 15
+    rungs, each = POSSIBLE, 60 if FULL else 15
     async with opened(database):
         pass
     crowd = Crowd()

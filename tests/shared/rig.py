@@ -10,24 +10,20 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from made_items import HERE, made_item
 from patience import HANG_S
 
-from swarm_memory.schema.base import Scope, new_id
-from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text.tokens import tokenize
 
-HERE = Scope(project="here")
 EVERY = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
 WORKER = Path(__file__).parents[1] / "faults" / "worker.py"
 _TEXT = (
@@ -35,30 +31,6 @@ _TEXT = (
     "build lint format review merge rebase config secret header cookie session worker"
 )
 WORDS = tuple(_TEXT.split())
-
-
-def possible_rungs() -> list[str]:
-    """Return the rungs of SQLite that this interpreter can stand on."""
-    found: list[str] = []
-    for rung in RUNGS:
-        try:
-            choose(rung)
-        except ConfigError:
-            continue
-        found.append(rung)
-    return found
-
-
-def made_item(title: str, **fields: Any) -> MemoryItem:
-    """Return an item; what is not given has a default."""
-    given: dict[str, Any] = {
-        "id": new_id("rm"),
-        "scope": HERE,
-        "content": f"1. {title}, then look again",
-        "confidence": 0.5,
-        "created_at": datetime.now(UTC),
-    }
-    return MemoryItem(title=title, **(given | fields))
 
 
 def sentence(draw: random.Random) -> str:

@@ -1,7 +1,6 @@
 """The store of sources on every rung of SQLite: the same answers, indexes in step with the rows, nothing foreign."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -9,15 +8,16 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rungs import AVAILABLE
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import ConfigError, StoreUntrusted
+from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair
-from swarm_memory.server.storage.driver import RUNGS, choose
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.sources import SourceKey
 from swarm_memory.tools.sources.sources import index_source, search_sources
@@ -29,19 +29,6 @@ TEXTS = [
     ("Install", "", "Run the installer and choose a folder for the program."),
     ("Configure", "", "The retry limit stands in the file settings.toml under network."),
     ("Upgrade", "", "Stop the service, unpack the archive, start the service."),
-]
-
-
-def _possible(rung: str) -> bool:
-    try:
-        choose(rung)
-    except ConfigError:
-        return False
-    return True
-
-
-AVAILABLE = [rung for rung in (os.environ.get("SWARM_MEMORY_SQLITE"),) if rung] or [
-    rung for rung in RUNGS if _possible(rung)
 ]
 
 

@@ -1,40 +1,24 @@
 """A bank in a real file for each test, on every rung of SQLite that this interpreter can stand on."""
 
 import math
-import os
 import random
 from array import array
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
+from made_items import HERE, made_item
+from rungs import AVAILABLE
 
-from swarm_memory.schema.base import Scope, new_id
-from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.storage.driver import RUNGS, choose
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text.tokens import tokenize
-
-
-def _possible(rung: str) -> bool:
-    try:
-        choose(rung)
-    except ConfigError:
-        return False
-    return True
-
-
-AVAILABLE = [rung for rung in (os.environ.get("SWARM_MEMORY_SQLITE"),) if rung] or [
-    rung for rung in RUNGS if _possible(rung)
-]
-HERE = Scope(project="here")
 
 
 @dataclass(frozen=True)
@@ -59,18 +43,6 @@ class Numbers:
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         return [self.vector(text) for text in texts]
-
-
-def made_item(title: str, **fields: Any) -> MemoryItem:
-    """Return an item; what is not given has a default."""
-    given: dict[str, Any] = {
-        "id": new_id("rm"),
-        "scope": HERE,
-        "content": f"1. {title}, then look again",
-        "confidence": 0.5,
-        "created_at": datetime.now(UTC),
-    }
-    return MemoryItem(title=title, **(given | fields))
 
 
 def stored(item: MemoryItem, embedder: Numbers | None = None) -> StoredMemory:
