@@ -25,9 +25,9 @@ from poison_attacks import attacks
 from secret_lines import context_lines, pem, rare_lines, vendor_lines
 from unseen_author import unseen_attacks, unseen_strategies
 
+from swarm_memory.tools.guard.redact import find_personal_data, find_secrets
 from swarm_memory.tools.guard.rules import SCREENING, SECRETS, table
 from swarm_memory.tools.guard.screen import rules_that_fire
-from swarm_memory.tools.guard.sensitive import find_personal_data, find_secrets
 
 SEED, SEEDS = 1, 5
 MAX_CHARS = 50_000

@@ -32,6 +32,12 @@ class Scope(Model):
     tenant_id: str = Field(default="default", min_length=1, max_length=200)
     project: str = Field(default=GLOBAL_PROJECT, min_length=1, max_length=MAX_PROJECT_CHARS)
 
+    def readable(self) -> "tuple[Scope, ...]":
+        """Return what is seen from here: the scope, and the tenant's global one behind it."""
+        if self.project == GLOBAL_PROJECT:
+            return (self,)
+        return self, Scope(tenant_id=self.tenant_id)
+
 
 def new_id(kind: str) -> str:
     """Return `<kind>_<ULID>`: unique, and sortable by the time it was made."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, Scope
+from swarm_memory.schema.base import MAX_PROJECT_CHARS, Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
@@ -28,12 +28,6 @@ class Toolbox:
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for what agents and hooks ask for: held to the day's quota."""
         return replace(self, new_per_day=self.settings.learn.max_new_per_day)
-
-    def scopes(self, project: str | None = None) -> tuple[Scope, ...]:
-        """Return the scope of the project (default: the toolbox's own) and the tenant's global scope, in that order."""
-        own = Scope(tenant_id=self.scope.tenant_id, project=project or self.scope.project)
-        shared = Scope(tenant_id=self.scope.tenant_id, project=GLOBAL_PROJECT)
-        return (own,) if own == shared else (own, shared)
 
     def in_project(self, project: str | None) -> "Toolbox":
         """Return a toolbox whose scope is that project of the same tenant. Raises `InputError` for no possible name."""

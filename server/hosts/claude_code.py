@@ -18,7 +18,7 @@ from swarm_memory.server.hosts.records import (
     as_time,
 )
 from swarm_memory.server.hosts.steps import Draft, StepDetails, exit_code_of
-from swarm_memory.tools.text.frame import NOTES_OPEN
+from swarm_memory.tools.text.cleaning import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
     is_own_tool,

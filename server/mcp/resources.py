@@ -28,7 +28,7 @@ def add_resources(server: MCPServer[Bank]) -> None:
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
     """Return a memory as JSON."""
     toolbox = await _toolbox(ctx)
-    found = await toolbox.store.get_memories(toolbox.scopes(), [memory_id])
+    found = await toolbox.store.get_memories(toolbox.scope.readable(), [memory_id])
     if not found:
         raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
     return MemoryView.of(found[0], full=True).model_dump_json(exclude_none=True)

@@ -16,11 +16,11 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.sources.documents import page
 from swarm_memory.tools.credit.usage import terms_of
-from swarm_memory.tools.guard.redact import generalize, redact
+from swarm_memory.tools.guard.generalize import generalize
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.model.parse import parse_object
-from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.frame import harmless
+from swarm_memory.tools.text.cleaning import clean, harmless
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import task_text

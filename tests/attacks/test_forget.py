@@ -167,7 +167,7 @@ async def test_another_tenant_keeps_what_it_says_itself(tmp_path: Path) -> None:
         learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
         theirs = await learn(foreign, played().done(), agent_drafts=[DRAFT])
         await forget_memories(tools, [learned.stored[0].id])
-        assert await foreign.store.get_memories(foreign.scopes(), [theirs.stored[0].id]) == list(theirs.stored)
+        assert await foreign.store.get_memories(foreign.scope.readable(), [theirs.stored[0].id]) == list(theirs.stored)
         kept = await foreign.store.get_trajectory(foreign.scope, theirs.trajectory_id)
         assert kept is not None
         assert ADVICE not in kept[0].task

@@ -57,7 +57,7 @@ async def test_the_same_poison_is_not_put_into_quarantine_twice(tmp_path: Path) 
         for number in range(3):
             await learn(tools, worked(f"t{number}").done(), agent_drafts=[DRAFT])
         (held,) = await items_of(tools, "quarantined")
-        history = await tools.store.memory_history(tools.scopes(), held.id)
+        history = await tools.store.memory_history(tools.scope.readable(), held.id)
         assert [event.kind for event in history] == ["reasoning_memory.created"]
 
 
@@ -78,7 +78,7 @@ async def test_an_edit_that_brings_poison_in_is_held_back(tmp_path: Path) -> Non
         edited = await edit_memory(tools, sound.id, MemoryChange(content=f"1. {POISON}"))
         assert edited.status == "quarantined"
         assert (await retrieve(tools, sound.title)).memories == ()
-        history = await tools.store.memory_history(tools.scopes(), sound.id)
+        history = await tools.store.memory_history(tools.scope.readable(), sound.id)
         assert history[-1].kind == "reasoning_memory.edited"
 
 
@@ -102,7 +102,7 @@ async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run
         assert (done.added, len(held), len(await items_of(tools))) == (1000, 100, 900)
         assert all(each.provenance.imported_from == "team.jsonl" for each in held)
         every = await of_run(tools, done.run_id)
-        assert len((await tools.store.forget(tools.scopes(), every)).ids) == 1000
+        assert len((await tools.store.forget(tools.scope.readable(), every)).ids) == 1000
         left = len(await items_of(tools, "active", "quarantined", "archived"))
         record("F9", f"1000 imported, {len(held)} of 100 poisoned held back, {left} left after forgetting the run")
         assert left == 0

@@ -9,7 +9,7 @@ import pytest
 from attacked_bank import item, opened, put
 
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 
 pytestmark = pytest.mark.attack
 

@@ -207,8 +207,10 @@ async def test_fifty_copies_from_one_session_raise_no_trust(tmp_path: Path, reco
             told = Told(f"release part {number}", f"one:{number}", "one").shell("npm test", f"{number} passed")
             await learn(tools, told.done(), agent_drafts=[draft])
         (stored,) = await items_of(tools)
-        first = (await tools.store.memory_history(tools.scopes(), stored.id))[0]
-        reinforced = [each for each in await tools.store.memory_history(tools.scopes(), stored.id) if each != first]
+        first = (await tools.store.memory_history(tools.scope.readable(), stored.id))[0]
+        reinforced = [
+            each for each in await tools.store.memory_history(tools.scope.readable(), stored.id) if each != first
+        ]
         assert reinforced == []
         for number in range(50):
             told = Told(f"release part {number}", f"two:{number}", "two").shell("npm test", f"{number} passed")
@@ -306,7 +308,7 @@ async def test_a_memory_is_verified_by_another_session_or_by_the_user_and_not_by
             told = Told(f"release for {task}", task, task[0]).shell("npm test", f"{task} passed")
             await learn(tools, told.done(), agent_drafts=[draft])
         assert await unverified(tools, [stored]) == set()
-        await tools.store.set_status(tools.scopes(), [other.id], "quarantined", "to be looked at")
+        await tools.store.set_status(tools.scope.readable(), [other.id], "quarantined", "to be looked at")
         assert await unverified(tools, [other]) == {other.id}
-        await tools.store.set_status(tools.scopes(), [other.id], "active", "read it")
+        await tools.store.set_status(tools.scope.readable(), [other.id], "active", "read it")
         assert await unverified(tools, [other]) == set()

@@ -58,7 +58,7 @@ async def test_a_held_out_task_gets_nothing_and_what_was_found_is_recorded(shop:
     assert "held out" in found.reason
     kept = await shop.toolbox.store.injections(shop.toolbox.scope, "t1")
     assert (kept.given, kept.withheld, kept.held_out) == ({}, (memory,), True)
-    (item,) = await shop.toolbox.store.get_memories(shop.toolbox.scopes(), [memory])
+    (item,) = await shop.toolbox.store.get_memories(shop.toolbox.scope.readable(), [memory])
     assert (item.usage_count, item.last_used) == (0, None)
 
 

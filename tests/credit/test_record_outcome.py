@@ -153,7 +153,7 @@ async def test_a_forgotten_memory_is_left_out_of_a_later_version(shop: Shop) -> 
     memory = await shop.add()
     await shop.inject(memory)
     await shop.outcome("Success", done(FOLLOWED))
-    await shop.toolbox.store.forget(shop.toolbox.scopes(), [memory])
+    await shop.toolbox.store.forget(shop.toolbox.scope.readable(), [memory])
     record = await shop.outcome("Failure", done(FOLLOWED, said("No.")))
     assert record.credits == ()
 

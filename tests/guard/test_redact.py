@@ -9,9 +9,9 @@ from harmless_lines import FIXED, random_lines
 from patience import FULL, grows_by, is_in_time
 from secret_lines import VENDORS, WORD, context_lines, pem, run, vendor_lines
 
-from swarm_memory.tools.guard.redact import generalize, redact
+from swarm_memory.tools.guard.generalize import generalize
+from swarm_memory.tools.guard.redact import is_card_number, is_iban, redact
 from swarm_memory.tools.guard.rules import SECRETS, table
-from swarm_memory.tools.guard.sensitive import is_card_number, is_iban
 
 SEED = 20_240
 Record = Callable[[str, str], None]
@@ -30,7 +30,7 @@ def iban(country: str, length: int, random_: random.Random) -> str:
 
 
 def test_the_table_knows_the_formats_of_more_than_a_hundred_kinds() -> None:
-    assert len({rule.kind for rule in table(SECRETS).of("vendors")}) >= 100
+    assert len({rule.kind for rule in table(SECRETS).sections["vendors"]}) >= 100
 
 
 @pytest.mark.parametrize("kind", sorted(VENDORS))

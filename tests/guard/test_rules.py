@@ -14,10 +14,9 @@ from secret_lines import VENDORS, context_lines, rare_lines, vendor_lines
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.rules import SCREENING, SECRETS, Rule, read_table, switch_off, table
+from swarm_memory.tools.guard.redact import find_secrets, redact
+from swarm_memory.tools.guard.rules import SCREENING, SECRETS, Rule, compiled, read_table, switch_off, table
 from swarm_memory.tools.guard.screen import by_rules
-from swarm_memory.tools.guard.sensitive import find_secrets
 
 PARSE: Any = importlib.import_module("re._parser").parse
 """The tree of a pattern, which the standard library does not show otherwise."""
@@ -74,11 +73,11 @@ def test_a_pattern_that_does_not_compile_is_named(tmp_path: Path) -> None:
     path.write_text("['new role'.always]\nyou-are = '(you are'\n")
     (rule,) = read_table(path).rules
     with pytest.raises(ConfigError, match="you-are does not compile"):
-        _ = rule.compiled
+        compiled(rule)
 
 
 def test_every_pattern_compiles_and_no_rule_fires_on_nothing() -> None:
-    assert not [rule.name for rule in RULES if rule.compiled.search("")]
+    assert not [rule.name for rule in RULES if compiled(rule).search("")]
 
 
 def test_a_rule_that_is_switched_off_finds_nothing_and_the_others_still_do() -> None:
@@ -198,6 +197,6 @@ def grows(rule: Rule, unit: str) -> float:
 def took(rule: Rule, text: str) -> float:
     """Return the processor time of a search."""
     started = time.process_time()
-    for _ in rule.compiled.finditer(text):
+    for _ in compiled(rule).finditer(text):
         pass
     return time.process_time() - started

@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.transcript import read_task, read_trajectories, subagent_files
-from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 
 ITEM, OTHER = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rm_01JABCDEFGHJKMNPQRSTVWXYZ1"
 FIRST = "Fix the failing login test in tests/test_auth.py"

@@ -171,7 +171,7 @@ async def test_consolidation_is_due_after_as_many_new_items_as_the_settings_say(
                 script.shell(f"apt-get install -y {name}", "ok").shell(f"{name} run it", "ok")
             result = await learn(tools, script.say("ok").done())
             due = due or result.consolidation_due
-        stored = len(await tools.store.list_memories(tools.scopes(), MemoryFilter(limit=100)))
+        stored = len(await tools.store.list_memories(tools.scope.readable(), MemoryFilter(limit=100)))
     assert (stored, due) == (21, True)
 
 

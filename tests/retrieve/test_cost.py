@@ -12,12 +12,12 @@ import pytest
 import swarm_memory.tools.toolbox as anchor
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.server.storage.engine.worker import ConnectionThread
+from swarm_memory.server.storage.engine.threads import ConnectionThread
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-MOST_STATEMENTS, MOST_FILES = 12, 25
+MOST_STATEMENTS, MOST_FILES = 12, 20
 """With two scopes that hold memories, and memories that nothing but a model vouches for: the most that happens."""
 
 OURS = Path(os.path.realpath(anchor.__file__)).parents[1]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.tools.retrieve.preamble import MAX_CHARS, briefing, preamble
-from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN, harmless, parse_ids
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, parse_ids
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory import tasks
 
@@ -215,5 +215,5 @@ def test_importing_it_loads_neither_pydantic_nor_anything_of_ours() -> None:
         "swarm_memory.tools.retrieve",
         "swarm_memory.tools.retrieve.preamble",
         "swarm_memory.tools.text",
-        "swarm_memory.tools.text.frame",
+        "swarm_memory.tools.text.cleaning",
     }

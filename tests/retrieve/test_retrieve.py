@@ -19,7 +19,7 @@ from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
-from swarm_memory.tools.text.frame import parse_ids
+from swarm_memory.tools.text.cleaning import parse_ids
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]
@@ -281,7 +281,7 @@ async def test_usage_is_counted(toolbox: Toolbox, tmp_path: Path) -> None:
     await retrieve(counted, LOGIN[0])
     await store.close()
     store = await open_store(other, embedder=toolbox.embedder)
-    (found,) = await store.get_memories(toolbox.scopes(), [item.id])
+    (found,) = await store.get_memories(toolbox.scope.readable(), [item.id])
     await store.close()
     assert found.usage_count == 1
     assert found.last_used == toolbox.clock.now()

@@ -92,12 +92,12 @@ class Shop:
         return await record_outcome(self.toolbox, task_id, verdict(label), trajectory, given=given)
 
     async def confidence(self, *ids: str) -> list[float]:
-        items = await self.toolbox.store.get_memories(self.toolbox.scopes(), ids)
+        items = await self.toolbox.store.get_memories(self.toolbox.scope.readable(), ids)
         return [item.confidence for item in items]
 
     async def history(self, memory_id: str) -> list[Event]:
         """What was credited to a memory."""
-        events = await self.toolbox.store.memory_history(self.toolbox.scopes(), memory_id)
+        events = await self.toolbox.store.memory_history(self.toolbox.scope.readable(), memory_id)
         return [event for event in events if event.kind == "reasoning_memory.credited"]
 
 

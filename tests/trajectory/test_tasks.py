@@ -3,7 +3,7 @@
 import pytest
 from patience import grows_by
 
-from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
     feedback,

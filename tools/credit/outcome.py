@@ -82,7 +82,7 @@ async def record_outcome(
         at=(known.ended_at if known else None) or toolbox.clock.now(),
         status=_status(label, credits),
     )
-    return await toolbox.store.save_outcome(toolbox.scopes(), record)
+    return await toolbox.store.save_outcome(toolbox.scope.readable(), record)
 
 
 def figures_of(trajectory: Trajectory, settings: CreditSettings) -> TaskFigures:
@@ -127,7 +127,7 @@ async def _injected(
 ) -> list[MemoryItem]:
     """Return the memories that the task had; trust never rises by what a task taught itself."""
     ids = dict.fromkeys((*retrieved.given, *(trajectory.injected_memory_ids if trajectory else ())))
-    found = await toolbox.store.get_memories(toolbox.scopes(), list(ids)) if ids else []
+    found = await toolbox.store.get_memories(toolbox.scope.readable(), list(ids)) if ids else []
     return [item for item in found if item.provenance.task_id != task_id]
 
 

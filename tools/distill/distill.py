@@ -13,7 +13,8 @@ from swarm_memory.tools.distill.corrections import corrections, pointers, rework
 from swarm_memory.tools.distill.lessons import Lesson, Material, repairs
 from swarm_memory.tools.distill.procedures import procedures
 from swarm_memory.tools.distill.waste import fruitless_lookups, loops, open_errors
-from swarm_memory.tools.guard.redact import archivable, generalize, redact
+from swarm_memory.tools.guard.generalize import generalize
+from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render

@@ -1,20 +1,31 @@
-"""What may be kept of a text: without secrets and personal data, in bounds, and of a strategy what is general."""
+"""What may be kept of a text: without secrets (vendors' formats, what stands around one) and personal data."""
 
+import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.guard.sensitive import Span, find_personal_data, find_secrets
+from swarm_memory.tools.guard.rules import SECRETS, Table, compiled, table
 from swarm_memory.tools.text.cleaning import clean
 
 _MAX_DEPTH = 20
 _MAX_TASK_CHARS = 20_000
+
+
+class Span(NamedTuple):
+    """The half-open range `start` … `end` of a text, the mark that takes its place, and the rule that found it."""
+
+    start: int
+    end: int
+    mark: str
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,90 +117,278 @@ def _value(value: JsonValue, limit: int, depth: int, *, pii: bool) -> JsonValue:
     return value
 
 
-_MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone)\]")
-_SYSTEM = frozenset({"bin", "dev", "etc", "lib", "proc", "sbin", "sys", "usr"})
-_ROUTES = frozenset({"api", "auth", "graphql", "health", "login", "rest", "users", "v1", "v2", "v3", "webhooks"})
-_TIME = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-_HEX_ID = r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,128}"
-_PUBLIC_HOSTS = frozenset({
-    "github.com", "gitlab.com", "bitbucket.org", "pypi.org", "npmjs.org", "npmjs.com", "docker.io", "ghcr.io",
-    "crates.io", "golang.org", "python.org", "nodejs.org", "debian.org", "ubuntu.com", "example.com",
-    "example.org",
-})  # fmt: skip
-_GENERAL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{1,15}://[^\s\"'<>`)\]]{1,4000}"), "<url>"),
-    (re.compile(r"(?<![\w-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![\w-])"), "<id>"),
-    (re.compile(r"(?<![A-Za-z0-9])(?:[a-z]{2,12}_)?[0-7][0-9A-HJKMNP-TV-Z]{25}(?![A-Za-z0-9])"), "<id>"),
-    (re.compile(r"(?<![\w/-])(?:msg|req|run|toolu|call|chatcmpl|resp|thread|asst)_[A-Za-z0-9]{16,64}(?!\w)"), "<id>"),
-    (re.compile(rf"(?<!\w){_TIME}(?!\w)"), "<time>"),
-    (re.compile(r"(?<![\w:.])\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?![\w:])"), "<time>"),
-    (
-        re.compile(
-            r"(?<![\w.-])(?:[\w.-]{1,64}@)?(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\w.]|/\d)"
-        ),
-        "<host>",
-    ),
-    (re.compile(r"(?<!\w)0x[0-9a-fA-F]{4,32}(?!\w)"), "<id>"),
-    (re.compile(rf"(?<![\w./-])(?:sha256:)?{_HEX_ID}(?![\w-]|\.\w)"), "<id>"),
-    (re.compile(r"(?<![\w.<])(?!\d{1,12}000(?!\d))\d{6,40}(?!\w|\.\d)"), "<id>"),
-    (re.compile(r"\b([Pp][Ii][Dd][ =:]{1,3})\d{2,7}\b"), r"\1<id>"),
-    (re.compile(r"\b([Ll]ines?[ :]{1,2})\d{1,7}(?:[-\u2013]\d{1,7})?\b"), r"\1<line>"),
-    (re.compile(r"(\.[A-Za-z]{1,5}):\d{1,7}(?::\d{1,5})?(?![\w.])"), r"\1:<line>"),
-)
-_HOST = re.compile(
-    r"(?<![\w.@/-])(?:([A-Za-z0-9_][\w.-]{0,63})@)?((?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}"
-    r"(?:com|net|org|internal|local|lan|corp|intranet|localdomain|cloud|svc))(?::\d{1,5})?(?![\w-]|\.\w|\()"
-)
-_POSIX_PATH = re.compile(r"(?<![\w.<>/:$}*-])(?:~[\w-]{0,40}(?=/)|/[\w.@+~%-]{1,255})(?:/[\w.@+~%=,-]{1,255}){0,60}/?")
-_WINDOWS_PATH = re.compile(
-    r"(?<!\w)(?:[A-Za-z]:(?:\\{1,2}|/)|\\\\)[\w.@+~$-]{1,255}(?:(?:\\{1,2}|/)[\w.@+~$-]{1,255}){0,60}"
-)
-_FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
+def find_secrets(text: str) -> Iterator[Span]:
+    """Yield the secrets, those of known vendors first, then those that their surroundings give away.
 
-
-def generalize(text: str) -> str:
-    """Replace what holds for one machine or day by `<path>`, `<url>`, `<host>`, `<user>`, `<id>` ….
-
-    Relative paths, commands, versions, file names and the paths of the system stay: they carry the strategy. Of a
-    path in somebody's folders the file name stays. Give it redacted text; linear, and doing it twice changes nothing.
+    Spans may overlap. Linear in the length of the text.
     """
-    parts: list[str] = []
+    rules = table(SECRETS)
+    present = {hint for hint in rules.hints if hint in text}
+    for rule in rules.sections["vendors"] if present else ():
+        if not present.isdisjoint(rule.hints):
+            pattern = compiled(rule)
+            group = 1 if pattern.groups else 0
+            for match in pattern.finditer(text):
+                if _is_mixed(match[group]):
+                    yield Span(*match.span(group), f"[secret:{rule.kind}]", rule.name)
+    yield from _private_keys(text)
+    lower = _lowered(text)
+    yield from _given(rules, "context.headers", text, lower)
+    yield from _given(rules, "context.addresses", text, lower)
+    yield from _assignments(rules, text, lower)
+    yield from _given(rules, "context.commands", text, lower)
+
+
+def _is_mixed(secret: str) -> bool:
+    """Tell a random string from a word: it has a digit, or letters of both cases."""
+    return any(each.isdigit() for each in secret) or (secret.lower() != secret and secret.upper() != secret)
+
+
+def _lowered(text: str) -> str:
+    """Return the text in lower case with every character at its place."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(each.lower() if each.isascii() else each for each in text)
+
+
+_PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]{1,60}-----")
+_PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s,:-]|\\[nr])*")
+_MAX_PEM_CHARS = 16_000
+"""A private RSA key of 16,384 bits has 13,000."""
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    if "PRIVATE KEY" not in text:
+        return
+    ends = [match.end() for match in _PEM_END.finditer(text)]
     position = 0
-    for mark in _MARK.finditer(text):
-        parts += (_generalized(text[position : mark.start()]), mark[0])
-        position = mark.end()
-    parts.append(_generalized(text[position:]))
-    return "".join(parts)
+    while match := _PEM_BEGIN.search(text, position):
+        limit = match.end() + _MAX_PEM_CHARS
+        place = bisect_left(ends, match.end())
+        if place < len(ends) and ends[place] <= limit:
+            position = ends[place]
+        else:
+            body = _PEM_BODY.match(text, match.end(), limit)
+            position = body.end() if body else match.end()
+        yield Span(match.start(), position, "[secret:private-key]", "private-key")
 
 
-def _generalized(text: str) -> str:
-    (urls, url), *rest = _GENERAL
-    text = urls.sub(url, text)
-    text = _WINDOWS_PATH.sub(lambda match: _shortened(match[0].replace("\\", "/")), text)
-    text = _POSIX_PATH.sub(lambda match: _posix(match[0]), text)
-    text = _HOST.sub(_host, text)
-    for pattern, placeholder in rest:
-        text = pattern.sub(placeholder, text)
-    return text
+def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
+    """Yield the values in headers, addresses and on command lines."""
+    for rule in rules.sections[section]:
+        if any(hint in lower for hint in rule.hints):
+            for match in compiled(rule).finditer(lower):
+                value = text[match.start(1) : match.end(1)]
+                is_header = section == "context.headers"
+                is_value = (
+                    any(map(str.isdigit, value)) if is_header else value.lower() not in rules.words["placeholders"]
+                )
+                if is_value and not _is_reference(value):
+                    yield Span(*match.span(1), f"[secret:{rule.kind}]", rule.name)
 
 
-def _posix(path: str) -> str:
-    parts = path.strip("/").split("/")
-    if path.startswith("/") and (len(parts) < 2 or parts[0] in _SYSTEM or parts[0] in _ROUTES):
-        return path
-    return _shortened(path)
+_AFTER_NAME = re.compile(r"[a-z0-9_.-]{0,30}[\"'`\])]{0,2}[ \t]{0,4}(?::=|=>|==|=|:)[ \t]{0,4}(?:[a-z]{0,2}[\"'`]|)")
+_VALUE = re.compile(r"[^\s\"'`,;&<>|(){}\[\]]{4,4000}")
+_QUOTED = re.compile(r"[^\n\"'`]{4,4000}")
+_LONG_VALUE = 100
+_NAME_ONLY = re.compile(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
+_NAME_BEFORE = re.compile(r"[A-Z0-9_]{0,60}$")
 
 
-def _shortened(path: str) -> str:
-    """Return the placeholder, with the name of the file where there is one."""
-    stripped = path.rstrip("./")
-    name = stripped.rpartition("/")[2]
-    trailing = path[len(stripped) :].strip("/")
-    is_file = "/" in stripped.strip("/") and _FILE_NAME.match(name) is not None
-    return ("<path>/" + name if is_file else "<path>") + trailing
+def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
+    """Yield the values that are given to names such as `password`, `api_key`, `client_secret`."""
+    for rule in rules.sections["names"]:
+        is_password = rule.section == "names.password"
+        position = 0
+        for name in compiled(rule).finditer(lower):
+            after = _AFTER_NAME.match(lower, name.end()) if name.start() >= position else None
+            if after is None or not _names_secret(name, lower, rules.words["kinds_of_key"]):
+                continue
+            start, end, quoted = _value_after(text, after)
+            # A long value is looked at once, whatever names stand in it: the search stays linear.
+            position = end if end - start > _LONG_VALUE else position
+            loud = quoted or _is_loud(text, name.start(), after) or _is_own_line(text, name.start(), end, after)
+            if _is_secret_value(text[start:end], rules, is_password=is_password, loud=loud):
+                yield Span(start, end, "[secret:password]" if is_password else "[secret:assigned]", rule.name)
 
 
-def _host(match: re.Match[str]) -> str:
-    if match[2].lower().removeprefix("www.") in _PUBLIC_HOSTS:
-        return match[0] if match[1] in (None, "git") else match[0].replace(match[1] + "@", "<user>@")
-    return "<host>" if match[1] is None else "<user>@<host>"
+def _names_secret(name: re.Match[str], lower: str, kinds_of_key: frozenset[str]) -> bool:
+    """Tell whether the word, with what stands before it, names a secret: an API key, not a sort key."""
+    before = lower[max(0, name.start() - 20) : name.start()]
+    if name[0].startswith("key"):
+        return (before[:-1] if before.endswith(("_", " ", "-")) else before).endswith(tuple(kinds_of_key))
+    return name[0] not in ("auth", "sig", "sas", "pass") or not before[-1:].isalpha()
+
+
+def _value_after(text: str, after: re.Match[str]) -> tuple[int, int, bool]:
+    """Return where the value starts and ends, and whether it stands in quotes."""
+    quoted = after[0][-1:] in ("'", '"', "`")
+    value = (_QUOTED if quoted else _VALUE).match(text, after.end())
+    if value is None:
+        return after.end(), after.end(), quoted
+    trailing = 0 if quoted else len(value[0]) - len(value[0].rstrip(".:"))
+    return value.start(), value.end() - trailing, quoted
+
+
+def _is_loud(text: str, start: int, after: re.Match[str]) -> bool:
+    """Tell whether an assignment outside quotes gives a value, not a variable: `PASSWORD=x`, `?password=x`."""
+    before = text[max(0, start - 60) : start]
+    stem = _NAME_BEFORE.search(before)
+    shouted = text[start : start + 4].isupper() and stem is not None
+    return shouted or before[-1:] in ("?", "&", ";") or (before[-2:] == "--" and "=" in after[0])
+
+
+def _is_own_line(text: str, start: int, end: int, after: re.Match[str]) -> bool:
+    """Tell whether a line holds nothing but `name=value`, as in a file of settings."""
+    line_start = text.rfind("\n", max(0, start - 80), start) + 1
+    before = text[line_start:start] if line_start or start < 80 else " "
+    return (
+        "=" in after[0] and _NAME_ONLY.match(before) is not None and text[end : end + 2].strip(" \r")[:1] in ("", "\n")
+    )
+
+
+_REFERENCE = re.compile(
+    r"\$|%[({A-Z]|\{|<|\[|\*{3}|x{4,}|\.{3}|…|#\{|@\{|!|&[A-Za-z]|os\.|process\.|env[.\[(]|self\.|this\."
+    r"|config[.\[]|settings\.|args\."
+    r"|req(?:uest)?\.|params[.\[]|ctx\.|secrets?\.|vars?\.|data\.|var\.|getenv|getpass|your[_-]"
+    r"|my[_-](?:secret|pass|token|api|key)|<|--",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
+_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@/-]+$|[\w-]+(?:/[\w.-]+)+\.\w{1,5}$")
+
+
+def _is_secret_value(value: str, rules: Table, *, is_password: bool, loud: bool) -> bool:
+    if (
+        len(value) < 4
+        or _is_reference(value)
+        or value.lower().strip("_-") in rules.words["placeholders"]
+        or " " in value.strip()
+        or "\t" in value
+    ):
+        return False
+    if is_password:
+        return _is_password(value, loud=loud)
+    if len(value) < 8 or _PATH.match(value) or value.isdigit():
+        return False
+    if value.isalpha() or _is_snake(value):
+        return (
+            loud
+            and len(value) >= 20
+            and value.lower() != value.upper()
+            and _entropy(value) >= 3.6
+            and value != value.lower()
+        )
+    return len(value) >= 10 and _is_mixed(value) and _entropy(value) >= (2.5 if loud else 3.0) and not _is_code(value)
+
+
+def _is_password(value: str, *, loud: bool) -> bool:
+    if _PATH.match(value) or (value.isdigit() and len(value) < 4):
+        return False
+    has_digit = any(map(str.isdigit, value))
+    if loud:
+        return not value.endswith(":") and (has_digit or not (_is_snake(value) and "_" in value))
+    names_one = value.lower().startswith(("pass", "pw")) or (_is_code(value) and not value.isalnum())
+    return len(value) >= 6 and has_digit and any(map(str.isalpha, value)) and not names_one
+
+
+def _is_snake(value: str) -> bool:
+    return re.fullmatch(r"[A-Za-z]+(?:[_.-][A-Za-z]+){0,12}", value[:200]) is not None
+
+
+def _is_code(value: str) -> bool:
+    """Tell a variable, an attribute or a call from a value: words without digits in the middle of them."""
+    return _CODE.match(value[:500]) is not None and not re.search(r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d", value[:500])
+
+
+def _is_reference(value: str) -> bool:
+    """Tell whether a value only stands for a secret: a variable, a placeholder, one of our own marks."""
+    return _REFERENCE.match(value) is not None or (value[:1] in "[(" and value[:8] in ("[secret:", "(secret:"))
+
+
+def _entropy(value: str) -> float:
+    """Return Shannon's entropy of the characters, in bits each."""
+    counts, length = Counter(value[:400]), min(len(value), 400)
+    return -sum(n / length * math.log2(n / length) for n in counts.values())
+
+
+_EMAIL = re.compile(
+    r"(?<![\w.%+/-])([A-Za-z0-9][\w.%+-]{0,63})@((?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24}))(?![\w-]|\.\w)"
+)
+_CARD = re.compile(r"(?<![\w.-])(?<!\d[ ])[2-6](?:[ -]?\d){11,18}(?![\w-]|\.\d)(?![ ]\d)")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+_PHONE = re.compile(
+    r"(?<![\w.+/@-])(?:"
+    r"\+[1-9]\d{0,2}(?:[ .-]?\(0?\d{0,4}\))?(?:[ .-]\d{2,8}){1,5}"  # +49 170 1234567
+    r"|\+[1-9]\d{10,13}"
+    r"|\(\d{3}\) ?\d{3}-\d{4}"  # (555) 123-4567
+    r"|[2-9]\d{2}-[2-9]\d{2}-\d{4}"
+    r")(?![\w-]|\.\d)"
+)
+
+
+def find_personal_data(text: str) -> Iterator[Span]:
+    """Yield what identifies a person: e-mail addresses, cards (Luhn), IBANs (mod 97), phone numbers (cautiously)."""
+    if "@" in text:
+        yield from _emails(text)
+    for match in _CARD.finditer(text):
+        if is_card_number(match[0]):
+            yield Span(*match.span(), "[card]", "card")
+    for match in _IBAN.finditer(text):
+        if is_iban(match[0]):
+            yield Span(*match.span(), "[iban]", "iban")
+    for match in _PHONE.finditer(text):
+        if _is_phone(text, match):
+            yield Span(*match.span(), "[phone]", "phone")
+
+
+def is_card_number(text: str) -> bool:
+    """Tell whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
+    digits = re.sub(r"\D", "", text)
+    if len(digits) not in _card_lengths(digits):
+        return False
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0
+
+
+def _card_lengths(digits: str) -> tuple[int, ...]:
+    if digits[:2] in ("34", "37"):
+        return (15,)
+    if digits[:2] in ("36", "38", "39") or "300" <= digits[:3] <= "305":
+        return (14,)
+    if digits[0] == "4":
+        return (13, 16)
+    master = "51" <= digits[:2] <= "55" or "2221" <= digits[:4] <= "2720"
+    other = digits[:2] in ("35", "50", "56", "57", "58", "60", "62", "63", "64", "65", "67")
+    return (16,) if master or other else ()
+
+
+def is_iban(text: str) -> bool:
+    """Tell whether text has the length of its country's account numbers and passes mod 97 (ISO 13616)."""
+    compact = text.replace(" ", "")
+    if f"{compact[:2]}{len(compact)}" not in table(SECRETS).words["iban_lengths"]:
+        return False
+    return int("".join(str(int(each, 36)) for each in compact[4:] + compact[:4])) % 97 == 1
+
+
+def _emails(text: str) -> Iterator[Span]:
+    words = table(SECRETS).words
+    for match in _EMAIL.finditer(text):
+        in_address = "://" in text[max(0, match.start() - 100) : match.start()].rpartition(" ")[2]
+        if (
+            not in_address
+            and match[3].lower() not in words["endings_of_files"]
+            and match[1].lower() not in words["mailboxes_of_nobody"]
+        ):
+            yield Span(*match.span(), "[email]", "email")
+
+
+def _is_phone(text: str, match: re.Match[str]) -> bool:
+    """Leave out sums, lines of a diff and other numbers with a plus."""
+    digits = sum(each.isdigit() for each in match[0])
+    at_line_start = match.start() == 0 or text[match.start() - 1] == "\n"
+    is_bare = match[0][1:].isdigit()
+    return 9 <= digits <= 15 and not (is_bare and at_line_start)

@@ -4,7 +4,7 @@ import difflib
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,11 +32,6 @@ class Rule(NamedTuple):
     """Where none of them stands in a text, the pattern is not searched for; none: it always is."""
     pattern: str
 
-    @property
-    def compiled(self) -> re.Pattern[str]:
-        """The pattern, compiled when it is first asked for. Raises `ConfigError` when it does not compile."""
-        return compiled(self.pattern, self.name)
-
 
 class Table:
     """The rules of one file, in its order, and its lists of words."""
@@ -44,14 +39,11 @@ class Table:
     def __init__(self, rules: Iterable[Rule], words: Mapping[str, frozenset[str]]) -> None:
         self.rules, self.words = tuple(rules), words
         self.hints = tuple(dict.fromkeys(hint for rule in self.rules for hint in rule.hints))
-        self._of: defaultdict[str, list[Rule]] = defaultdict(list)
+        self.sections: defaultdict[str, list[Rule]] = defaultdict(list)
+        """The rules of each section, and of each group of them: `vendors` is all of `vendors.…`."""
         for rule in self.rules:
-            self._of[rule.section].append(rule)
-            self._of[rule.section.partition(".")[0]].append(rule)
-
-    def of(self, section: str) -> Sequence[Rule]:
-        """Return the rules of a section, or of a group of them: `vendors` is all of `vendors.…`."""
-        return self._of[section]
+            self.sections[rule.section].append(rule)
+            self.sections[rule.section.partition(".")[0]].append(rule)
 
 
 class _Row(Model):
@@ -107,12 +99,12 @@ def switch_off(names: Iterable[str]) -> None:
 
 
 @cache
-def compiled(pattern: str, name: str) -> re.Pattern[str]:
-    """Return a compiled pattern. Raises `ConfigError` that names the rule when it does not compile."""
+def compiled(rule: Rule) -> re.Pattern[str]:
+    """Return the pattern of a rule, compiled when it is first asked for. Raises `ConfigError` that names the rule."""
     try:
-        return re.compile(pattern)
+        return re.compile(rule.pattern)
     except re.error as error:
-        raise ConfigError(f"the pattern of the rule {name} does not compile: {error}") from error
+        raise ConfigError(f"the pattern of the rule {rule.name} does not compile: {error}") from error
 
 
 def read_table(path: Path) -> Table:

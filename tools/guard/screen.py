@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swarm_memory.tools.guard.classifier import suspicion
-from swarm_memory.tools.guard.rules import SCREENING, Rule, table
+from swarm_memory.tools.guard.rules import SCREENING, Rule, compiled, table
 from swarm_memory.tools.text.cleaning import clean
 
 CLASSIFIED = "suspect wording"
@@ -104,7 +104,7 @@ def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
 
 
 def _found(rule: Rule, text: str) -> str | None:
-    for match in rule.compiled.finditer(text):
+    for match in compiled(rule).finditer(text):
         if not (rule.section.endswith(".unless_negated") and _is_taken_back(text, match.start())):
             return " ".join(match[0].split())[:120]
     return None

@@ -74,7 +74,7 @@ async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
     if not asked:
         return set()
     kinds = (RESTORED, CREDITED, REINFORCED)
-    histories = await toolbox.store.memory_histories(toolbox.scopes(), list(asked), kinds)
+    histories = await toolbox.store.memory_histories(toolbox.scope.readable(), list(asked), kinds)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
 
 

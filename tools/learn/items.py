@@ -158,7 +158,7 @@ async def _memories_had(toolbox: Toolbox, trajectory: Trajectory) -> tuple[str, 
 async def _not_vouched_for(toolbox: Toolbox, trajectory: Trajectory) -> list[MemoryItem]:
     """Return those memories that a task was given and that are not verified: what repeats them is hearsay."""
     ids = await _memories_had(toolbox, trajectory)
-    had = await toolbox.store.get_memories(toolbox.scopes(), ids) if ids else []
+    had = await toolbox.store.get_memories(toolbox.scope.readable(), ids) if ids else []
     doubtful = await unverified(toolbox, had)
     return [item for item in had if item.id in doubtful]
 

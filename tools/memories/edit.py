@@ -38,7 +38,7 @@ async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryIte
         raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
     if not 0 <= which.offset <= MAX_OFFSET:
         raise InputError(f"offset must be from 0 to {MAX_OFFSET:,}")
-    return await toolbox.store.list_memories(toolbox.scopes(), which)
+    return await toolbox.store.list_memories(toolbox.scope.readable(), which)
 
 
 async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
@@ -47,7 +47,7 @@ async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]
     Raises `InputError` for no ids, too many, or what is no id, and `NotFoundError` naming those that are not there.
     """
     wanted = _checked_ids(ids)
-    found = await toolbox.store.get_memories(toolbox.scopes(), wanted)
+    found = await toolbox.store.get_memories(toolbox.scope.readable(), wanted)
     missing = sorted(set(wanted) - {item.id for item in found})
     if missing:
         raise NotFoundError(f"no memory {', '.join(missing)} in {_where(toolbox)}")
@@ -95,7 +95,7 @@ async def set_memory_status(
     if status == "active" and not by_hand and (held := suspects(found)):
         raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
     why = _reason(reason, {"active": "restored", "quarantined": "quarantined", "archived": "archived"}[status])
-    return await toolbox.store.set_status(toolbox.scopes(), [item.id for item in found], status, why)
+    return await toolbox.store.set_status(toolbox.scope.readable(), [item.id for item in found], status, why)
 
 
 async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> Forgotten:
@@ -106,7 +106,7 @@ async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajecto
     """
     found = await get_memories(toolbox, ids)
     return await toolbox.store.forget(
-        toolbox.scopes(), [item.id for item in found], with_trajectories=with_trajectories
+        toolbox.scope.readable(), [item.id for item in found], with_trajectories=with_trajectories
     )
 
 
@@ -134,7 +134,7 @@ async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
 
     Raises `NotFoundError` when there are none.
     """
-    every = every_memory(toolbox, toolbox.scopes())
+    every = every_memory(toolbox, toolbox.scope.readable())
     found = [item.id async for item in every if item.provenance.run_id == run_id]
     if not found:
         raise NotFoundError(f"no memory of run {run_id[:60]!r} in {_where(toolbox)}")
@@ -157,7 +157,7 @@ async def every_memory(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncIterat
 async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:
     """Return what happened to one memory, as the store keeps it. Raises as `get_memories`."""
     await get_memories(toolbox, [memory_id])
-    return await toolbox.store.memory_history(toolbox.scopes(), memory_id)
+    return await toolbox.store.memory_history(toolbox.scope.readable(), memory_id)
 
 
 def is_memory_id(text: str) -> bool:

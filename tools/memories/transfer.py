@@ -39,7 +39,7 @@ class Imported:
 
 async def export_memories(toolbox: Toolbox, *, with_global: bool = True) -> AsyncIterator[str]:
     """Yield every memory of the project (and the global scope), whatever its status, as one line of JSON each."""
-    async for item in every_memory(toolbox, toolbox.scopes() if with_global else (toolbox.scope,)):
+    async for item in every_memory(toolbox, toolbox.scope.readable() if with_global else (toolbox.scope,)):
         yield item.model_dump_json()
 
 
@@ -54,7 +54,7 @@ async def import_memories(
     result = Imported()
     seen_ids: set[str] = set()
     seen_texts: set[tuple[str, str, str]] = set()
-    async for item in every_memory(toolbox, toolbox.scopes()):
+    async for item in every_memory(toolbox, toolbox.scope.readable()):
         seen_ids.add(item.id)
         seen_texts.add(_said(item))
     batch: list[MemoryItem] = []

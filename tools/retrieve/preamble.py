@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

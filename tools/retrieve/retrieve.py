@@ -60,7 +60,7 @@ async def retrieve(
     wanted = settings.k if k is None else k
     text, notices = _checked(query, wanted)
     search = SearchQuery(
-        scopes=toolbox.scopes(),
+        scopes=toolbox.scope.readable(),
         embedder=toolbox.embedder.name,
         vector=await embed_query(toolbox, text, notices),
         tokens=_keywords(text, notices),

@@ -205,7 +205,7 @@ async def search_sources(
     text = _checked(query, wanted, offset)
     notices: list[str] = []
     search = SourceQuery(
-        scopes=toolbox.scopes(project),
+        scopes=toolbox.in_project(project).scope.readable(),
         kinds=SOURCE_KINDS if kind is None else (kind,),
         embedder=toolbox.embedder.name,
         vector=await embed_query(toolbox, text, notices),

@@ -1,4 +1,7 @@
-"""The one cleaning of text before it is stored, embedded or shown."""
+"""Text made safe: to keep, to shorten, and to stand harmless among notes.
+
+Hook commands import it, so it imports nothing that costs time.
+"""
 
 import re
 
@@ -60,3 +63,72 @@ def _cleaned(text: str) -> str:
     text = _ANSI.sub("", text)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _MARK_RUN.sub(r"\1", _UNWANTED.sub("", text))
+
+
+NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"
+"""They frame whatever is put into a prompt, so that it can be taken out again."""
+
+_ID = re.compile(r"r[mt]_[0-9A-HJKMNP-TV-Z]{26}")
+_REFERENCE = re.compile(r"^\d+\) .*\[(rm_[0-9A-HJKMNP-TV-Z]{26})\]$", re.MULTILINE)
+_TERMINAL_CODE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?")
+_HOME = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:[/\s]|$)"
+_URL = re.compile(
+    rf"(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?!{_HOME})|\bwww\.|\bdata:\w+/|\b(?:java|vb)script:)[^\s)>\]]+"
+)
+_PLACEHOLDERS = "path|url|host|id|time|line|user"
+_TAG = re.compile(
+    rf"[<\uff1c\ufe64](?!(?:{_PLACEHOLDERS})>)(?=[\s<]{{0,4}}[/!?|]|<{{0,4}}[^\W\d]|\s+[\w-]+\s*>)|&(?:lt|LT|#0*60|#[xX]0*3[cC]);?"
+)
+"""What could begin a tag; the marks that redaction leaves are none."""
+
+_TAG_END = re.compile(r"(\u2039[^<>\u2039\u203a]{0,200})>")
+_SUSPECT = re.compile(r"[^ -~]|[<&]|\]\(|```|INST\]|://|www\.|data:|script:|r[mt]_")
+"""A text without any of these has nothing that `harmless` would change but its white space."""
+
+_INVISIBLE = dict.fromkeys(
+    code
+    for first, last in (
+        (0x00, 0x08),
+        (0x0E, 0x1F),
+        (0x7F, 0x84),
+        (0x86, 0x9F),
+        (0xAD, 0xAD),
+        (0x61C, 0x61C),
+        (0x180E, 0x180E),
+        (0x200B, 0x200F),
+        (0x202A, 0x202E),
+        (0x2060, 0x206F),
+        (0xD800, 0xDFFF),
+        (0xFE00, 0xFE0F),
+        (0xFEFF, 0xFEFF),
+        (0xFFF9, 0xFFFB),
+        (0xE0000, 0xE01EF),
+    )
+    for code in range(first, last + 1)
+)
+
+
+def is_memory_id(text: str) -> bool:
+    """Tell whether `text` has the form of an id that a note may be named by."""
+    return _ID.fullmatch(text) is not None
+
+
+def parse_ids(text: str) -> tuple[str, ...]:
+    """Return the distinct ids of the memories that a preamble within `text` names, in order."""
+    return tuple(dict.fromkeys(_REFERENCE.findall(text)))
+
+
+def harmless(text: str) -> str:
+    """Return `text` as one line that cannot leave the frame, act as markup or name a memory.
+
+    Control, invisible and bidirectional characters and terminal codes go; what could begin a tag becomes U+2039; links
+    to anything but this machine become `(link)`. Linear in the length.
+    """
+    if not _SUSPECT.search(text):
+        return " ".join(text.split())
+    text = _TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+    text = " ".join(text.translate(_INVISIBLE).split())
+    if "<" in text or "&" in text or not text.isascii():
+        text = _TAG_END.sub("\\1\u203a", _TAG.sub("\u2039", text))
+    text = _ID.sub("(id)", _URL.sub("(link)", text))
+    return text.replace("](", "] (").replace("```", "`").replace("[INST]", "(INST)").replace("[/INST]", "(/INST)")

@@ -15,8 +15,7 @@ from swarm_memory.schema.tool_memory import (
     ToolSummary,
 )
 from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
-from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.text.frame import harmless
+from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.tool_memory.log import read_names
 from swarm_memory.tools.tool_memory.summarize import news_of

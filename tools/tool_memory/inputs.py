@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from swarm_memory.tools.guard.redact import generalize
+from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import STOP_WORDS, query_tokens
 from swarm_memory.tools.trajectory.calls import LOOKING_TOOL

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from swarm_memory.schema.tool_memory import KeptCall
-from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.text.frame import harmless
+from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import name_of
 from swarm_memory.tools.tool_memory.evaluate import error_line, resolving_call, went_well

@@ -12,7 +12,8 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.guard.redact import generalize, redact
+from swarm_memory.tools.guard.generalize import generalize
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.calls import Call
 

@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from swarm_memory.tools.text.frame import NOTES_CLOSE, NOTES_OPEN, parse_ids
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, parse_ids
 
 _MAX_NOTES_CHARS = 12_000
 """Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
