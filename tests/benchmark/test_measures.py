@@ -46,7 +46,7 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 def test_a_bootstrap_interval_is_near_the_normal_one_where_that_holds() -> None:
     drawn = random.Random(3)
     values = [drawn.gauss(0, 1) for _ in range(400)]
-    got = Resampling(400, seed=1).interval(values)
+    (got,) = Resampling(400, seed=1).intervals([values])
     half = NormalDist().inv_cdf(0.975) * stdev(values) / 20
     assert got.value == pytest.approx(fmean(values))
     assert (got.high - got.low) / 2 == pytest.approx(half, rel=0.1)
@@ -54,7 +54,7 @@ def test_a_bootstrap_interval_is_near_the_normal_one_where_that_holds() -> None:
 
 def test_the_same_seed_gives_the_same_interval_and_another_one_does_not() -> None:
     values = [at**1.5 for at in range(50)]
-    first, again, other = (Resampling(50, seed).interval(values) for seed in (1, 1, 2))
+    first, again, other = (Resampling(50, seed).intervals([values]) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
@@ -63,10 +63,11 @@ def test_a_paired_difference_sees_what_unpaired_noise_would_hide() -> None:
     drawn = random.Random(5)
     base = [drawn.gauss(0, 10) for _ in range(200)]
     better = [value + 0.5 + drawn.gauss(0, 0.1) for value in base]
-    paired = Resampling(200, seed=1).difference(better, base)
+    gains = [value - other for value, other in zip(better, base, strict=True)]
+    paired, alone = Resampling(200, seed=1).intervals([gains, better])
     assert paired.low > 0.4
     assert paired.high < 0.6
-    assert Resampling(200, seed=1).interval(better).low < 0
+    assert alone.low < 0
 
 
 @pytest.mark.parametrize(

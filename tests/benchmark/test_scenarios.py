@@ -1,21 +1,23 @@
 """The engineering scenarios: each checker takes a right solution, and neither the untouched folder nor a wrong one."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from swarm_memory.server.benchmark.tasks import check, read_scenarios
-from swarm_memory.tools.benchmark.suites.tasks import TaskOptions
+from swarm_memory.tools.benchmark.suites.tasks import Scenario, TaskOptions
 from tests.benchmark.conftest import TASKS
 
 SCENARIOS = {each.name: each for each in read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))}
 SOLUTIONS = Path(__file__).with_name("solutions")
 
+NEVER_ENDS = "did not end within"
 EARLY = '"PRAGMA user_version = 2", "COMMIT", "BEGIN IMMEDIATE", '
 
 WRONG: list[tuple[str, str, str, str]] = [
-    ("web_scraping", "and following not in seen", "", "did not end within"),
+    ("web_scraping", "and following not in seen", "", NEVER_ENDS),
     ("web_scraping", "*(fetch(urljoin(following, part)) for part in page.parts)", "", "products instead of"),
     ("web_scraping", "error.code != 503 or", "error.code == 503 or", "it ended with code 1"),
     (
@@ -90,6 +92,16 @@ async def test_a_wrong_solution_does_not(name: str, right: str, wrong: str, said
     text = file.read_text(encoding="utf-8")
     assert right in text
     file.write_text(text.replace(right, wrong), encoding="utf-8")
-    code, told = await check(SCENARIOS[name], folder)
+    scenario = _impatient(SCENARIOS[name], tmp_path / "task") if said == NEVER_ENDS else SCENARIOS[name]
+    code, told = await check(scenario, folder)
     assert code == 1
     assert said in told
+
+
+def _impatient(scenario: Scenario, folder: Path) -> Scenario:
+    """Return the task with a checker that waits for a few seconds only: what it checks here never ends."""
+    shutil.copytree(scenario.check.parent, folder)
+    text, changed = re.subn(r"^LIMIT_S = \d+$", "LIMIT_S = 4", scenario.check.read_text("utf-8"), flags=re.MULTILINE)
+    assert changed == 1
+    (folder / "check.py").write_text(text, "utf-8")
+    return scenario._replace(check=folder / "check.py")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Figure, SuiteResults, Table
+from swarm_memory.tools.benchmark.figures import Column, table
 from swarm_memory.tools.benchmark.metrics import Resampling
 from swarm_memory.tools.credit.intervals import Interval
 
@@ -35,22 +36,20 @@ class Comparison(NamedTuple):
     def table(self, *, everything: bool = False) -> Table:
         """Return what changed, or all that was compared."""
         shown = [each for each in self.changes if everything or each.verdict in ("better", "worse", "differs")]
-        rows = tuple(
-            (
-                each.subject,
-                f"{each.measure} {each.part}".strip(),
-                f"{each.before:.4g}",
-                f"{each.after:.4g}",
-                _bounds(each.difference),
-                each.verdict,
-                each.method,
-            )
-            for each in shown
-        )
         tested = sum(each.difference is not None for each in self.changes)
         note = f"{tested} figures were compared at 95 %: about {tested / 20:.0f} differ by chance alone"
-        headings = ("subject", "measure", "before", "after", "difference", "verdict", "how")
-        return Table(title="What changed", headings=headings, rows=rows, note=note)
+        return table("What changed", _COLUMNS, shown, note)
+
+
+_COLUMNS: tuple[Column[Change], ...] = (
+    Column("subject", lambda each: each.subject),
+    Column("measure", lambda each: f"{each.measure} {each.part}".strip()),
+    Column("before", lambda each: each.before, ".4g"),
+    Column("after", lambda each: each.after, ".4g"),
+    Column("difference", lambda each: _bounds(each.difference)),
+    Column("verdict", lambda each: each.verdict),
+    Column("how", lambda each: each.method),
+)
 
 
 def compare(before: BenchmarkRun, after: BenchmarkRun) -> Comparison:
@@ -144,7 +143,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def _bounds(difference: Interval | None) -> str:
+def _bounds(difference: Interval | None) -> str | None:
     if difference is None:
-        return "-"
+        return None
     return f"{difference.value:+.4g} [{difference.low:+.4g}, {difference.high:+.4g}]"

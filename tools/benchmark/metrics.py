@@ -50,10 +50,10 @@ def columns(rows: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]
 class Resampling:
     """Draws of n cases with replacement, the same ones for whatever is asked of it. Efron, Tibshirani (1993), 13.3."""
 
-    def __init__(self, n: int, seed: int, resamples: int = RESAMPLES) -> None:
+    def __init__(self, n: int, seed: int) -> None:
         if n < 1:
             raise ValueError("there is nothing to resample")
-        self._n, self._seed, self._resamples = n, seed, resamples
+        self._n, self._seed = n, seed
 
     def intervals(self, rows: Sequence[Sequence[float]]) -> list[Interval]:
         """Return the mean of each row of n values with its percentile interval."""
@@ -66,14 +66,6 @@ class Resampling:
         tail = (1 - LEVEL) / 2
         low, high = numpy.quantile(means, [tail, 1 - tail], axis=0)
         return [Interval(*map(float, each)) for each in zip(values.mean(axis=0), low, high, strict=True)]
-
-    def interval(self, values: Sequence[float]) -> Interval:
-        """Return the mean of n values with its percentile interval."""
-        return self.intervals([values])[0]
-
-    def difference(self, values: Sequence[float], others: Sequence[float]) -> Interval:
-        """Return the mean of the paired differences, first less other, with its interval."""
-        return self.interval([value - other for value, other in zip(values, others, strict=True)])
 
     def ratio(self, values: Sequence[float], others: Sequence[float]) -> Interval:
         """Return the mean of n values over that of the others, which must not be 0; a draw in which it is counts not.
@@ -95,6 +87,6 @@ class Resampling:
         import numpy
 
         drawn = numpy.random.default_rng(self._seed)
-        blocks = [min(_AT_ONCE, self._resamples - at) for at in range(0, self._resamples, _AT_ONCE)]
+        blocks = [min(_AT_ONCE, RESAMPLES - at) for at in range(0, RESAMPLES, _AT_ONCE)]
         even = numpy.full(self._n, 1 / self._n)
         return [drawn.multinomial(self._n, even, size=size) / self._n for size in blocks]

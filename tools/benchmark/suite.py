@@ -72,28 +72,19 @@ class Suite(Generic[Options]):
     def checked(self, given: Mapping[str, JsonValue]) -> Options:
         """Return the options, checked. Raises `InputError` that names the one to change."""
         try:
-            return self.options.model_validate(given)
-        except ValidationError as error:
-            where, message = first_fault(error)
+            return checked_options(self.options, given, "")
+        except InputError as error:
             known = ", ".join(self.options.model_fields)
-            raise InputError(
-                f"suite {self.name}, option {where or 'options'}: {message}; the options are {known}"
-            ) from error
-
-
-def first_fault(error: ValidationError) -> tuple[str, str]:
-    """Return where the first fault of a value is, as a path with dots, and what is wrong there."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    return ".".join(map(str, first["loc"])), first["msg"]
+            raise InputError(f"suite {self.name}, {error}; the options are {known}") from error
 
 
 def checked_options(form: type[AnyModel], given: Mapping[str, object], option: str) -> AnyModel:
-    """Return options that are part of others, checked. Raises `InputError` that names the option."""
+    """Return options, or those that are part of one, checked. Raises `InputError` that names the one to change."""
     try:
         return form.model_validate(given)
     except ValidationError as error:
-        where, message = first_fault(error)
-        raise InputError(f"option {option}{where}: {message}") from error
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise InputError(f"option {option}{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def checked(form: TypeAdapter[T], value: object, where: str) -> T:

@@ -73,8 +73,8 @@ def main() -> None:
         sys.exit("there is no process.py")
     with tempfile.TemporaryDirectory() as scratch:
         check_odd(folder, Path(scratch))
-        check_large(folder, Path(scratch))
         check_missing(folder, Path(scratch))
+        check_large(folder, Path(scratch))
 
 
 def check_odd(folder: Path, scratch: Path) -> None:
