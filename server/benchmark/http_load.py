@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -47,26 +47,14 @@ async def load_over_http(scratch: Path, clients: int, requests: int, seed: int) 
             failed += bool(answer.is_error)
             latencies.append((time.perf_counter() - asked) * 1000)
 
-    async with _server(folder) as (url, token):
-        ready = anyio.Event()
-        connected = 0
-        started = 0.0
-
-        async def connect_and_call(number: int) -> None:
-            nonlocal connected
-            async with _client(url, token) as client:
-                await client.call_tool("retrieve_memories", {"query": queries[0]})
-                connected += 1
-                if connected == clients:
-                    ready.set()
-                await ready.wait()
-                await one(number, client)
-
+    async with _server(folder) as (url, token), AsyncExitStack() as stack:
+        connected = [await stack.enter_async_context(_client(url, token)) for _ in range(clients)]
+        for client in connected:
+            await client.call_tool("retrieve_memories", {"query": queries[0]})
+        started = time.perf_counter()
         async with anyio.create_task_group() as group:
-            for number in range(clients):
-                group.start_soon(connect_and_call, number)
-            await ready.wait()
-            started = time.perf_counter()
+            for number, client in enumerate(connected):
+                group.start_soon(one, number, client)
         seconds = time.perf_counter() - started
     return Load(clients, tuple(latencies), seconds, failed)
 

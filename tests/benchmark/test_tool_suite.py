@@ -168,7 +168,7 @@ async def test_a_run_reports_every_scenario_and_leaves_its_file(toolbox: Toolbox
 async def test_what_was_trained_makes_the_choice_for_a_question_better(
     toolbox: Toolbox, root: Path, told: Told
 ) -> None:
-    values = await _run(toolbox, root, told, epochs=6)
+    values = await _run(toolbox, root, told, epochs=4)
     better, base = values["test, memory for the question", "right_tool"], values["test, no memory", "right_tool"]
     assert better > base + 0.1
     assert values["test, memory for the question", "score"] > values["test, no memory", "score"]

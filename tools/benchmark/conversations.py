@@ -1,7 +1,7 @@
 """LoCoMo and LongMemEval as published, read into the one form of datasets."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -75,32 +75,29 @@ def locomo(value: object, where: str) -> Dataset:
     A turn's document is speaker, text and the caption of its picture. Questions whose evidence names no turn that
     exists are left out, as everybody does who publishes figures for it.
     """
-    return _locomo("locomo", value, where, _turns, lambda session, turn: f"D{session}:{turn}")
+    return _locomo("locomo", value, where, by_session=False)
 
 
 def locomo_sessions(value: object, where: str) -> Dataset:
     """Return LoCoMo by sessions: the turns of one session are one item. Raises `InputError`."""
-    return _locomo("locomo-sessions", value, where, _sessions, lambda session, _: f"D{session}")
+    return _locomo("locomo-sessions", value, where, by_session=True)
 
 
-def _locomo(
-    name: str,
-    value: object,
-    where: str,
-    items_of: Callable[[str, _Conversation, str], Iterator[BenchmarkItem]],
-    gold_of: Callable[[int, int], str],
-) -> Dataset:
+def _locomo(name: str, value: object, where: str, *, by_session: bool) -> Dataset:
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
     for number, record in enumerate(checked(_CONVERSATIONS, value, where)):
         group = f"conversation-{number + 1}"
-        own = list(items_of(group, record, f"{where}[{number}].conversation"))
+        sessions = list(_sessions_of(record, f"{where}[{number}].conversation"))
+        own = list(_items(group, sessions, by_session=by_session))
+        turns = {turn.dia_id for _, _, said in sessions for turn in said}
         known = {item.id for item in own}
-        turns = _turn_ids(record, f"{where}[{number}].conversation")
         for asked in record.qa:
-            named = [(int(session), int(turn)) for session, turn in _EVIDENCE.findall(" ".join(asked.evidence))]
-            there = [gold_of(*each) for each in named if f"D{each[0]}:{each[1]}" in turns]
-            gold = tuple(dict.fromkeys(each for each in there if each in known))
+            named = _EVIDENCE.findall(" ".join(asked.evidence))
+            there = [(int(session), int(turn)) for session, turn in named]
+            there = [(session, turn) for session, turn in there if f"D{session}:{turn}" in turns]
+            ids = dict.fromkeys(f"D{session}" if by_session else f"D{session}:{turn}" for session, turn in there)
+            gold = tuple(each for each in ids if each in known)
             if gold:
                 category = LOCOMO_CATEGORIES.get(asked.category, str(asked.category))
                 questions.append(
@@ -112,23 +109,19 @@ def _locomo(
     return complete(Dataset(name=name, items=tuple(items), questions=tuple(questions)), where)
 
 
-def _turn_ids(record: _Conversation, where: str) -> set[str]:
-    return {turn.dia_id for _, _, turns in _sessions_of(record, where) for turn in turns}
+_Session = tuple[int, datetime | None, tuple[_Turn, ...]]
 
 
-def _turns(group: str, record: _Conversation, where: str) -> Iterator[BenchmarkItem]:
-    for number, time, turns in _sessions_of(record, where):
-        for turn in turns:
-            yield BenchmarkItem(id=turn.dia_id, content=turn.line, group=group, part=f"D{number}", time=time)
-
-
-def _sessions(group: str, record: _Conversation, where: str) -> Iterator[BenchmarkItem]:
-    for number, time, turns in _sessions_of(record, where):
-        if turns:
+def _items(group: str, sessions: Iterable[_Session], *, by_session: bool) -> Iterator[BenchmarkItem]:
+    for number, time, turns in sessions:
+        if by_session and turns:
             yield BenchmarkItem(id=f"D{number}", content="\n".join(turn.line for turn in turns), group=group, time=time)
+        elif not by_session:
+            for turn in turns:
+                yield BenchmarkItem(id=turn.dia_id, content=turn.line, group=group, part=f"D{number}", time=time)
 
 
-def _sessions_of(record: _Conversation, where: str) -> Iterator[tuple[int, datetime | None, tuple[_Turn, ...]]]:
+def _sessions_of(record: _Conversation, where: str) -> Iterator[_Session]:
     numbers = [int(found[1]) for found in map(_SESSION.fullmatch, record.conversation) if found]
     for number in sorted(numbers):
         key = f"session_{number}"
