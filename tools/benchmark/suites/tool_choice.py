@@ -1,6 +1,6 @@
 """The tool memory suite: its options, and its epochs of training and testing."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePath
 from typing import Literal
@@ -77,107 +77,135 @@ Guide = Callable[[str], Awaitable[str]]
 
 
 @dataclass(slots=True)
-class Epoch:
-    """One epoch while it goes on."""
+class _Run:
+    """One run of the suite while it goes on."""
 
-    number: int
+    bench: SuiteContext
     options: ToolSuiteOptions
+    questions: QuestionSet
     chooser: Chooser
     delay_s: float
     """Between two submissions."""
-    on_called: Callable[[Scenario], Awaitable[None]]
-    guidance: str = ""
-    """What the summaries gave, as it is put before every question."""
+    called: list[Called] = field(default_factory=list[Called])
     notes: list[str] = field(default_factory=list[str])
+    guidance: list[JsonValue] = field(default_factory=list[JsonValue])
+    done: int = 0
 
-    async def run(self, bank: Toolbox, questions: QuestionSet) -> AsyncIterator[tuple[Called, ...]]:
-        """Yield the calls of each scenario, in the order of `SCENARIOS`.
+    @property
+    def total(self) -> int:
+        """Calls of all epochs."""
+        return self.options.epochs * (len(self.questions.train) + (len(SCENARIOS) - 1) * len(self.questions.test))
 
-        What was trained on this bank in earlier epochs stays. Raises `ModelUnavailable`, `StorageError`.
-        """
-        train, others = _workspace(bank, TRAIN), [self._fresh(bank, each) for each in SCENARIOS[1:]]
-        yield await self._scenario(TRAIN, train, questions.train, _nothing)
-        yield await self._scenario(BASELINE, others[0], questions.test, _nothing)
+    def results(self) -> SuiteResults:
+        """Return what there is by now."""
+        details: dict[str, JsonValue] = {"chooser": self.chooser.name, "guidance": list(self.guidance)}
+        return Calls(self.called, self.options.seed).results(self.questions.info, self.notes, details)
+
+    def record(self) -> dict[str, JsonValue]:
+        """Return all of it: every call, and what the agent was told."""
+        found = self.results()
+        return {
+            "chooser": self.chooser.name,
+            "options": self.options.model_dump(mode="json"),
+            "notes": list[JsonValue](self.notes),
+            "guidance": self.guidance,
+            "tables": [table.model_dump(mode="json") for table in found.tables],
+            "figures": [figure.model_dump(mode="json", exclude_none=True) for figure in found.figures],
+            "calls": [asdict(each) for each in self.called],
+        }
+
+    async def tell(self, scenario: Scenario) -> None:
+        """Pass on how far it is, now and then."""
+        self.done += 1
+        if self.done % _TELL_EVERY == 0 or self.done == self.total:
+            await self.bench.report(Progress(done=self.done, total=self.total, message=scenario))
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    """One epoch; what was trained on this bank in earlier ones stays."""
+
+    run: _Run
+    number: int
+    bank: Toolbox
+
+    async def measure(self) -> None:
+        """Have the run take the calls of each scenario. Raises `ModelUnavailable`, `StorageError`."""
+        questions, train = self.run.questions, _workspace(self.bank, TRAIN)
+        await self._scenario(TRAIN, train, questions.train, _nothing)
+        await self._scenario(BASELINE, self._fresh(BASELINE), questions.test, _nothing)
         summarized = await summarize_tool_memory(train, TOOLS)
         if summarized.failed or summarized.evaluation.failed:
-            self.notes.append(
-                f"epoch {self.number}: {summarized.message}; {summarized.evaluation.failed} not evaluated"
-            )
-        self.guidance = (await retrieve_tool_memory(train, TOOLS)).markdown
+            self._note(f": {summarized.message}; {summarized.evaluation.failed} not evaluated")
+        guidance = (await retrieve_tool_memory(train, TOOLS)).markdown
+        self.run.guidance.append({"epoch": self.number, "markdown": guidance})
 
         async def whole(question: str) -> str:
             del question
-            return self.guidance
+            return guidance
 
         async def for_question(question: str) -> str:
             return (await retrieve_tool_memory(train, TOOLS, question)).markdown
 
-        yield await self._scenario(MEMORY, others[1], questions.test, whole)
-        yield await self._scenario(MEMORY_FOR_QUESTION, others[2], questions.test, for_question)
+        await self._scenario(MEMORY, self._fresh(MEMORY), questions.test, whole)
+        await self._scenario(MEMORY_FOR_QUESTION, self._fresh(MEMORY_FOR_QUESTION), questions.test, for_question)
 
-    def _fresh(self, bank: Toolbox, scenario: Scenario) -> Toolbox:
+    def _fresh(self, scenario: Scenario) -> Toolbox:
         """Return a workspace that no call was logged in."""
-        return _workspace(bank, f"{scenario}, epoch {self.number}")
+        return _workspace(self.bank, f"{scenario}, epoch {self.number}")
 
-    async def _scenario(
-        self, scenario: Scenario, workspace: Toolbox, questions: Sequence[Asked], guide: Guide
-    ) -> tuple[Called, ...]:
+    def _note(self, text: str) -> None:
+        self.run.notes.append(f"epoch {self.number}{text}")
+
+    async def _scenario(self, scenario: Scenario, workspace: Toolbox, questions: Sequence[Asked], guide: Guide) -> None:
         """Put every question to a tool, then have the calls logged and evaluated, each as a session of its own."""
         made = await self._calls(scenario, questions, guide)
-        logged = [_logged(self._call_id(at), questions[at], *call) for at, call in made.items()]
+        logged = [_logged(f"{self.number}-{at}", questions[at], *call) for at, call in made.items()]
         if logged:
             await log_tool_calls(workspace, logged, evaluate_later=False)
             await evaluate_tool_calls(workspace)
         scores = await _scores(workspace)
-        called: list[Called] = []
         for at, asked in enumerate(questions):
             tool, answer = made.get(at, (None, None))
-            called.append(
-                Called(
-                    self.number,
-                    scenario,
-                    asked.text,
-                    asked.level,
-                    tool,
-                    success=answer is not None and answer.success,
-                    score=scores.get(self._call_id(at), 0.0),
-                    relevant=answer is not None and answer.relevant,
-                )
+            called = Called(
+                self.number,
+                scenario,
+                asked.text,
+                asked.level,
+                tool,
+                success=answer is not None and answer.success,
+                score=scores.get(f"{self.number}-{at}", 0.0),
+                relevant=answer is not None and answer.relevant,
             )
-        missing = sum(each.tool is None for each in called)
-        if missing:
-            self.notes.append(
-                f"epoch {self.number}, {scenario}: {missing} questions had no usable choice; they count 0"
-            )
-        return tuple(called)
-
-    def _call_id(self, at: int) -> str:
-        return f"{self.number}-{at}"
+            self.run.called.append(called)
+        if missing := len(questions) - len(made):
+            self._note(f", {scenario}: {missing} questions had no usable choice; they count 0")
+        self.run.bench.keep(self.run.results())
 
     async def _calls(
         self, scenario: Scenario, questions: Sequence[Asked], guide: Guide
     ) -> dict[int, tuple[str, SearchAnswer]]:
         made: dict[int, tuple[str, SearchAnswer]] = {}
         faults: list[SwarmMemoryError] = []
-        limiter = anyio.CapacityLimiter(self.options.workers)
+        limiter = anyio.CapacityLimiter(self.run.options.workers)
 
         async def one(at: int, asked: Asked) -> None:
             async with limiter:
                 if faults:
                     return
                 try:
-                    with anyio.move_on_after(self.options.timeout_s):
+                    with anyio.move_on_after(self.run.options.timeout_s):
                         made[at] = await self._call(scenario, asked, await guide(asked.text))
                 except ModelAnswerInvalid:
                     pass  # no tool was chosen: it counts as such
                 except SwarmMemoryError as error:
                     faults.append(error)
-            await self.on_called(scenario)
+            await self.run.tell(scenario)
 
         async with anyio.create_task_group() as group:
             for at, asked in enumerate(questions):
-                if at and self.delay_s:
-                    await anyio.sleep(self.delay_s)
+                if at and self.run.delay_s:
+                    await anyio.sleep(self.run.delay_s)
                 group.start_soon(one, at, asked)
         if faults:
             raise faults[0]
@@ -185,9 +213,9 @@ class Epoch:
 
     async def _call(self, scenario: Scenario, asked: Asked, guidance: str) -> tuple[str, SearchAnswer]:
         phase = "train" if scenario == TRAIN else "test"
-        lot = f"{self.options.seed}/{self.number}/{phase}/{asked.text}"
-        tool = await self.chooser.choose(asked.text, TOOLS, guidance, lot)
-        return tool, search(self.options.seed, self.number, phase, asked, tool)
+        lot = f"{self.run.options.seed}/{self.number}/{phase}/{asked.text}"
+        tool = await self.run.chooser.choose(asked.text, TOOLS, guidance, lot)
+        return tool, search(self.run.options.seed, self.number, phase, asked, tool)
 
 
 async def _nothing(question: str) -> str:
@@ -225,74 +253,22 @@ async def _scores(workspace: Toolbox) -> Mapping[str, float]:
     return found
 
 
-@dataclass(slots=True)
-class _Run:
-    """One run of the suite while it goes on."""
-
-    bench: SuiteContext
-    options: ToolSuiteOptions
-    questions: QuestionSet
-    chooser: Chooser
-    called: list[Called] = field(default_factory=list[Called])
-    notes: list[str] = field(default_factory=list[str])
-    guidance: list[JsonValue] = field(default_factory=list[JsonValue])
-    done: int = 0
-
-    @property
-    def total(self) -> int:
-        """Calls of all epochs."""
-        return self.options.epochs * (len(self.questions.train) + (len(SCENARIOS) - 1) * len(self.questions.test))
-
-    def results(self) -> SuiteResults:
-        """Return what there is by now."""
-        details: dict[str, JsonValue] = {"chooser": self.chooser.name, "guidance": list(self.guidance)}
-        return Calls(self.called, self.options.seed).results(self.questions.info, self.notes, details)
-
-    def record(self) -> dict[str, JsonValue]:
-        """Return all of it: every call, and what the agent was told."""
-        found = self.results()
-        return {
-            "chooser": self.chooser.name,
-            "options": self.options.model_dump(mode="json"),
-            "notes": list[JsonValue](self.notes),
-            "guidance": self.guidance,
-            "tables": [table.model_dump(mode="json") for table in found.tables],
-            "figures": [figure.model_dump(mode="json", exclude_none=True) for figure in found.figures],
-            "calls": [asdict(each) for each in self.called],
-        }
-
-    async def do(self, epoch: Epoch, bank: Toolbox) -> None:
-        """Run an epoch and take what it gives."""
-        async for calls in epoch.run(bank, self.questions):
-            self.called += calls
-            self.bench.keep(self.results())
-        self.notes += epoch.notes
-        self.guidance.append({"epoch": epoch.number, "markdown": epoch.guidance})
-
-    async def tell(self, scenario: Scenario) -> None:
-        """Pass on how far it is, now and then."""
-        self.done += 1
-        if self.done % _TELL_EVERY == 0 or self.done == self.total:
-            await self.bench.report(Progress(done=self.done, total=self.total, message=scenario))
-
-
 async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
     """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
     questions = await _questions(bench, options)
     bank = _judged_as_chosen(bench.toolbox, options)
     chooser = ChatChooser(bank.chat, DESCRIPTION, options.timeout_s) if bank.chat is not None else GuidanceReader()
-    run = _Run(bench, options, questions, chooser)
+    delay_s = interval_of(None, bank.chat) if options.delay_s is None else options.delay_s
+    run = _Run(bench, options, questions, chooser, delay_s)
     run.notes.append(
         f"chosen by: {run.chooser.name}; evaluated by {'evidence' if bank.chat is None else 'the settings'}"
     )
-    delay_s = interval_of(None, bank.chat) if options.delay_s is None else options.delay_s
     try:
         banks = [range(at, at + 1) for at in range(options.epochs)] if options.fresh else [range(options.epochs)]
         for numbers in banks:
             async with bench.open_store(bank.embedder) as store:
                 for at in numbers:
-                    epoch = Epoch(at + 1, options, run.chooser, delay_s, run.tell)
-                    await run.do(epoch, replace(bank, store=store))
+                    await _Epoch(run, at + 1, replace(bank, store=store)).measure()
     finally:
         await bench.write(RESULTS_FILE, run.record())
     return run.results()
