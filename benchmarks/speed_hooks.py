@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import swarm_memory.server.cli.demo as demo
+from swarm_memory.server.cli.commands.setup import SESSION
 
 HOOKS = ("-I", "-m", "swarm_memory.server.hooks")
 TARGET = 4.0
@@ -29,7 +29,7 @@ def prepare(folder: Path) -> tuple[Path, dict[str, str], dict[str, str]]:
     transcript = config / "projects" / "shop" / "s1.jsonl"
     for parent in (project, transcript.parent):
         parent.mkdir(parents=True)
-    transcript.write_bytes((Path(str(demo.__file__)).parent / "session.jsonl").read_bytes())
+    transcript.write_bytes(SESSION.read_bytes())
     environment = {**os.environ, "CLAUDE_PROJECT_DIR": str(project), "CLAUDE_CONFIG_DIR": str(config)}
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "learn", str(transcript)]
     subprocess.run(command, cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)
