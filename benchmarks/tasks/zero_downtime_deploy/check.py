@@ -86,7 +86,7 @@ def check(folder: Path) -> None:
             sys.exit(f"live.json changed by the deployment of {version}, which failed")
         if works and after.get("version") != version:
             sys.exit(f"live.json names {after.get('version')} after the deployment of {version}")
-        running = still_running(folder, after["port"])
+        running = [port for port in services(folder) if answers(port)]
         if running != [after["port"]]:
             sys.exit(f"after the deployment of {version} services run on {running}, live is {after['port']}")
         if works and services(folder)[after["port"]] != after["pid"]:
@@ -136,22 +136,15 @@ def services(folder: Path) -> dict[int, int]:
     return {int(file.name): int(file.read_text(encoding="ascii")) for file in found.iterdir()} if found.is_dir() else {}
 
 
-def still_running(folder: Path, live: int) -> list[int]:
-    """Return the ports where somebody listens; one that was told to end has a second for it."""
-    until = time.monotonic() + 1
-    while True:
-        running = [port for port in services(folder) if answers(port)]
-        if running == [live] or time.monotonic() > until:
-            return running
-        time.sleep(0.05)
-
-
 def answers(port: int) -> bool:
-    """Tell whether somebody listens."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
+    """Tell whether somebody listens; one that was told to end has a second for it."""
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            return False
+        time.sleep(0.05)
     return True
 
 
