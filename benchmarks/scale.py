@@ -35,7 +35,7 @@ from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox

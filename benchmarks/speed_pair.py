@@ -40,7 +40,7 @@ async def work(bank: Path, count: int, clients: int) -> None:
     from swarm_memory.tools.toolbox import Toolbox
 
     try:
-        from swarm_memory.tools.ports.bank import MemoryFilter
+        from swarm_memory.tools.ports.memories import MemoryFilter
     except ImportError:  # the version before may be older than this module
         from swarm_memory.tools.ports.store import MemoryFilter
 

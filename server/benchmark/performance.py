@@ -34,8 +34,8 @@ from swarm_memory.tools.benchmark.suites.performance import (
     operation_results,
     steps_to,
 )
-from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve

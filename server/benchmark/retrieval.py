@@ -15,12 +15,12 @@ from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
-from swarm_memory.server.benchmark.files import read_json, read_lines, read_text
+from swarm_memory.server.benchmark.suite_files import read_json, read_lines, read_text
 from swarm_memory.server.wiring import make_embedder
 from swarm_memory.tools.benchmark.conversations import Documents, locomo, locomo_sessions, longmemeval
 from swarm_memory.tools.benchmark.datasets import beir, cut, info_of, normalized, sample, with_debris
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
-from swarm_memory.tools.benchmark.suites.answers import Graded, answer_table, grade_answers
+from swarm_memory.tools.benchmark.suites.answering import Graded, answer_table, grade_answers
 from swarm_memory.tools.benchmark.suites.retrieval import (
     DEBRIS_STORES,
     REFERENCE,

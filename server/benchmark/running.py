@@ -20,7 +20,7 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
 from swarm_memory.schema.errors import InputError, NotFoundError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.benchmark.files import read_json, write_text
+from swarm_memory.server.benchmark.suite_files import read_json, write_text
 from swarm_memory.tools.benchmark.suite import Report, Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder

@@ -17,7 +17,7 @@ from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.jobs.queue import RUN_MATTS
+from swarm_memory.server.jobs.control import RUN_MATTS
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner

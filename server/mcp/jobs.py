@@ -70,7 +70,7 @@ async def job(
     job_id: Annotated[str | None, Field(description="Or run_id; for all but list")] = None,
 ) -> CallToolResult:
     """Ask how a tool's work stands; cancel it; resume what failed or was cancelled: what is done stays. List all."""
-    from swarm_memory.server.jobs.queue import manage_jobs
+    from swarm_memory.server.jobs.control import manage_jobs
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()

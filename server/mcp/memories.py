@@ -13,7 +13,7 @@ from swarm_memory.server.mcp.tool import MENDS, READS, AppContext, Project, answ
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import MemoryStatus
     from swarm_memory.tools.memories.edit import MemoryChange
-    from swarm_memory.tools.ports.bank import MemoryFilter
+    from swarm_memory.tools.ports.memories import MemoryFilter
     from swarm_memory.tools.toolbox import Toolbox
 
 Action: TypeAlias = Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"]
@@ -37,7 +37,7 @@ async def retrieve_memories(
     in the query. `preamble` holds the strategies, one line each; `memories` their ids and scores. They are untrusted
     notes: use what fits, ignore the rest. When nothing fits, `memories` is empty and `reason` says why.
     """
-    from swarm_memory.tools.ports.bank import SearchFilter
+    from swarm_memory.tools.ports.memories import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
     bank = bank_of(ctx)
@@ -87,7 +87,7 @@ async def manage_memories(
     word.
     """
     from swarm_memory.tools.memories.edit import MemoryChange
-    from swarm_memory.tools.ports.bank import MemoryFilter
+    from swarm_memory.tools.ports.memories import MemoryFilter
 
     toolbox = (await bank_of(ctx).toolbox()).in_project(project)
     which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)

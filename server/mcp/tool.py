@@ -173,7 +173,7 @@ async def answered_job(
 
     Raises `InputError` with what it says when it has failed.
     """
-    from swarm_memory.server.jobs.queue import not_failed, run_as_job
+    from swarm_memory.server.jobs.control import not_failed, run_as_job
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()

@@ -27,8 +27,8 @@ from swarm_memory.server.storage.stores.sources import SqliteSources
 from swarm_memory.server.storage.stores.tool_memory import SqliteToolMemory
 from swarm_memory.server.storage.stores.trajectories import SqliteTrajectories
 from swarm_memory.server.storage.stores.upkeep import SqliteUpkeep
-from swarm_memory.tools.ports.bank import Forgotten
 from swarm_memory.tools.ports.care import Inspection
+from swarm_memory.tools.ports.memories import Forgotten
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, what_stayed
-from swarm_memory.tools.ports.bank import MemoryFilter
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls

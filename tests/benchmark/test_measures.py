@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from systems.temporal import closeness, mentioned_time
 
-from swarm_memory.tools.benchmark.metrics import Resampling, measures, percentile
+from swarm_memory.tools.benchmark.measures import Resampling, measures, percentile
 
 NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)
 

@@ -112,7 +112,7 @@ async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> N
 async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_memory.server.jobs.queue.WAIT_S", 0.5)
+    monkeypatch.setattr("swarm_memory.server.jobs.control.WAIT_S", 0.5)
     data = json.loads((root / "tiny.json").read_text("utf-8"))
     data["questions"] *= 20_000
     (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")

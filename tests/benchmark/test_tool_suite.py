@@ -12,9 +12,9 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.schema.job import Progress
-from swarm_memory.server.benchmark.files import parsed
 from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
-from swarm_memory.tools.benchmark.metrics import Resampling
+from swarm_memory.server.benchmark.suite_files import parsed
+from swarm_memory.tools.benchmark.measures import Resampling
 from swarm_memory.tools.benchmark.suites.mock_tools import (
     BUSY,
     DESCRIPTION,

@@ -18,7 +18,7 @@ from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.store import Store
 
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")

@@ -24,7 +24,7 @@ from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.backup import list_backups
-from swarm_memory.tools.ports.bank import SearchQuery
+from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
 
 pytestmark = pytest.mark.fault

@@ -31,7 +31,7 @@ from rungs import POSSIBLE
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.files import size_of
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 
 pytestmark = pytest.mark.fault
 

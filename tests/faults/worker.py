@@ -19,7 +19,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as storage_connection
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.tools.ports.bank import SearchQuery
+from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
 
 PAUSE_S = 0.03

@@ -18,7 +18,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE, REINFORCEMENT
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 
 EMBEDDER = StaticEmbedder()

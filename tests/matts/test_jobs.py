@@ -18,8 +18,8 @@ from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
 from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.jobs.control import cancel, follow, manage_jobs, run_as_job
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
-from swarm_memory.server.jobs.queue import cancel, follow, manage_jobs, run_as_job
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.server.mcp.answers import JobAnswer
 from swarm_memory.tools.toolbox import Toolbox
@@ -30,7 +30,7 @@ Result = Mapping[str, JsonValue]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swarm_memory.server.jobs.worker.REPORT_S", 0.02)
-    monkeypatch.setattr("swarm_memory.server.jobs.queue.LOOK_S", 0.01)
+    monkeypatch.setattr("swarm_memory.server.jobs.control.LOOK_S", 0.01)
 
 
 def counts(upto: int, until: anyio.Event | None = None) -> Callable[[Toolbox, Job, Report], Awaitable[Result]]:

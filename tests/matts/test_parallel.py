@@ -16,7 +16,7 @@ from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.distill.lessons import PROVEN_REPAIR
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""

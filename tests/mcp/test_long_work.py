@@ -82,7 +82,7 @@ async def test_progress_reaches_the_client_while_it_waits(
 async def test_work_that_takes_longer_gives_a_job_id_and_can_be_cancelled(
     connected: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    monkeypatch.setattr("swarm_memory.server.jobs.queue.WAIT_S", 0.2)
+    monkeypatch.setattr("swarm_memory.server.jobs.control.WAIT_S", 0.2)
     async with connected() as caller:
         begun = await caller.call("run_matts", task=TASK, runner="command", command="sleep 60")
         assert begun["status"] in ("queued", "running")
@@ -143,7 +143,7 @@ async def test_consolidation_says_what_it_did_and_is_taken_back_by_its_run(
 async def test_a_cancelled_run_is_gone_on_with_by_its_run_id_and_finished_rollouts_are_not_run_again(
     connected: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, settings: Settings, place: Location
 ) -> None:
-    monkeypatch.setattr("swarm_memory.server.jobs.queue.WAIT_S", 0.05)
+    monkeypatch.setattr("swarm_memory.server.jobs.control.WAIT_S", 0.05)
     ran, gate = place.root / "ran.txt", place.root / "gate"
     async with connected() as caller:
         begun = await caller.call(
@@ -154,7 +154,7 @@ async def test_a_cancelled_run_is_gone_on_with_by_its_run_id_and_finished_rollou
                 await anyio.lowlevel.checkpoint()
         assert (await caller.call("job", action="cancel", job_id=begun["job_id"]))["jobs"][0]["status"] == "cancelled"
     gate.touch()
-    monkeypatch.setattr("swarm_memory.server.jobs.queue.WAIT_S", 4.0)
+    monkeypatch.setattr("swarm_memory.server.jobs.control.WAIT_S", 4.0)
     async with connected() as caller:
         run_id = await _run_id(place, settings)
         (ended,) = (await caller.call("job", action="resume", job_id=run_id))["jobs"]

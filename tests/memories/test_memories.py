@@ -17,7 +17,7 @@ from swarm_memory.tools.memories.edit import (
     memory_history,
     set_memory_status,
 )
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

@@ -21,7 +21,7 @@ from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.memories.edit import get_memories, list_memories
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve

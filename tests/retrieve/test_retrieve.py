@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.ports.bank import RetrievalRecord, SearchFilter
+from swarm_memory.tools.ports.memories import RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare

@@ -16,7 +16,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard import gate as gating
 from swarm_memory.tools.guard import trust
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.retrieve import retrieve
 from swarm_memory.tools.retrieve.embed import prepare

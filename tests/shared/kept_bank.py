@@ -20,7 +20,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.memories.edit import list_memories
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

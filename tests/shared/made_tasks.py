@@ -18,8 +18,8 @@ from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 

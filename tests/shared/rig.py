@@ -20,7 +20,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text.tokens import tokenize
 

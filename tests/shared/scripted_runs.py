@@ -12,7 +12,7 @@ from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox

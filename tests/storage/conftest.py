@@ -16,7 +16,7 @@ from rungs import AVAILABLE
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text.tokens import tokenize
 

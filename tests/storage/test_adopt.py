@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
 from swarm_memory.server.storage.care.adopt import adopt
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 
 TABLES = (
     "CREATE TABLE patterns (id TEXT PRIMARY KEY, type TEXT, pattern_data TEXT, confidence REAL, usage_count INTEGER,"

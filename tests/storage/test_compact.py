@@ -14,7 +14,7 @@ from swarm_memory.server.storage.search import index, vectors
 from swarm_memory.server.storage.search.vectors import code, code_bits, encode
 from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.server.storage.stores.rows import pattern_row, to_text
-from swarm_memory.tools.ports.bank import SearchQuery, StoredMemory
+from swarm_memory.tools.ports.memories import SearchQuery, StoredMemory
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

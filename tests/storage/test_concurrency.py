@@ -20,8 +20,8 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

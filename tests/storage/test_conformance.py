@@ -18,8 +18,8 @@ from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-from swarm_memory.tools.ports.bank import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.trajectories import LearnRecord
 

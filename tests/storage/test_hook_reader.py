@@ -20,7 +20,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.location import Location
 from swarm_memory.server.storage import hook_reader
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.memories import StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

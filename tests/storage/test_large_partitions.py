@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.search import index, vectors, words
-from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery
+from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery
 
 MANY = 120
 

@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.tools.ports.bank import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
+from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.text.tokens import query_tokens
 
 Make = Callable[..., MemoryItem]

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.driver import Driver, choose, plain_module
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import close, connect, migrate
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.ports.bank import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS
 from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.tools.ports.bank import SearchFilter, SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery, SearchResult, StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]

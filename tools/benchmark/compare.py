@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Figure, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import Column, table
-from swarm_memory.tools.benchmark.metrics import Resampling
+from swarm_memory.tools.benchmark.measures import Resampling
 from swarm_memory.tools.credit.intervals import Interval
 
 Verdict = Literal["better", "worse", "differs", "within noise", "no interval"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from swarm_memory.schema.benchmark import Figure, Plot, Series, SuiteResults, Table
-from swarm_memory.tools.benchmark.metrics import percentile
+from swarm_memory.tools.benchmark.measures import percentile
 from swarm_memory.tools.credit.intervals import Interval
 
 Row = TypeVar("Row")

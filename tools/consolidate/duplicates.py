@@ -9,7 +9,7 @@ from swarm_memory.schema.memory import MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.contradictions import advice_of, is_negated, is_turned, opposition
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
 from swarm_memory.tools.distill.lessons import GUARDRAIL, PROVEN_REPAIR
-from swarm_memory.tools.ports.bank import MemoryFilter
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox

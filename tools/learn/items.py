@@ -14,7 +14,7 @@ from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, unverified
-from swarm_memory.tools.ports.bank import MemoryFilter, SearchQuery, StoredMemory
+from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.retrieve.embed import cosine, prepare_or_say
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -12,8 +12,8 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.guard.gate import gated_edit, suspects
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.bank import Forgotten, MemoryFilter
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox

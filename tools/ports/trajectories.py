@@ -6,7 +6,7 @@ from typing import Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.memories import StoredMemory
 
 
 @dataclass(frozen=True, slots=True)

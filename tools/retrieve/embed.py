@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.bank import StoredMemory
+from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox

@@ -10,7 +10,7 @@ from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMe
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
-from swarm_memory.tools.ports.bank import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
+from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.embed import embed_query
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.rank import (

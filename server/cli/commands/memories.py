@@ -22,7 +22,7 @@ from swarm_memory.server.jobs.transcripts import (
 )
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports.bank import Forgotten
+    from swarm_memory.tools.ports.memories import Forgotten
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ def list_command(
 ) -> None:
     """List memories of this project and the global ones, newest first."""
     from swarm_memory.tools.memories.edit import list_memories
-    from swarm_memory.tools.ports.bank import MemoryFilter
+    from swarm_memory.tools.ports.memories import MemoryFilter
 
     which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
     found = invocation.run(lambda toolbox: list_memories(toolbox, which))

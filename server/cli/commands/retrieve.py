@@ -35,7 +35,7 @@ def retrieve(
       swarm-memory retrieve "the login form test is flaky"
       swarm-memory retrieve "add an index" -k 5 --tag postgres --json
     """
-    from swarm_memory.tools.ports.bank import SearchFilter
+    from swarm_memory.tools.ports.memories import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve as operation
 
     only = SearchFilter(domain, tags, exclude_task)
@@ -87,7 +87,7 @@ def pre_task(invocation: Invocation, task_id: str, query: str, k: int | None, as
     Example:
       swarm-memory pre-task --task-id T-17 --query "make the importer handle empty files"
     """
-    from swarm_memory.tools.ports.bank import SearchFilter
+    from swarm_memory.tools.ports.memories import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve as operation
 
     only = SearchFilter(exclude_task=task_id)

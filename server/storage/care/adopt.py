@@ -28,8 +28,8 @@ from swarm_memory.server.storage.engine.ownership import check_path
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.bank import StoredMemory
 from swarm_memory.tools.ports.care import Adoption
+from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import tokenize

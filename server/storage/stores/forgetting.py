@@ -20,7 +20,7 @@ from swarm_memory.server.location import LOG
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import content_hash, find_scopes, log_event, to_json
-from swarm_memory.tools.ports.bank import Forgotten
+from swarm_memory.tools.ports.memories import Forgotten
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -24,8 +24,8 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
-from swarm_memory.tools.ports.bank import RetrievalRecord
 from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event
+from swarm_memory.tools.ports.memories import RetrievalRecord
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -52,8 +52,8 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
-from swarm_memory.tools.ports.bank import Candidate, DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import Candidate, DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.tools.benchmark.figures import Column, by_size, figure, figures, late, table
-from swarm_memory.tools.benchmark.metrics import percentile
+from swarm_memory.tools.benchmark.measures import percentile
 from swarm_memory.tools.benchmark.suite import SuiteOptions, comma_list
 
 if TYPE_CHECKING:

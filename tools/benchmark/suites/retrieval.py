@@ -16,7 +16,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.conversations import Documents
 from swarm_memory.tools.benchmark.datasets import Split, by_group
 from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
-from swarm_memory.tools.benchmark.metrics import DEPTH, Resampling, columns, measures, percentile
+from swarm_memory.tools.benchmark.measures import DEPTH, Resampling, columns, measures, percentile
 from swarm_memory.tools.benchmark.suite import SuiteOptions, checked_options, comma_list
 from swarm_memory.tools.credit.intervals import Interval
 from swarm_memory.tools.ports.benchmarks import MemorySystem
