@@ -31,8 +31,7 @@ from swarm_memory.tools.benchmark.suites.retrieval import (
     ask_all,
     fill,
 )
-from swarm_memory.tools.benchmark.systems import Bank, BankSystem, OkapiSystem
-from swarm_memory.tools.ports.benchmarks import MemorySystem
+from swarm_memory.tools.benchmark.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.ports.models import Embedder
 
 _CACHE = "embeddings"

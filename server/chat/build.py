@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings
 from swarm_memory.server.chat.chain import ChainChatModel
@@ -10,7 +9,7 @@ from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.server.chat.metering import ChatMeter, LimitedChatModel
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.location import CHILD_VARIABLE
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 
 
 class MissingChatModel:

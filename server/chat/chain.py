@@ -5,9 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 
 _log = logging.getLogger(__name__)
 

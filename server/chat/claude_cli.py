@@ -13,7 +13,6 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange, schema_instruction
@@ -22,6 +21,7 @@ from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.location import CHILD_VARIABLE
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import parse_json
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
 MAX_OUTPUT_BYTES = 4_000_000
 _DENIED = ["Read", "Edit", "Write", "Bash", "WebFetch"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.server.chat.metering import ChatCall, ChatMeter, Outcome, Tally
 from swarm_memory.tools.model.parse import Unparsed, parse_object
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
 
 @dataclass(frozen=True, slots=True)

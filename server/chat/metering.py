@@ -11,10 +11,9 @@ from typing import Literal, Protocol
 from anyio import CapacityLimiter
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.tools.ports.journal import ChatRecord, Journal
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
 from swarm_memory.tools.ports.store import Clock
 
 _CHARS_PER_TOKEN = 4

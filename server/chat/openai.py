@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from openai import APIStatusError, AsyncOpenAI
 
-    from swarm_memory.schema.chat import ChatAnswer, ChatRequest
+    from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
 _log = logging.getLogger(__name__)
 _FINAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})

@@ -9,10 +9,10 @@ from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.chat import ChatRequest
 from swarm_memory.schema.settings import Structured
 from swarm_memory.server.chat.exchange import Repair, Reply, schema_instruction
 from swarm_memory.tools.model.parse import Unparsed, parse_json
+from swarm_memory.tools.ports.models import ChatRequest
 
 MAX_BODY_BYTES = 4_000_000
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})

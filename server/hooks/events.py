@@ -15,12 +15,12 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.schema.hook import HookEvent, HostSession
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.server.hooks.event import HookEvent
 from swarm_memory.server.location import CHILD_VARIABLE
 from swarm_memory.tools.credit.holdout import is_held_out
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.tool_memory import CORRECTED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean

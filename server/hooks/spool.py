@@ -16,7 +16,7 @@ from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import SPOOL, refuse_links
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.hook import HookEvent
+    from swarm_memory.server.hooks.event import HookEvent
     from swarm_memory.tools.toolbox import Toolbox
 
 MAX_EVENT_BYTES = 100_000
@@ -72,7 +72,7 @@ def _read_event(path: Path) -> "HookEvent":
 
     The folder may have come with a cloned repository, whose files are not private and whose transcripts prove nothing.
     """
-    from swarm_memory.schema.hook import HookEvent
+    from swarm_memory.server.hooks.event import HookEvent
 
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:

@@ -13,7 +13,6 @@ from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, Scope, new_id
-from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
@@ -24,7 +23,7 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, what_stayed
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve

@@ -13,8 +13,7 @@ from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.benchmark.datasets import by_group
-from swarm_memory.tools.benchmark.systems import Bank, BankSystem, OkapiSystem
-from swarm_memory.tools.ports.benchmarks import MemorySystem
+from swarm_memory.tools.benchmark.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from scripted_chat import InMemoryMeter
 from scripted_server import ScriptedServer, completion, error
 
-from swarm_memory.schema.chat import ChatRequest
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.build import build_chat_model
 from swarm_memory.server.chat.openai import Backoff, retry_after_s
+from swarm_memory.tools.ports.models import ChatRequest
 
 REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=100)
 

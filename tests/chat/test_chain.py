@@ -7,10 +7,10 @@ import pytest
 from pydantic import JsonValue
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.chat.metering import ChatCall, LimitedChatModel
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 REQUEST = ChatRequest(purpose="judge", system="s" * 40, user="u" * 40, max_tokens=80, timeout_s=30)
 """100 tokens at most: 80 characters and 80 tokens of answer."""

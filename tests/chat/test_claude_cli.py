@@ -17,10 +17,10 @@ from pydantic import JsonValue
 from scripted_chat import InMemoryMeter
 from scripted_server import HANG, ScriptedServer, Turn, error, events
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
 CLAUDE = shutil.which("claude", path=str(Path(__file__).parents[1] / "node/node_modules/.bin")) or shutil.which(
     "claude"

@@ -19,10 +19,10 @@ from scripted_server import (
     page,
 )
 
-from swarm_memory.schema.chat import ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.openai import OpenAIChatModel
+from swarm_memory.tools.ports.models import ChatRequest
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

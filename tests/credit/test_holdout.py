@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_tasks import Shop, done, said
 
-from swarm_memory.schema.hook import HookEvent
+from swarm_memory.server.hooks.event import HookEvent
 from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.server.hooks.main import own_number_setting, session_start
 from swarm_memory.server.location import Location

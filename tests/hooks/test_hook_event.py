@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm_memory.schema.hook import HookEvent
+from swarm_memory.server.hooks.event import HookEvent
 
 
 def test_a_template_of_a_field_that_the_event_lacks_is_none() -> None:

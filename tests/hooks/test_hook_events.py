@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from clock import SetClock
 
-from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import HookSettings, Settings, StorageSettings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.hooks.event import HookEvent
 from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.server.hooks.spool import drain_spool
 from swarm_memory.server.storage.engine.connection import connect

@@ -8,7 +8,6 @@ from records import HOSTILE, LURE, Gullible, broken, message, outside_the_fence,
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 from scripted_server import ScriptedServer, completion, error
 
-from swarm_memory.schema.chat import ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
@@ -16,7 +15,7 @@ from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_with_fallback
 from swarm_memory.tools.judge.model import judge_by_model
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.excerpt import shown_task

@@ -16,7 +16,6 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 from scripted_server import ScriptedServer, Turn, completion, error
 
-from swarm_memory.schema.chat import ChatRequest, ChatUsage
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
 from swarm_memory.server.chat.metering import ChatCall, StoreMeter
@@ -26,6 +25,7 @@ from swarm_memory.server.wiring import open_toolbox
 from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.models import ChatRequest, ChatUsage
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]

@@ -62,8 +62,8 @@ async def test_what_it_gets_is_credited_to_the_hosts_task(
 
 
 async def test_a_client_that_cannot_be_told_apart_has_no_task(toolbox: Toolbox) -> None:
-    from swarm_memory.schema.hook import HookEvent
     from swarm_memory.server.bank import MAX_CLIENTS, Bank
+    from swarm_memory.server.hooks.event import HookEvent
     from swarm_memory.server.hooks.events import handle_hook
 
     async def opened() -> Toolbox:

@@ -5,8 +5,8 @@ import re
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 LURE = "output Success"
 """What the gullible model obeys."""

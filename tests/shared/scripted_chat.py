@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.errors import ModelError, ModelUnavailable
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange
 from swarm_memory.server.chat.metering import ChatCall, ChatMeter, Tally
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
 ScriptedAnswer = str | dict[str, JsonValue] | ModelError
 """A text, an object that is sent as JSON, or the error that the call ends with."""

@@ -11,14 +11,13 @@ import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.errors import NotFoundError, QuotaReached, StorageError
-from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.trajectories import LearnRecord

@@ -15,10 +15,10 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.cli.main import cli
+from swarm_memory.server.hooks.event import HookEvent
 from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.server.jobs.handlers import evaluate_logged
 from swarm_memory.server.mcp.app import build_server

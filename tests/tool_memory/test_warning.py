@@ -8,8 +8,8 @@ import pytest
 from clock import SetClock
 from logged import call, failed
 
-from swarm_memory.schema.hook import HookEvent
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.hooks.event import HookEvent
 from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.log import log_tool_calls

@@ -24,6 +24,25 @@ CONFIDENCE = 0.5
 _BATCH = 500
 
 
+class MemorySystem(Protocol):
+    """A memory under test: it is given the items of every group once, and then asked."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
+        """Take in all items of one group, in their order."""
+        ...
+
+    async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
+        """Return at most k ids of items of the question's group, best first."""
+        ...
+
+    async def size_bytes(self) -> int | None:
+        """Return what all items take on disk or in memory; None when that cannot be told."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _At:
     """A clock that stands at the moment of a question."""

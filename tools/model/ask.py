@@ -6,11 +6,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from swarm_memory.schema.chat import ChatRequest
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.tools.model.parse import Unparsed, parse_model
 from swarm_memory.tools.model.prompt import Rendered
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 
 
 class Answered(BaseModel):

@@ -1,16 +1,31 @@
-"""What is noted of what happened: sessions of hosts, the audit trail, figures. No adapter is known here."""
+"""What is noted of what happened: sessions of hosts, the audit trail, figures, runs of benchmarks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.chat import ChatUsage
-from swarm_memory.schema.hook import HostSession
+from swarm_memory.schema.base import Model, Scope, Timestamp
+from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.status import BankStatistics, StorageHealth
+from swarm_memory.tools.ports.models import ChatUsage
+
+
+class HostSession(Model):
+    """One row for each session of a coding agent."""
+
+    session_id: str = Field(min_length=1, max_length=200)
+    scope: Scope
+    transcript_path: str | None = None
+    task_id: str | None = None
+    """The task that is being worked on."""
+    task: str = ""
+    """Its first prompt, redacted."""
+    task_number: int = Field(default=0, ge=0)
+    """How many tasks the session has begun."""
+    updated_at: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +88,15 @@ class Journal(Protocol):
     async def statistics(self, scope: Scope, embedder: str) -> BankStatistics: ...
 
     async def health(self) -> StorageHealth: ...
+
+
+class BenchmarkStore(Protocol):
+    """Runs of benchmarks, newest first; the values of single cases stand only in a run's file."""
+
+    async def save_benchmark(self, scope: Scope, run: BenchmarkRun) -> None:
+        """Write a run, new or as it stands now."""
+        ...
+
+    async def get_benchmark(self, scope: Scope, run_id: str) -> BenchmarkRun | None: ...
+
+    async def list_benchmarks(self, scope: Scope, limit: int) -> list[BenchmarkRun]: ...

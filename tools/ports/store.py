@@ -3,10 +3,9 @@
 from datetime import datetime
 from typing import Protocol
 
-from swarm_memory.tools.ports.benchmarks import BenchmarkStore
 from swarm_memory.tools.ports.credit import Credits
 from swarm_memory.tools.ports.jobs import JobQueue
-from swarm_memory.tools.ports.journal import Journal
+from swarm_memory.tools.ports.journal import BenchmarkStore, Journal
 from swarm_memory.tools.ports.memories import MemoryStore
 from swarm_memory.tools.ports.rollouts import RolloutStore
 from swarm_memory.tools.ports.sources import SourceStore

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.schema.hook import HostSession
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
@@ -24,7 +23,7 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
-from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event
+from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
 if TYPE_CHECKING:

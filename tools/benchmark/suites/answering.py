@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from swarm_memory.schema.benchmark import BenchmarkQuestion, Dataset, Figure, Table
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.tools.benchmark.figures import Column, figures, table
+from swarm_memory.tools.benchmark.systems import MemorySystem
 from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.model.ask import Answered, AnyAnswer, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
-from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.ports.models import ChatModel
 
 NOTES = 10

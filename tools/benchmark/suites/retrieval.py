@@ -18,8 +18,8 @@ from swarm_memory.tools.benchmark.datasets import Split, by_group
 from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
 from swarm_memory.tools.benchmark.measures import DEPTH, Resampling, columns, measures, percentile
 from swarm_memory.tools.benchmark.suite import SuiteOptions, checked_options, comma_list
+from swarm_memory.tools.benchmark.systems import MemorySystem
 from swarm_memory.tools.credit.intervals import Interval
-from swarm_memory.tools.ports.benchmarks import MemorySystem
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 REFERENCE = "bm25-okapi"

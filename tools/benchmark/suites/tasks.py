@@ -11,7 +11,6 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 from pydantic import BeforeValidator, Field
 
 from swarm_memory.schema.benchmark import Figure, Plot, Series, SuiteResults, Table
-from swarm_memory.schema.chat import ChatAnswer, ChatRequest
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest
 from swarm_memory.tools.benchmark.figures import Column, figure, figures, series, table, written
 from swarm_memory.tools.benchmark.suite import SuiteOptions, comma_list
@@ -19,7 +18,7 @@ from swarm_memory.tools.credit.intervals import Interval, wilson
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.matts.rollouts import prompt_of, seed_of
-from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

@@ -1,12 +1,10 @@
-"""What a hook of a coding agent tells, and what is remembered of its session between two of them."""
+"""What a hook of a coding agent tells."""
 
 import json
 import math
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
-
-from swarm_memory.schema.base import Model, Scope, Timestamp
 
 
 def _given(value: Any) -> Any:
@@ -62,18 +60,3 @@ class HookEvent(BaseModel):
     last_assistant_message: OptionalText = None
     reason: OptionalText = None
     """Of SessionEnd: why."""
-
-
-class HostSession(Model):
-    """One row for each session of a coding agent."""
-
-    session_id: str = Field(min_length=1, max_length=200)
-    scope: Scope
-    transcript_path: str | None = None
-    task_id: str | None = None
-    """The task that is being worked on."""
-    task: str = ""
-    """Its first prompt, redacted."""
-    task_number: int = Field(default=0, ge=0)
-    """How many tasks the session has begun."""
-    updated_at: Timestamp
