@@ -106,6 +106,18 @@ async def test_parameters_that_work_and_what_resolved_an_error_are_found(toolbox
     assert any("`limit` = 100 instead of 500" in each for each in found.recommendations)
 
 
+async def test_numbers_are_told_as_they_were_sent_and_one_of_any_length_is_survived(toolbox: Toolbox) -> None:
+    calls = [
+        made
+        for number in range(8)
+        for made in (with_limit(12_345_678, number), with_limit(10**400, number), with_limit(50, number))
+    ]
+    found = await guidelines_of(toolbox, *calls)
+    assert "Works: `limit` = 50: 8 of 8 calls good, without it 0 of 16" in found.parameters
+    assert "Does not work: `limit` = 12345678: 0 of 8 calls good, without it 8 of 16" in found.parameters
+    assert any(each.startswith("Does not work: `limit` a long number: 0 of 8") for each in found.parameters)
+
+
 async def test_what_chance_explains_is_not_called_a_rule(toolbox: Toolbox) -> None:
     calls = [call(input={"query": "weather in Rome", "lang": "it"}), failed(input={"query": "weather in Rome"})]
     found = await guidelines_of(toolbox, *calls)

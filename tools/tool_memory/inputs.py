@@ -18,6 +18,8 @@ from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 
 MAX_VALUE = 60
 """Characters of a value that are shown."""
+_MAX_SHAPE = 24
+"""Characters of a word or a number that calls are told apart by."""
 
 _ASKING = frozenset({
     "query", "q", "question", "search", "search_query", "keywords", "keyword", "term", "terms", "topic", "prompt",
@@ -128,10 +130,9 @@ def _safe_name(name: str) -> str:
 
 
 def _shapes(name: str, value: JsonValue) -> Iterator[str]:
-    if isinstance(value, bool) or value is None:
-        yield f"= {json.dumps(value)}"
-    elif isinstance(value, int | float):
-        yield f"= {value:g}"
+    if isinstance(value, int | float) or value is None:
+        shown = json.dumps(value)
+        yield f"= {shown}" if len(shown) <= _MAX_SHAPE else "a long number"
     elif isinstance(value, list):
         yield "an empty list" if not value else "a list"
     elif isinstance(value, dict):
@@ -148,7 +149,7 @@ def _text_shapes(value: str) -> Iterator[str]:
     if phrase:
         yield f"as {phrase}"
     words = len(plain.split())
-    if words <= 1 and len(plain) <= 24 and (shown := show_symptom(plain, limit=24)):
+    if words <= 1 and len(plain) <= _MAX_SHAPE and (shown := show_symptom(plain, limit=_MAX_SHAPE)):
         yield f'= "{shown}"'
     elif words > 1:
         yield f"of {_length(words)}"
