@@ -1,12 +1,8 @@
 """What the MCP tools answer: small shapes, because an agent pays for every token of them."""
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import BaseModel, JsonValue
-
-from swarm_memory.schema.job import JobStatus
-from swarm_memory.schema.tool_memory import LogResult, ToolGuidance
-from swarm_memory.schema.trajectory import Label
+from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Job
@@ -14,54 +10,25 @@ if TYPE_CHECKING:
     from swarm_memory.schema.outcome import OutcomeRecord
     from swarm_memory.schema.source import SourceHit, SourceSearch
     from swarm_memory.schema.status import MemoryStatus
+    from swarm_memory.schema.tool_memory import LogResult, ToolGuidance
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.ports.journal import Event
 
-
-class Answer(BaseModel):
-    """An answer made of a value of the schema: it has that value's fields of the same names, and some of its own."""
-
-    @classmethod
-    def made_of(cls, value: BaseModel, **own: object) -> Self:
-        """Take the fields that answer and value both have from the value, but for those that are given."""
-        same = {name: getattr(value, name) for name in cls.model_fields if name in type(value).model_fields}
-        return cls.model_validate({**same, **own})
+Row: TypeAlias = dict[str, Any]
+"""An answer, or a part of one, as it becomes JSON."""
 
 
-class FoundMemory(Answer):
-    """One memory of an answer; its steps stand in the preamble."""
-
-    id: str
-    title: str
-    score: float
-    relevance: float
-    recency: float
-    confidence: float
-    outcome: str
-    scope: Literal["project", "global"]
-    task_id: str | None = None
-    judge: str | None = None
-
-    @classmethod
-    def of(cls, found: "ScoredMemory", project: str) -> "FoundMemory":
-        item, parts = found.item, found.parts
-        return cls.made_of(
-            item,
-            score=round(found.score, 4),
-            relevance=round(parts.relevance, 4),
-            recency=round(parts.recency, 4),
-            confidence=round(parts.confidence, 4),
-            scope="project" if item.scope.project == project else "global",
-            task_id=item.provenance.task_id,
-            judge=item.provenance.judge,
-        )
+def row(**fields: object) -> Row:
+    """Return the fields without those that are None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-class RetrieveAnswer(Answer):
-    """The preamble for the agent, and what stands behind it."""
+class RetrieveAnswer(BaseModel):
+    """The preamble for the agent, and what stands behind it. Of this answer alone the schema is published."""
 
     preamble: str
-    memories: list[FoundMemory]
+    memories: list[Row]
+    """Their steps stand in the preamble."""
     reason: str | None = None
     nearest: str | None = None
     notices: list[str] | None = None
@@ -73,355 +40,214 @@ class RetrieveAnswer(Answer):
     def of(cls, found: "Retrieval", project: str) -> "RetrieveAnswer":
         near = found.nearest
         cosine = "" if near is None or near.cosine is None else f", cosine {near.cosine:.2f}"
-        return cls.made_of(
-            found,
-            memories=[FoundMemory.of(memory, project) for memory in found.memories],
+        return cls(
+            preamble=found.preamble,
+            memories=[_found_memory(memory, project) for memory in found.memories],
+            reason=found.reason,
             nearest=f"{near.id} {near.title} (keyword coverage {near.keyword_coverage:.2f}{cosine})" if near else None,
-            notices=found.notices or None,
+            notices=list(found.notices) or None,
+            legs=list(found.legs),
+            embedder=found.embedder,
+            retrieval_id=found.retrieval_id,
         )
 
 
-class VerdictAnswer(Answer):
-    """A verdict and the steps it rests on."""
+def _found_memory(found: "ScoredMemory", project: str) -> Row:
+    item, parts = found.item, found.parts
+    return row(
+        id=item.id,
+        title=item.title,
+        score=round(found.score, 4),
+        relevance=round(parts.relevance, 4),
+        recency=round(parts.recency, 4),
+        confidence=round(parts.confidence, 4),
+        outcome=item.outcome,
+        scope="project" if item.scope.project == project else "global",
+        task_id=item.provenance.task_id,
+        judge=item.provenance.judge,
+    )
 
-    task_id: str
-    verdict: Label
-    confidence: float
-    reasons: list[str]
-    evidence: list[str]
-    judge: str
-    """`evidence`, `agent`, or the chat model's name."""
 
-    @classmethod
-    def of(cls, task_id: str, verdict: "Verdict") -> "VerdictAnswer":
-        return cls.made_of(
-            verdict,
-            task_id=task_id,
-            verdict=verdict.label,
-            confidence=round(verdict.confidence, 3),
-            judge=_who(verdict.judge, verdict.model),
-        )
+def of_verdict(task_id: str, verdict: "Verdict") -> Row:
+    """A verdict, who gave it, and the steps it rests on."""
+    return row(
+        task_id=task_id,
+        verdict=verdict.label,
+        confidence=round(verdict.confidence, 3),
+        reasons=verdict.reasons,
+        evidence=verdict.evidence,
+        judge=_who(verdict.judge, verdict.model),
+    )
 
 
 def _who(by: str, model: str | None) -> str:
+    """Return the chat model's name, else `evidence`, `extractive` or `agent`."""
     return model if by == "model" and model else by
 
 
-class Draft(Answer):
-    """One proposed memory item."""
-
-    title: str
-    description: str
-    content: str
-    tags: list[str]
-    evidence: list[str]
-
-    @classmethod
-    def of(cls, draft: "MemoryDraft") -> "Draft":
-        return cls.made_of(draft)
-
-    @classmethod
-    def of_item(cls, item: "MemoryItem") -> "Draft":
-        return cls.made_of(item, evidence=item.provenance.evidence)
+def of_proposed(task_id: str, verdict: "Verdict", drawn: "Distillation") -> Row:
+    """What was drawn from a trajectory and is not stored."""
+    return row(
+        task_id=task_id,
+        verdict=verdict.label,
+        confidence=round(verdict.confidence, 3),
+        items=[_draft(draft, draft.evidence) for draft in drawn.drafts],
+        distiller=_who(drawn.distiller, drawn.model),
+        reason=drawn.reason,
+    )
 
 
-class DistillAnswer(Answer):
-    """What was drawn from a trajectory."""
-
-    task_id: str
-    verdict: Label
-    confidence: float
-    items: list[Draft]
-    stored: list[str] | None = None
-    distiller: str | None = None
-    """`extractive`, `agent`, or the chat model's name."""
-    reason: str | None = None
-
-    @classmethod
-    def proposed(cls, task_id: str, verdict: "Verdict", drawn: "Distillation") -> "DistillAnswer":
-        return cls.made_of(
-            drawn,
-            task_id=task_id,
-            verdict=verdict.label,
-            confidence=round(verdict.confidence, 3),
-            items=[Draft.of(draft) for draft in drawn.drafts],
-            distiller=_who(drawn.distiller, drawn.model),
-        )
-
-    @classmethod
-    def kept(cls, result: "LearnResult") -> "DistillAnswer":
-        return cls.made_of(
-            result,
-            verdict=result.verdict.label,
-            confidence=round(result.verdict.confidence, 3),
-            items=[Draft.of_item(item) for item in result.stored],
-            stored=[item.id for item in result.stored],
-        )
+def of_kept(result: "LearnResult") -> Row:
+    """What an agent drew from a trajectory and is stored."""
+    return row(
+        task_id=result.task_id,
+        verdict=result.verdict.label,
+        confidence=round(result.verdict.confidence, 3),
+        items=[_draft(item, item.provenance.evidence) for item in result.stored],
+        stored=[item.id for item in result.stored],
+        distiller=result.distiller,
+        reason=result.reason,
+    )
 
 
-class Learned(Answer):
+def _draft(texts: "MemoryDraft | MemoryItem", evidence: tuple[str, ...]) -> Row:
+    return texts.model_dump(include={"title", "description", "content", "tags"}) | {"evidence": evidence}
+
+
+def of_learned(result: "LearnResult") -> Row:
     """What one task taught."""
-
-    task_id: str
-    trajectory_id: str
-    status: str
-    verdict: Label
-    confidence: float
-    judge: str
-    reasons: list[str]
-    stored: list[str]
-    titles: list[str]
-    reinforced: list[str]
-    reason: str | None = None
-
-    @classmethod
-    def of(cls, result: "LearnResult") -> "Learned":
-        return cls.made_of(
-            result,
-            verdict=result.verdict.label,
-            confidence=round(result.verdict.confidence, 3),
-            judge=_who(result.verdict.judge, result.verdict.model),
-            reasons=result.verdict.reasons,
-            stored=[item.id for item in result.stored],
-            titles=[item.title for item in result.stored],
-        )
+    return row(
+        task_id=result.task_id,
+        trajectory_id=result.trajectory_id,
+        status=result.status,
+        verdict=result.verdict.label,
+        confidence=round(result.verdict.confidence, 3),
+        judge=_who(result.verdict.judge, result.verdict.model),
+        reasons=result.verdict.reasons,
+        stored=[item.id for item in result.stored],
+        titles=[item.title for item in result.stored],
+        reinforced=result.reinforced,
+        reason=result.reason,
+    )
 
 
-class LearnAnswer(BaseModel):
-    """What each task of the trajectory or transcript taught."""
-
-    tasks: list[Learned]
-    consolidation_due: bool = False
+def of_outcome(record: "OutcomeRecord") -> Row:
+    """What an outcome changed: of the confidence, by memory id."""
+    return row(status=record.status, changed={credit.memory_id: credit.applied for credit in record.credits})
 
 
-class OutcomeAnswer(BaseModel):
-    """What it changed."""
-
-    status: str
-    changed: dict[str, float]
-    """Of the confidence, by memory id."""
-
-    @classmethod
-    def of(cls, record: "OutcomeRecord") -> "OutcomeAnswer":
-        return cls(
-            status=record.status,
-            changed={credit.memory_id: credit.applied for credit in record.credits},
-        )
-
-
-_LONG = ("description", "content", "tags", "domain", "provenance")
-"""What a list of memories leaves out."""
-
-
-class MemoryView(Answer):
+def of_memory(item: "MemoryItem", *, full: bool) -> Row:
     """One memory; a list leaves out the long texts."""
-
-    id: str
-    title: str
-    status: str
-    outcome: str
-    confidence: float
-    usage_count: int
-    created_at: str
-    project: str
-    status_reason: str | None = None
-    description: str | None = None
-    content: str | None = None
-    tags: list[str] | None = None
-    domain: str | None = None
-    provenance: dict[str, JsonValue] | None = None
-
-    @classmethod
-    def of(cls, item: "MemoryItem", *, full: bool) -> "MemoryView":
-        long = (
-            {"provenance": item.provenance.model_dump(mode="json", exclude_none=True)} if full else dict.fromkeys(_LONG)
-        )
-        return cls.made_of(
-            item,
-            confidence=round(item.confidence, 3),
-            created_at=item.created_at.isoformat(timespec="seconds"),
-            project=item.scope.project,
-            **long,
-        )
+    short = row(
+        id=item.id,
+        title=item.title,
+        status=item.status,
+        outcome=item.outcome,
+        confidence=round(item.confidence, 3),
+        usage_count=item.usage_count,
+        created_at=item.created_at.isoformat(timespec="seconds"),
+        project=item.scope.project,
+        status_reason=item.status_reason,
+    )
+    if not full:
+        return short
+    return short | row(
+        description=item.description,
+        content=item.content,
+        tags=item.tags,
+        domain=item.domain,
+        provenance=item.provenance.model_dump(mode="json", exclude_none=True),
+    )
 
 
-class EventView(BaseModel):
+def of_event(event: "Event") -> Row:
     """One change of a memory."""
-
-    at: str
-    kind: str
-    data: dict[str, JsonValue]
-
-    @classmethod
-    def of(cls, event: "Event") -> "EventView":
-        return cls(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
+    return row(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
 
 
-class ManageAnswer(BaseModel):
-    """What `manage_memories` found or changed."""
-
-    action: str
-    memories: list[MemoryView] | None = None
-    changed: int | None = None
-    events: list[EventView] | None = None
-    left: list[str] | None = None
-    """What forgetting left, and how to take it too."""
-
-
-class StatusAnswer(Answer):
+def of_status(status: "MemoryStatus") -> Row:
     """How the bank stands, without the settings that are at their defaults."""
-
-    version: str
-    database: str
-    schema_version: int
-    sqlite: str
-    vector_search: str
-    embedder: str
-    judge: str
-    chat: str
-    """Its models, what they cost today, and how far audited verdicts agree with the evidence."""
-    project: str
-    memories: dict[str, int]
-    verdicts: dict[str, int]
-    jobs: dict[str, int]
-    trajectories: int
-    retrievals: int
-    consolidation: str
-    """What is new since the last one, and how the next one stands."""
-    tools: str
-    """The tool memory: tools, calls, how many are not evaluated."""
-    sources: str
-    """Passages of documents, code, APIs and tools, by kind."""
-    effect: str
-    """Of memory on the tasks so far, with its intervals."""
-    notices: list[str]
-
-    @classmethod
-    def of(cls, status: "MemoryStatus") -> "StatusAnswer":
-        storage, counts = status.storage, status.statistics
-        return cls.made_of(
-            status,
-            database=storage.path,
-            schema_version=storage.schema_version,
-            sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
-            vector_search=storage.vector_search,
-            chat=status.chat.says if status.chat else "none",
-            project=counts.scope.project,
-            memories=counts.memories,
-            verdicts=counts.verdicts,
-            jobs=counts.jobs,
-            trajectories=counts.trajectories,
-            retrievals=counts.retrievals,
-            effect=status.effect.says if status.effect else "no task has an outcome yet",
-        )
+    storage, counts = status.storage, status.statistics
+    return row(
+        version=status.version,
+        database=storage.path,
+        schema_version=storage.schema_version,
+        sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
+        vector_search=storage.vector_search,
+        embedder=status.embedder,
+        judge=status.judge,
+        chat=status.chat.says if status.chat else "none",
+        project=counts.scope.project,
+        memories=counts.memories,
+        verdicts=counts.verdicts,
+        jobs=counts.jobs,
+        trajectories=counts.trajectories,
+        retrievals=counts.retrievals,
+        consolidation=status.consolidation,
+        tools=status.tools,
+        sources=status.sources,
+        effect=status.effect.says if status.effect else "no task has an outcome yet",
+        notices=status.notices,
+    )
 
 
-class JobAnswer(Answer):
+def of_job(job: "Job") -> Row:
     """One job."""
-
-    job_id: str
-    kind: str
-    status: JobStatus
-    done: int | None = None
-    total: int | None = None
-    message: str | None = None
-    result: dict[str, JsonValue] | None = None
-    error: str | None = None
-    hint: str | None = None
-
-    @classmethod
-    def of(cls, job: "Job") -> "JobAnswer":
-        progress = job.progress
-        return cls.made_of(
-            job,
-            job_id=job.id,
-            done=progress.done if progress else None,
-            total=progress.total if progress else None,
-            message=(progress.message or None) if progress else None,
-            result=job.result if job.status == "completed" else None,
-            hint=None if job.ended_at else "not done yet: call job with action result and this job_id",
-        )
-
-
-class JobsAnswer(BaseModel):
-    """The jobs that were asked for."""
-
-    jobs: list[JobAnswer]
+    progress = job.progress
+    return row(
+        job_id=job.id,
+        kind=job.kind,
+        status=job.status,
+        done=progress.done if progress else None,
+        total=progress.total if progress else None,
+        message=(progress.message or None) if progress else None,
+        result=job.result if job.status == "completed" else None,
+        error=job.error,
+        hint=None if job.ended_at else "not done yet: call job with action result and this job_id",
+    )
 
 
 BESIDE_CHARS = 300
 """So much is shown of each neighbour."""
 
-_CALLED = ("tool", "api")
+
+def of_sources(found: "SourceSearch") -> Row:
+    """The passages, how to get those behind them, and how they were found."""
+    return row(
+        hits=[of_passage(hit) for hit in found.hits],
+        reason=found.reason,
+        more=f"offset={found.offset + len(found.hits)}" if found.more and found.hits else None,
+        passages=found.passages,
+        legs=found.legs,
+        embedder=found.embedder,
+        reranker=found.reranker,
+        notices=found.notices or None,
+    )
 
 
-class FoundSource(BaseModel):
-    """One passage: what it is, where it stands, and what one needs to use it."""
+def of_passage(hit: "SourceHit") -> Row:
+    """One passage: what it is, where it stands (file and lines, or the server of a tool), and what one needs to use it.
 
-    title: str
-    kind: str
-    where: str
-    """File and lines, or the server of a tool."""
-    source: str
-    score: float
-    rerank_score: float | None = None
-    why: str | None = None
-    of: str | None = None
-    """The title of the document or file."""
-    description: str | None = None
-    before: str | None = None
-    text: str | None = None
-    after: str | None = None
-    use: dict[str, JsonValue] | None = None
-    """Of tools and operations: what a call takes."""
-
-    @classmethod
-    def of_hit(cls, hit: "SourceHit") -> "FoundSource":
-        passage = hit.passage
-        called = passage.kind in _CALLED
-        uses = called and "input_schema" in passage.data
-        return cls(
-            title=passage.title,
-            kind=passage.kind,
-            where=_where(hit),
-            source=hit.location,
-            score=round(hit.score, 4),
-            rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
-            why=hit.justification,
-            of=None if called or hit.group_title == passage.title else hit.group_title,
-            description=None if passage.description in passage.content else passage.description,
-            before=None if called else _end(hit.before),
-            text=None if uses else passage.content or None,
-            after=None if called else _beginning(hit.after),
-            use=passage.data if called else None,
-        )
-
-
-class SearchAnswer(BaseModel):
-    """The hits, and how they were found."""
-
-    hits: list[FoundSource]
-    reason: str | None = None
-    more: str | None = None
-    """How to get those behind these."""
-    passages: int
-    legs: list[str]
-    embedder: str
-    reranker: str | None = None
-    notices: list[str] | None = None
-
-    @classmethod
-    def of(cls, found: "SourceSearch") -> "SearchAnswer":
-        return cls(
-            hits=[FoundSource.of_hit(hit) for hit in found.hits],
-            reason=found.reason,
-            more=f"offset={found.offset + len(found.hits)}" if found.more and found.hits else None,
-            passages=found.passages,
-            legs=list(found.legs),
-            embedder=found.embedder,
-            reranker=found.reranker,
-            notices=list(found.notices) or None,
-        )
+    `of` is the title of the document or file; `use` says of tools and operations what a call takes.
+    """
+    passage = hit.passage
+    called = passage.kind in ("tool", "api")
+    uses = called and "input_schema" in passage.data
+    return row(
+        title=passage.title,
+        kind=passage.kind,
+        where=_where(hit),
+        source=hit.location,
+        score=round(hit.score, 4),
+        rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
+        why=hit.justification,
+        of=None if called or hit.group_title == passage.title else hit.group_title,
+        description=None if passage.description in passage.content else passage.description,
+        before=None if called else _end(hit.before),
+        text=None if uses else passage.content or None,
+        after=None if called else _beginning(hit.after),
+        use=passage.data if called else None,
+    )
 
 
 def _where(hit: "SourceHit") -> str:
@@ -445,48 +271,21 @@ def _beginning(text: str | None) -> str | None:
     return text[:BESIDE_CHARS].rpartition(" ")[0] + " …"
 
 
-class LogAnswer(BaseModel):
+def of_logged(result: "LogResult") -> Row:
     """What became of the calls."""
-
-    logged: int
-    known: int
-    tools: list[str]
-
-    @classmethod
-    def of(cls, result: LogResult) -> "LogAnswer":
-        return cls(logged=result.logged, known=result.known, tools=list(result.tools))
+    return row(logged=result.logged, known=result.known, tools=result.tools)
 
 
-class RankedTool(BaseModel):
-    """One tool that was called for something similar."""
-
-    tool_name: str
-    rank: float
-    expected_success: float
-    similar_calls: int
-    similar_good: int
-
-
-class GuidanceAnswer(BaseModel):
-    """Guidance as Markdown; for a task also the tools in their order."""
-
-    markdown: str
-    ranked: list[RankedTool] | None = None
-    unknown: list[str] | None = None
-    reason: str | None = None
-
-    @classmethod
-    def of(cls, found: ToolGuidance) -> "GuidanceAnswer":
-        ranked = [
-            RankedTool(
-                tool_name=each.tool_name,
-                rank=round(each.rank, 4),
-                expected_success=round(each.expected_success, 3),
-                similar_calls=each.similar,
-                similar_good=each.similar_good,
-            )
-            for each in found.experience
-        ]
-        return cls(
-            markdown=found.markdown, ranked=ranked or None, unknown=list(found.unknown) or None, reason=found.reason
+def of_guidance(found: "ToolGuidance") -> Row:
+    """Guidance as Markdown; for a task also the tools that were called for something similar, in their order."""
+    ranked = [
+        row(
+            tool_name=each.tool_name,
+            rank=round(each.rank, 4),
+            expected_success=round(each.expected_success, 3),
+            similar_calls=each.similar,
+            similar_good=each.similar_good,
         )
+        for each in found.experience
+    ]
+    return row(markdown=found.markdown, ranked=ranked or None, unknown=found.unknown or None, reason=found.reason)

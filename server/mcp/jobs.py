@@ -8,7 +8,7 @@ from pydantic import Field
 from swarm_memory.schema.job import JobAction
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.hosts.input import GivenAttempt
-from swarm_memory.server.mcp.answers import JobAnswer, JobsAnswer
+from swarm_memory.server.mcp.answers import of_job
 from swarm_memory.server.mcp.tool import AGAIN, AppContext, TaskId, answered, answered_job, bank_of, telling, tool
 
 
@@ -75,7 +75,7 @@ async def job(
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
     found = await manage_jobs(toolbox, action, job_id, wake=bank.wake_worker, on_progress=telling(ctx))
-    return answered(JobsAnswer(jobs=[JobAnswer.of(each) for each in found]))
+    return answered({"jobs": [of_job(each) for each in found]})
 
 
 NONE: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
-from swarm_memory.server.mcp.answers import DistillAnswer, LearnAnswer, Learned, OutcomeAnswer, VerdictAnswer
+from swarm_memory.server.mcp.answers import Row, of_kept, of_learned, of_outcome, of_proposed, of_verdict
 from swarm_memory.server.mcp.tool import ADDS, AGAIN, AppContext, TaskId, answered, answered_job, bank_of, tool
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def judge_trajectory(
     toolbox = await bank_of(ctx).toolbox()
     trajectory = await read_one(_given(ctx, transcript_path, task, steps, task_id), toolbox.settings.learn)
     kept, result = await judge_given(toolbox, trajectory, _own_verdict(verdict, confidence, reasons))
-    return answered(VerdictAnswer.of(kept.task_id, result))
+    return answered(of_verdict(kept.task_id, result))
 
 
 async def distill_memories(
@@ -76,23 +76,21 @@ async def distill_memories(
     return answered(await (_stored(ctx, trajectory, own, items) if items else _proposed(ctx, trajectory, own)))
 
 
-async def _stored(
-    ctx: AppContext, trajectory: "Trajectory", own: Verdict | None, items: list[MemoryDraft]
-) -> DistillAnswer:
+async def _stored(ctx: AppContext, trajectory: "Trajectory", own: Verdict | None, items: list[MemoryDraft]) -> Row:
     from swarm_memory.tools.learn.learn import learn
 
     result = await learn(await bank_of(ctx).toolbox(), trajectory, agent_verdict=own, agent_drafts=items)
     bank_of(ctx).wake_worker()
-    return DistillAnswer.kept(result)
+    return of_kept(result)
 
 
-async def _proposed(ctx: AppContext, trajectory: "Trajectory", own: Verdict | None) -> DistillAnswer:
+async def _proposed(ctx: AppContext, trajectory: "Trajectory", own: Verdict | None) -> Row:
     from swarm_memory.tools.distill.distill import distill
     from swarm_memory.tools.judge.judge import judge_given
 
     toolbox = await bank_of(ctx).toolbox()
     kept, result = await judge_given(toolbox, trajectory, own)
-    return DistillAnswer.proposed(kept.task_id, result, await distill(toolbox, kept, result))
+    return of_proposed(kept.task_id, result, await distill(toolbox, kept, result))
 
 
 async def learn_from_trajectory(
@@ -120,19 +118,20 @@ async def learn_from_trajectory(
     return answered(await _learned(ctx, _given(ctx, transcript_path, task, steps, task_id), own))
 
 
-async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> LearnAnswer:
+async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> Row:
     """Learn from each task of what was given, telling which one is done."""
     from swarm_memory.tools.learn.learn import learn
 
     toolbox = await bank_of(ctx).toolbox()
-    answer = LearnAnswer(tasks=[])
+    tasks: list[Row] = []
+    consolidation_due = False
     async for trajectory in read_all(given, toolbox.settings.learn):
         result = await learn(toolbox, trajectory, agent_verdict=own)
-        answer.tasks.append(Learned.of(result))
-        answer.consolidation_due = result.consolidation_due
-        await ctx.report_progress(len(answer.tasks), message=trajectory.task[:80])
+        tasks.append(of_learned(result))
+        consolidation_due = result.consolidation_due
+        await ctx.report_progress(len(tasks), message=trajectory.task[:80])
     bank_of(ctx).wake_worker()
-    return answer
+    return {"tasks": tasks, "consolidation_due": consolidation_due}
 
 
 async def _imported(ctx: AppContext, folder: str, task_id: str | None) -> CallToolResult:
@@ -157,7 +156,7 @@ async def record_outcome(
     toolbox = await bank_of(ctx).toolbox()
     verdict = _own_verdict(outcome, 1.0, None)
     assert verdict is not None
-    return answered(OutcomeAnswer.of(await record(toolbox, task_id, verdict, given=True, named=used or ())))
+    return answered(of_outcome(await record(toolbox, task_id, verdict, given=True, named=used or ())))
 
 
 def _given(ctx: AppContext, path: str | None, task: str | None, steps: Steps, task_id: str | None) -> Given:

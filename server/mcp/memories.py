@@ -7,7 +7,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.mcp.answers import EventView, ManageAnswer, MemoryView, RetrieveAnswer, StatusAnswer
+from swarm_memory.server.mcp.answers import RetrieveAnswer, Row, of_event, of_memory, of_status, row
 from swarm_memory.server.mcp.tool import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def memory_status(ctx: AppContext) -> CallToolResult:
     from swarm_memory.tools.memories.status import memory_status as status
 
     toolbox = await bank_of(ctx).toolbox()
-    return answered(StatusAnswer.of(await status(toolbox, version=version("swarm-memory"))))
+    return answered(of_status(await status(toolbox, version=version("swarm-memory"))))
 
 
 async def manage_memories(
@@ -102,30 +102,30 @@ async def manage(
     which: "MemoryFilter",
     change: "MemoryChange",
     reason: str | None,
-) -> ManageAnswer:
+) -> Row:
     """Do one action. Raises `InputError` that names the argument to change, `NotFoundError`."""
     from swarm_memory.tools.memories import edit as memories
 
     match action:
         case "list":
             found = await memories.list_memories(toolbox, which)
-            return ManageAnswer(action=action, memories=[MemoryView.of(item, full=False) for item in found])
+            return row(action=action, memories=[of_memory(item, full=False) for item in found])
         case "get":
             found = await memories.get_memories(toolbox, ids)
-            return ManageAnswer(action=action, memories=[MemoryView.of(item, full=True) for item in found])
+            return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "edit":
             changed = await memories.edit_memory(toolbox, _single(ids), change, reason)
-            return ManageAnswer(action=action, memories=[MemoryView.of(changed, full=True)], changed=1)
+            return row(action=action, memories=[of_memory(changed, full=True)], changed=1)
         case "history":
             events = await memories.memory_history(toolbox, _single(ids))
-            return ManageAnswer(action=action, events=[EventView.of(event) for event in events])
+            return row(action=action, events=[of_event(event) for event in events])
         case "forget":
             forgotten = await memories.forget_memories(toolbox, ids)
             left = list(memories.what_stayed(forgotten, "forget these too and it goes"))
-            return ManageAnswer(action=action, changed=len(forgotten.ids), left=left or None)
+            return row(action=action, changed=len(forgotten.ids), left=left or None)
         case "restore" | "quarantine" | "archive":
             count = await memories.set_memory_status(toolbox, ids, _STATUS_OF[action], reason, by_hand=False)
-            return ManageAnswer(action=action, changed=count)
+            return row(action=action, changed=count)
 
 
 def _single(ids: tuple[str, ...]) -> str:

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from pydantic_core import to_json
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.mcp.answers import MemoryView
+from swarm_memory.server.mcp.answers import of_memory
 
 if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
@@ -31,7 +32,7 @@ async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
     found = await toolbox.store.get_memories(toolbox.scope.readable(), [memory_id])
     if not found:
         raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
-    return MemoryView.of(found[0], full=True).model_dump_json(exclude_none=True)
+    return to_json(of_memory(found[0], full=True)).decode()
 
 
 async def trajectory(trajectory_id: str, ctx: Context[Any, Any]) -> str:

@@ -6,7 +6,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from swarm_memory.schema.source import SourceKind
-from swarm_memory.server.mcp.answers import SearchAnswer
+from swarm_memory.server.mcp.answers import of_sources
 from swarm_memory.server.mcp.tool import ADDS, READS, AppContext, answered, answered_job, bank_of, tool
 
 Kind = Annotated[SourceKind, Field(description="What to read there")]
@@ -43,7 +43,7 @@ async def search_sources(
     from swarm_memory.tools.sources.sources import search_sources as search
 
     toolbox = await bank_of(ctx).toolbox()
-    return answered(SearchAnswer.of(await search(toolbox, query, kind=kind, k=k, offset=offset)))
+    return answered(of_sources(await search(toolbox, query, kind=kind, k=k, offset=offset)))
 
 
 TOOLS = (

@@ -11,11 +11,12 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic_core import to_json, to_jsonable_python
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.mcp.answers import JobAnswer
+from swarm_memory.server.mcp.answers import Row, of_job
 
 NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
 
@@ -144,10 +145,10 @@ def tool(
     return made
 
 
-def answered(answer: BaseModel) -> CallToolResult:
+def answered(answer: BaseModel | Row) -> CallToolResult:
     """Give the answer as structure and as the same JSON in text, both without what is empty."""
-    content = answer.model_dump(mode="json", exclude_none=True)
-    text = answer.model_dump_json(exclude_none=True)
+    content = to_jsonable_python(answer, exclude_none=True)
+    text = to_json(answer, exclude_none=True).decode()
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
@@ -178,7 +179,7 @@ async def answered_job(
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
     ended = await run_as_job(toolbox, kind, payload, key=key, wake=bank.wake_worker, on_progress=telling(ctx))
-    return answered(JobAnswer.of(not_failed(ended)))
+    return answered(of_job(not_failed(ended)))
 
 
 def bank_of(ctx: Context[Any]) -> Bank:

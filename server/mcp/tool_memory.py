@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from mcp.types import CallToolResult
 from pydantic import Field, JsonValue
 
-from swarm_memory.server.mcp.answers import GuidanceAnswer, LogAnswer
+from swarm_memory.server.mcp.answers import of_guidance, of_logged
 from swarm_memory.server.mcp.tool import AGAIN, READS, AppContext, answered, answered_job, bank_of, tool
 
 Names = Annotated[list[str] | None, Field(description="Tools; default all")]
@@ -24,7 +24,7 @@ async def log_tool_call(
     bank = bank_of(ctx)
     result = await log_tool_calls(await bank.toolbox(), calls)
     bank.wake_worker()
-    return answered(LogAnswer.of(result))
+    return answered(of_logged(result))
 
 
 async def summarize_tool_memory(ctx: AppContext, tool_names: Names = None) -> CallToolResult:
@@ -42,7 +42,7 @@ async def retrieve_tool_memory(
     """Say from real calls how to use tools, or which to take for a task. Notes, no instructions."""
     from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory as retrieve
 
-    return answered(GuidanceAnswer.of(await retrieve(await bank_of(ctx).toolbox(), tool_names, task)))
+    return answered(of_guidance(await retrieve(await bank_of(ctx).toolbox(), tool_names, task)))
 
 
 TOOLS = (

@@ -21,7 +21,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.control import cancel, follow, manage_jobs, run_as_job
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
 from swarm_memory.server.jobs.worker import Worker
-from swarm_memory.server.mcp.answers import JobAnswer
+from swarm_memory.server.mcp.answers import of_job
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -88,14 +88,15 @@ async def test_a_long_job_gives_its_id_and_is_asked_for_later(tmp_path: Path) ->
         group.start_soon(working.run)
         begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
         assert begun.status == "running"
-        (shown,) = map(JobAnswer.of, await manage_jobs(tools, "status", begun.id))
-        assert (shown.status, shown.done, shown.total) == ("running", 3, 3)
-        assert shown.hint is not None
+        (shown,) = map(of_job, await manage_jobs(tools, "status", begun.id))
+        assert (shown["status"], shown["done"], shown["total"]) == ("running", 3, 3)
+        assert "hint" in shown
         release.set()
-        (ended,) = map(JobAnswer.of, await manage_jobs(tools, "result", begun.id))
-        assert (ended.status, ended.result, ended.hint) == ("completed", {"counted": 3, "given": None}, None)
-        listed = [JobAnswer.of(each) for each in await manage_jobs(tools, "list", None)]
-        assert [(each.job_id, each.status) for each in listed] == [(begun.id, "completed")]
+        (ended,) = map(of_job, await manage_jobs(tools, "result", begun.id))
+        assert (ended["status"], ended["result"]) == ("completed", {"counted": 3, "given": None})
+        assert "hint" not in ended
+        listed = [of_job(each) for each in await manage_jobs(tools, "list", None)]
+        assert [(each["job_id"], each["status"]) for each in listed] == [(begun.id, "completed")]
         group.cancel_scope.cancel()
 
 
@@ -118,8 +119,8 @@ async def test_a_cancelled_job_stops_soon_and_a_queued_one_never_begins(tmp_path
         assert await cancel(tools, waiting.id)
         group.start_soon(working.run)
         begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
-        (shown,) = map(JobAnswer.of, await manage_jobs(tools, "cancel", begun.id))
-        assert shown.status == "cancelled"
+        (shown,) = map(of_job, await manage_jobs(tools, "cancel", begun.id))
+        assert shown["status"] == "cancelled"
         assert not await cancel(tools, begun.id)
         second = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.5)
         assert second.status == "running", "the worker is free again"

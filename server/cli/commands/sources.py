@@ -150,16 +150,16 @@ def _show_indexed(done: IndexedSource) -> None:
 
 
 def _show_found(found: SourceSearch) -> None:
-    from swarm_memory.server.mcp.answers import FoundSource
+    from swarm_memory.server.mcp.answers import of_passage
 
     for number, hit in enumerate(found.hits, start=found.offset + 1):
-        shown = FoundSource.of_hit(hit)
-        say(f"{number}. {shown.title}", bold=True)
-        ranked = "" if shown.rerank_score is None else f", reranked {shown.rerank_score:.3f}"
-        say(f"   {shown.kind} · {shown.where} · {shown.source} · {shown.score:.3f}{ranked}", dim=True)
-        if shown.why:
-            say(f"   {shown.why}")
-        text = " ".join((shown.description or hit.passage.content).split())
+        shown = of_passage(hit)
+        say(f"{number}. {shown['title']}", bold=True)
+        ranked = f", reranked {shown['rerank_score']:.3f}" if "rerank_score" in shown else ""
+        say(f"   {shown['kind']} · {shown['where']} · {shown['source']} · {shown['score']:.3f}{ranked}", dim=True)
+        if hit.justification:
+            say(f"   {hit.justification}")
+        text = " ".join(shown.get("description", hit.passage.content).split())
         say(f"   {text[:SHOWN_CHARS]}{' …' if len(text) > SHOWN_CHARS else ''}")
     if found.reason:
         say(found.reason)
