@@ -14,14 +14,14 @@ from secret_lines import VENDORS, context_lines, rare_lines, vendor_lines
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.tools.guard.redact import find_secrets, redact
-from swarm_memory.tools.guard.rules import SCREENING, SECRETS, Rule, compiled, read_table, switch_off, table
+from swarm_memory.tools.guard.redact import find_personal_data, find_secrets, redact
+from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, Rule, compiled, read_table, switch_off, table
 from swarm_memory.tools.guard.screen import by_rules
 
 PARSE: Any = importlib.import_module("re._parser").parse
 """The tree of a pattern, which the standard library does not show otherwise."""
 
-RULES = [rule for path in (SECRETS, SCREENING) for rule in read_table(path).rules]
+RULES = [rule for path in (SECRETS, SCREENING, GENERAL) for rule in read_table(path).rules]
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,8 @@ def test_no_name_stands_twice_in_both_tables() -> None:
 def test_each_rule_of_secrets_fires_on_a_line_that_is_made_for_it() -> None:
     lines = [line for seed in range(3) for _, _, line in vendor_lines(seed)]
     lines += [line for _, line in (*context_lines(1, times=1), *rare_lines(1))]
-    fired = {span.rule for line in lines for span in find_secrets(line)}
+    lines.append("ada@acme.org, +49 170 1234567, 4111 1111 1111 1111, DE89 3704 0044 0532 0130 00")
+    fired = {span.rule for line in lines for span in (*find_secrets(line), *find_personal_data(line))}
     assert {rule.name for rule in read_table(SECRETS).rules} - fired == set()
     assert all(rule in {span.rule for span in find_secrets(line)} for rule, line in rare_lines(2))
 

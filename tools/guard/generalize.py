@@ -1,45 +1,11 @@
 """What is general of a strategy: without what holds for one machine or day."""
 
 import re
+from collections.abc import Callable
+
+from swarm_memory.tools.guard.rules import GENERAL, compiled, table
 
 _MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone)\]")
-_SYSTEM = frozenset({"bin", "dev", "etc", "lib", "proc", "sbin", "sys", "usr"})
-_ROUTES = frozenset({"api", "auth", "graphql", "health", "login", "rest", "users", "v1", "v2", "v3", "webhooks"})
-_TIME = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-_HEX_ID = r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,128}"
-_PUBLIC_HOSTS = frozenset({
-    "github.com", "gitlab.com", "bitbucket.org", "pypi.org", "npmjs.org", "npmjs.com", "docker.io", "ghcr.io",
-    "crates.io", "golang.org", "python.org", "nodejs.org", "debian.org", "ubuntu.com", "example.com",
-    "example.org",
-})  # fmt: skip
-_GENERAL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{1,15}://[^\s\"'<>`)\]]{1,4000}"), "<url>"),
-    (re.compile(r"(?<![\w-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![\w-])"), "<id>"),
-    (re.compile(r"(?<![A-Za-z0-9])(?:[a-z]{2,12}_)?[0-7][0-9A-HJKMNP-TV-Z]{25}(?![A-Za-z0-9])"), "<id>"),
-    (re.compile(r"(?<![\w/-])(?:msg|req|run|toolu|call|chatcmpl|resp|thread|asst)_[A-Za-z0-9]{16,64}(?!\w)"), "<id>"),
-    (re.compile(rf"(?<!\w){_TIME}(?!\w)"), "<time>"),
-    (re.compile(r"(?<![\w:.])\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?![\w:])"), "<time>"),
-    (
-        re.compile(
-            r"(?<![\w.-])(?:[\w.-]{1,64}@)?(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\w.]|/\d)"
-        ),
-        "<host>",
-    ),
-    (re.compile(r"(?<!\w)0x[0-9a-fA-F]{4,32}(?!\w)"), "<id>"),
-    (re.compile(rf"(?<![\w./-])(?:sha256:)?{_HEX_ID}(?![\w-]|\.\w)"), "<id>"),
-    (re.compile(r"(?<![\w.<])(?!\d{1,12}000(?!\d))\d{6,40}(?!\w|\.\d)"), "<id>"),
-    (re.compile(r"\b([Pp][Ii][Dd][ =:]{1,3})\d{2,7}\b"), r"\1<id>"),
-    (re.compile(r"\b([Ll]ines?[ :]{1,2})\d{1,7}(?:[-\u2013]\d{1,7})?\b"), r"\1<line>"),
-    (re.compile(r"(\.[A-Za-z]{1,5}):\d{1,7}(?::\d{1,5})?(?![\w.])"), r"\1:<line>"),
-)
-_HOST = re.compile(
-    r"(?<![\w.@/-])(?:([A-Za-z0-9_][\w.-]{0,63})@)?((?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,8}"
-    r"(?:com|net|org|internal|local|lan|corp|intranet|localdomain|cloud|svc))(?::\d{1,5})?(?![\w-]|\.\w|\()"
-)
-_POSIX_PATH = re.compile(r"(?<![\w.<>/:$}*-])(?:~[\w-]{0,40}(?=/)|/[\w.@+~%-]{1,255})(?:/[\w.@+~%=,-]{1,255}){0,60}/?")
-_WINDOWS_PATH = re.compile(
-    r"(?<!\w)(?:[A-Za-z]:(?:\\{1,2}|/)|\\\\)[\w.@+~$-]{1,255}(?:(?:\\{1,2}|/)[\w.@+~$-]{1,255}){0,60}"
-)
 _FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 
@@ -59,21 +25,26 @@ def generalize(text: str) -> str:
 
 
 def _generalized(text: str) -> str:
-    (urls, url), *rest = _GENERAL
-    text = urls.sub(url, text)
-    text = _WINDOWS_PATH.sub(lambda match: _shortened(match[0].replace("\\", "/")), text)
-    text = _POSIX_PATH.sub(lambda match: _posix(match[0]), text)
-    text = _HOST.sub(_host, text)
-    for pattern, placeholder in rest:
-        text = pattern.sub(placeholder, text)
+    for rule in table(GENERAL).rules:
+        text = compiled(rule).sub(_REPLACE.get(rule.name) or _placed(rule.name), text)
     return text
 
 
-def _posix(path: str) -> str:
+def _placed(name: str) -> Callable[[re.Match[str]], str]:
+    """Return what replaces a find by the placeholder that a row's name begins with."""
+    placeholder = f"<{name.partition('-')[0]}>"
+    return lambda match: "".join((*match.groups(), placeholder))
+
+
+def _windows(match: re.Match[str]) -> str:
+    return _shortened(match[0].replace("\\", "/"))
+
+
+def _posix(match: re.Match[str]) -> str:
+    path = match[0]
     parts = path.strip("/").split("/")
-    if path.startswith("/") and (len(parts) < 2 or parts[0] in _SYSTEM or parts[0] in _ROUTES):
-        return path
-    return _shortened(path)
+    is_common = path.startswith("/") and (len(parts) < 2 or parts[0] in table(GENERAL).words["system"])
+    return path if is_common else _shortened(path)
 
 
 def _shortened(path: str) -> str:
@@ -86,6 +57,10 @@ def _shortened(path: str) -> str:
 
 
 def _host(match: re.Match[str]) -> str:
-    if match[2].lower().removeprefix("www.") in _PUBLIC_HOSTS:
+    if match[2].lower().removeprefix("www.") in table(GENERAL).words["public_hosts"]:
         return match[0] if match[1] in (None, "git") else match[0].replace(match[1] + "@", "<user>@")
     return "<host>" if match[1] is None else "<user>@<host>"
+
+
+_REPLACE = {"windows": _windows, "posix": _posix, "host": _host}
+"""What the finds of these rows become."""

@@ -4,7 +4,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -312,34 +312,13 @@ def _entropy(value: str) -> float:
     return -sum(n / length * math.log2(n / length) for n in counts.values())
 
 
-_EMAIL = re.compile(
-    r"(?<![\w.%+/-])([A-Za-z0-9][\w.%+-]{0,63})@((?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24}))(?![\w-]|\.\w)"
-)
-_CARD = re.compile(r"(?<![\w.-])(?<!\d[ ])[2-6](?:[ -]?\d){11,18}(?![\w-]|\.\d)(?![ ]\d)")
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
-_PHONE = re.compile(
-    r"(?<![\w.+/@-])(?:"
-    r"\+[1-9]\d{0,2}(?:[ .-]?\(0?\d{0,4}\))?(?:[ .-]\d{2,8}){1,5}"  # +49 170 1234567
-    r"|\+[1-9]\d{10,13}"
-    r"|\(\d{3}\) ?\d{3}-\d{4}"  # (555) 123-4567
-    r"|[2-9]\d{2}-[2-9]\d{2}-\d{4}"
-    r")(?![\w-]|\.\d)"
-)
-
-
 def find_personal_data(text: str) -> Iterator[Span]:
     """Yield what identifies a person: e-mail addresses, cards (Luhn), IBANs (mod 97), phone numbers (cautiously)."""
-    if "@" in text:
-        yield from _emails(text)
-    for match in _CARD.finditer(text):
-        if is_card_number(match[0]):
-            yield Span(*match.span(), "[card]", "card")
-    for match in _IBAN.finditer(text):
-        if is_iban(match[0]):
-            yield Span(*match.span(), "[iban]", "iban")
-    for match in _PHONE.finditer(text):
-        if _is_phone(text, match):
-            yield Span(*match.span(), "[phone]", "phone")
+    for rule in table(SECRETS).sections["personal"]:
+        if not rule.hints or any(hint in text for hint in rule.hints):
+            for match in compiled(rule).finditer(text):
+                if _IS_PERSONAL[rule.name](text, match):
+                    yield Span(*match.span(), f"[{rule.name}]", rule.name)
 
 
 def is_card_number(text: str) -> bool:
@@ -374,16 +353,11 @@ def is_iban(text: str) -> bool:
     return int("".join(str(int(each, 36)) for each in compact[4:] + compact[:4])) % 97 == 1
 
 
-def _emails(text: str) -> Iterator[Span]:
+def _is_email(text: str, match: re.Match[str]) -> bool:
     words = table(SECRETS).words
-    for match in _EMAIL.finditer(text):
-        in_address = "://" in text[max(0, match.start() - 100) : match.start()].rpartition(" ")[2]
-        if (
-            not in_address
-            and match[3].lower() not in words["endings_of_files"]
-            and match[1].lower() not in words["mailboxes_of_nobody"]
-        ):
-            yield Span(*match.span(), "[email]", "email")
+    in_address = "://" in text[max(0, match.start() - 100) : match.start()].rpartition(" ")[2]
+    is_of_nobody = match[1].lower() in words["mailboxes_of_nobody"]
+    return not (in_address or is_of_nobody or match[3].lower() in words["endings_of_files"])
 
 
 def _is_phone(text: str, match: re.Match[str]) -> bool:
@@ -392,3 +366,12 @@ def _is_phone(text: str, match: re.Match[str]) -> bool:
     at_line_start = match.start() == 0 or text[match.start() - 1] == "\n"
     is_bare = match[0][1:].isdigit()
     return 9 <= digits <= 15 and not (is_bare and at_line_start)
+
+
+_IS_PERSONAL: Mapping[str, Callable[[str, re.Match[str]], bool]] = {
+    "email": _is_email,
+    "card": lambda _, match: is_card_number(match[0]),
+    "iban": lambda _, match: is_iban(match[0]),
+    "phone": _is_phone,
+}
+"""What is asked of each find of these rows, within its text."""

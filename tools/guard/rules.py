@@ -1,4 +1,4 @@
-"""The rules of redaction and of screening: rows of `data/*.toml`, checked as they are read, each to be switched off."""
+"""The rules of redaction and of screening, which can be switched off, and of what is general: rows of `data/*.toml`."""
 
 import difflib
 import re
@@ -14,7 +14,10 @@ from pydantic import Field, ValidationError, model_validator
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import ConfigError
 
-SECRETS, SCREENING = (Path(__file__).parent / "data" / name for name in ("secrets.toml", "screening.toml"))
+_DATA = Path(__file__).parent / "data"
+SECRETS, SCREENING = _DATA / "secrets.toml", _DATA / "screening.toml"
+GENERAL = _DATA / "general.toml"
+"""What holds for one machine or day: it is no check, and no row of it can be switched off."""
 
 _FRAGMENT = re.compile(r"\{([a-z_]+)\}")
 _LINE_BREAK = re.compile(r"\n\s*")
