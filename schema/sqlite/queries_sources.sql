@@ -19,8 +19,8 @@ ON CONFLICT (partition_id, location) DO UPDATE SET indexed_at = :now;
 -- The sources of a scope with the numbers of their groups and passages.
 SELECT
   s.id, p.kind, s.location, s.indexed_at,
-  (SELECT count(*) FROM source_groups AS g WHERE g.source_id = s.id),
-  (SELECT count(*) FROM source_groups AS g JOIN passages AS a ON a.group_id = g.id WHERE g.source_id = s.id)
+  (SELECT count(*) FROM source_groups AS g WHERE g.source_id = s.id) AS groups,
+  (SELECT count(*) FROM source_groups AS g JOIN passages AS a ON a.group_id = g.id WHERE g.source_id = s.id) AS passages
 FROM sources AS s JOIN source_partitions AS p ON p.id = s.partition_id
 WHERE p.scope_id = ? ORDER BY p.kind, s.location;
 
@@ -261,11 +261,11 @@ JOIN source_partitions AS r ON r.id = s.partition_id;
 -- name: passages
 -- Passages by their positions (a JSON list) within scopes (another), in the order of the positions.
 SELECT
-  p.seq, r.kind, g.name, p.position, p.title, p.description, p.content, p.path, p.line, p.end_line, p.data,
+  p.seq, r.kind, g.name AS "group", p.position, p.title, p.description, p.content, p.path, p.line, p.end_line, p.data,
   s.location, c.project,
-  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position - 1),
-  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position + 1),
-  (SELECT n.title FROM passages AS n WHERE n.group_id = p.group_id ORDER BY n.position LIMIT 1)
+  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position - 1) AS before,
+  (SELECT n.content FROM passages AS n WHERE n.group_id = p.group_id AND n.position = p.position + 1) AS after,
+  (SELECT n.title FROM passages AS n WHERE n.group_id = p.group_id ORDER BY n.position LIMIT 1) AS group_title
 FROM json_each(:seqs) AS wanted
 CROSS JOIN passages AS p ON p.seq = wanted.value
 JOIN source_groups AS g ON g.id = p.group_id

@@ -58,8 +58,9 @@ UPDATE tool_memories SET tool_schema = ? WHERE scope_id = ? AND tool_name = ?;
 -- name: recent_calls
 -- Give the newest calls of a tool, newest first.
 SELECT
-  c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at, c.session_id, c.task_id,
-  c.call_id, t.task, e.score, e.summary, e.evaluation, e.method, e.model, coalesce(e.summarized, 0)
+  c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at,
+  nullif(c.session_id, '') AS session_id, c.task_id, c.call_id, t.task, e.score, e.summary, e.evaluation, e.method,
+  e.model, coalesce(e.summarized, 0) AS summarized
 FROM tool_calls AS c
 LEFT JOIN tool_call_evaluations AS e ON e.seq = c.seq
 LEFT JOIN tool_call_tasks AS t ON t.seq = c.seq
@@ -68,8 +69,8 @@ WHERE c.scope_id = ? AND c.tool_name = ? ORDER BY c.created_at DESC, c.seq DESC 
 -- name: pending_calls
 -- Give calls that are to be evaluated, by arrival.
 SELECT
-  c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at, c.session_id, c.task_id,
-  c.call_id, t.task, e.score, e.summary, e.evaluation, e.method, e.model, 0
+  c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at,
+  nullif(c.session_id, '') AS session_id, c.task_id, c.call_id, t.task, e.score
 FROM tool_calls AS c
 LEFT JOIN tool_call_evaluations AS e ON e.seq = c.seq
 LEFT JOIN tool_call_tasks AS t ON t.seq = c.seq
@@ -162,8 +163,8 @@ SELECT coalesce(sum(kept), 0) FROM tool_memories WHERE scope_id = ?;
 -- name: tool_memories
 -- Give what is known of tools, or of all, by name.
 SELECT
-  tool_name, calls, succeeded, timed, time_cost_us, counted, token_cost, kept, evaluated, good, first_at, last_at,
-  summary, summarized_at, tool_schema
+  tool_name, calls, succeeded, timed, time_cost_us, counted, token_cost, kept, evaluated, good,
+  nullif(first_at, '') AS first_at, nullif(last_at, '') AS last_at, summary, summarized_at, tool_schema
 FROM tool_memories
 WHERE scope_id = :scope_id AND (:tools IS NULL OR tool_name IN (SELECT value FROM json_each(:tools)))
 ORDER BY tool_name;

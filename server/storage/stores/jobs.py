@@ -14,7 +14,9 @@ from swarm_memory.server.storage.engine.threads import BankThreads, reads, write
 from swarm_memory.server.storage.hook_reader import JobRow, put_job
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
+    made,
     make_scope,
+    named,
     optional_moment,
     optional_text,
     to_json,
@@ -59,9 +61,7 @@ class SqliteJobs(BankThreads):
     ) -> Job | None:
         values = {**_due(now, lease_s, kinds), "worker": worker}
         rows = connection.execute(_QUERIES["claim_job"], values).fetchall()
-        if not rows:
-            return None
-        return _job(connection.execute(_QUERIES["get_job"], rows[0]).fetchone())
+        return _job(connection, "get_job", rows[0]) if rows else None
 
     @writes
     def heartbeat(self, connection: "Connection", job_id: str, worker: str, now: datetime) -> bool:
@@ -106,13 +106,11 @@ class SqliteJobs(BankThreads):
 
     @reads
     def get_job(self, connection: "Connection", scope: Scope, job_id: str) -> Job | None:
-        row = connection.execute(_QUERIES["get_job_of"], (job_id, find_scope(connection, scope))).fetchone()
-        return None if row is None else _job(row)
+        return _job(connection, "get_job_of", (job_id, find_scope(connection, scope)))
 
     @reads
     def find_job(self, connection: "Connection", scope: Scope, kind: str, key: str) -> Job | None:
-        row = connection.execute(_QUERIES["find_job"], (find_scope(connection, scope), kind, key)).fetchone()
-        return None if row is None else _job(row)
+        return _job(connection, "find_job", (find_scope(connection, scope), kind, key))
 
     @writes
     def cancel_job(self, connection: "Connection", scope: Scope, job_id: str) -> bool:
@@ -122,7 +120,7 @@ class SqliteJobs(BankThreads):
     @reads
     def list_jobs(self, connection: "Connection", scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
         values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
-        return [_job(row) for row in connection.execute(_QUERIES["list_jobs"], values).fetchall()]
+        return _jobs(connection, "list_jobs", values)
 
     @reads
     def next_due(self, connection: "Connection", kinds: Sequence[str], lease_s: float) -> datetime | None:
@@ -137,24 +135,18 @@ def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, str]:
     return {"kinds": to_json(list(kinds)), "now": to_text(now), "lapsed": to_text(lapsed), "ahead": ahead}
 
 
-def _job(row: Sequence[Any]) -> Job:
-    (
-        job_id, tenant_id, project, kind, key, payload, status, attempts, run_after, created_at, started_at, ended_at,
-        worker, result, error,
-    ) = row  # fmt: skip
-    return Job(
-        id=job_id,
-        scope=Scope(tenant_id=tenant_id, project=project),
-        kind=kind,
-        key=key,
-        payload=json.loads(payload),
-        status=status,
-        attempts=attempts,
-        run_after=to_moment(run_after),
-        created_at=to_moment(created_at),
-        started_at=optional_moment(started_at),
-        ended_at=optional_moment(ended_at),
-        worker=worker,
-        result=None if result is None else json.loads(result),
-        error=error,
-    )
+def _job(connection: "Connection", query: str, values: tuple[Any, ...]) -> Job | None:
+    return next(iter(_jobs(connection, query, values)), None)
+
+
+def _jobs(connection: "Connection", query: str, values: Any) -> list[Job]:
+    return [
+        made(
+            Job,
+            row,
+            scope=made(Scope, row),
+            payload=json.loads(row["payload"]),
+            result=None if row["result"] is None else json.loads(row["result"]),
+        )
+        for row in named(connection, _QUERIES[query], values)
+    ]

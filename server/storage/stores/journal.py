@@ -18,9 +18,10 @@ from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scope,
     log_event,
+    made,
     make_scope,
+    named,
     to_json,
-    to_moment,
     to_text,
 )
 from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event, HostSession
@@ -58,19 +59,8 @@ class SqliteJournal(BankThreads):
 
     @reads
     def get_session(self, connection: "Connection", scope: Scope, session_id: str) -> HostSession | None:
-        row = connection.execute(_QUERIES["get_session"], (find_scope(connection, scope), session_id)).fetchone()
-        if row is None:
-            return None
-        found_id, transcript_path, task_id, task, task_number, updated_at = row
-        return HostSession(
-            session_id=found_id,
-            scope=scope,
-            transcript_path=transcript_path,
-            task_id=task_id,
-            task=task,
-            task_number=task_number,
-            updated_at=to_moment(updated_at),
-        )
+        rows = named(connection, _QUERIES["get_session"], (find_scope(connection, scope), session_id))
+        return made(HostSession, rows[0], scope=scope) if rows else None
 
     @writes
     def put_session(self, connection: "Connection", session: HostSession) -> None:

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus, RunSummary
+from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
-from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.rows import find_scope, log_event, made, make_scope, named, to_json, to_text
 from swarm_memory.server.storage.stores.trajectories import Reinforcement, add_trajectory, reinforce
 from swarm_memory.tools.ports.rollouts import RunEnd
 
@@ -50,7 +50,7 @@ class SqliteRollouts(BankThreads):
         self, connection: "Connection", scope: Scope, statuses: Sequence[RunStatus], limit: int
     ) -> list[MattsRun]:
         values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
-        return [_run(scope, row) for row in connection.execute(_QUERIES["list_matts_runs"], values).fetchall()]
+        return _runs(connection, scope, "list_matts_runs", values)
 
     @writes
     def save_rollout(
@@ -72,11 +72,7 @@ class SqliteRollouts(BankThreads):
         if trajectory is not None and rollout.trajectory_id is not None:
             add_trajectory(connection, scope_id, rollout.trajectory_id, trajectory, verdict, datetime.now(UTC))
             connection.execute(_QUERIES["link_rollout"], (run_id, rollout.trajectory_id, scope_id))
-        others = (each for each in run.summary.rollouts if each.number != rollout.number)
-        ended = tuple(sorted((*others, rollout), key=lambda each: each.number))
-        _update(
-            connection, scope_id, run.model_copy(update={"summary": run.summary.model_copy(update={"rollouts": ended})})
-        )
+        _update(connection, scope_id, run.with_rollout(rollout))
         return True
 
     @writes
@@ -121,8 +117,8 @@ class SqliteRollouts(BankThreads):
 
 
 def _find(connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
-    row = connection.execute(_QUERIES["get_matts_run"], (run_id, find_scope(connection, scope))).fetchone()
-    return None if row is None else _run(scope, row)
+    values = (run_id, find_scope(connection, scope))
+    return next(iter(_runs(connection, scope, "get_matts_run", values)), None)
 
 
 def _update(connection: "Connection", scope_id: int, run: MattsRun) -> None:
@@ -132,27 +128,13 @@ def _update(connection: "Connection", scope_id: int, run: MattsRun) -> None:
 def _columns(run: MattsRun) -> dict[str, Any]:
     """Return what changes of a run's row; the task's words stand in the summary, which is JSON."""
     summary = {"task": run.task, **run.summary.model_dump(mode="json", exclude_defaults=True)}
-    return {
-        "run_id": run.run_id,
-        "task_id": run.task_id,
-        "mode": run.mode,
-        "k": run.k,
-        "status": run.status,
-        "summary": to_json(summary),
-    }
+    columns = run.model_dump(include={"run_id", "task_id", "mode", "k", "status"})
+    return {**columns, "summary": to_json(summary)}
 
 
-def _run(scope: Scope, row: Sequence[Any]) -> MattsRun:
-    run_id, task_id, mode, k, status, text, created_at = row
-    summary: dict[str, Any] = json.loads(text or "{}")
-    return MattsRun(
-        run_id=run_id,
-        scope=scope,
-        task_id=task_id,
-        task=summary.pop("task", ""),
-        mode=mode,
-        k=k,
-        status=status,
-        summary=RunSummary.model_validate(summary),
-        created_at=to_moment(created_at),
-    )
+def _runs(connection: "Connection", scope: Scope, query: str, values: Any) -> list[MattsRun]:
+    found: list[MattsRun] = []
+    for row in named(connection, _QUERIES[query], values):
+        summary: dict[str, Any] = json.loads(row["summary"] or "{}")
+        found.append(made(MattsRun, row, scope=scope, task=summary.pop("task", ""), summary=summary))
+    return found

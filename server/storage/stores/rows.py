@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
@@ -14,6 +14,8 @@ from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
+
+M = TypeVar("M", bound=Model)
 
 _QUERIES = queries("bank")
 
@@ -41,6 +43,18 @@ def optional_moment(text: str | None) -> datetime | None:
 def to_json(value: object) -> str:
     """Return a value as compact JSON. Raises `ValueError` for NaN."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def named(connection: "Connection", query: str, values: Any) -> list[dict[str, Any]]:
+    """Return what a query gives, each row by the names of its columns."""
+    rows = connection.execute(query, values)
+    names = [column[0] for column in rows.description]
+    return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+
+
+def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:
+    """Return a model of the columns that carry the names of its fields, and of others. Raises `ValueError`."""
+    return kind.model_validate({name: row[name] for name in kind.model_fields if name in row} | others)
 
 
 def find_scope(connection: "Connection", scope: Scope) -> int | None:

@@ -24,7 +24,15 @@ from swarm_memory.server.storage.search.vectors import (
     unreachable_notice,
 )
 from swarm_memory.server.storage.search.words import EVERYTHING, joined, match_any, matches, rarest, usable
-from swarm_memory.server.storage.stores.rows import find_scope, find_scopes, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.rows import (
+    find_scope,
+    find_scopes,
+    made,
+    make_scope,
+    named,
+    to_json,
+    to_text,
+)
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     PassageCandidate,
@@ -112,32 +120,15 @@ class SqliteSources(Part):
         self, connection: "Connection", scopes: Sequence[Scope], seqs: Sequence[int]
     ) -> list[FoundPassage]:
         values = {"seqs": to_json(list(seqs)), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
-        found: list[FoundPassage] = []
-        for row in connection.execute(_QUERIES["passages"], values).fetchall():
-            seq, kind, group, position, title, description, content, path, line, end_line, data, *around = row
-            location, project, before, after, group_title = around
-            passage = Passage(
-                kind=kind,
-                group=group,
-                position=position,
-                title=title,
-                description=description,
-                content=content,
-                path=path,
-                line=line,
-                end_line=end_line,
-                data=json.loads(data),
-            )
-            found.append(FoundPassage(seq, passage, location, project, group_title, before, after))
-        return found
+        return [
+            FoundPassage(passage=made(Passage, row, data=json.loads(row["data"])), **{at: row[at] for at in _AROUND})
+            for row in named(connection, _QUERIES["passages"], values)
+        ]
 
     @reads
     def list_sources(self, connection: "Connection", scope: Scope) -> list[SourceInfo]:
-        rows = connection.execute(_QUERIES["list_sources"], (find_scope(connection, scope),)).fetchall()
-        return [
-            SourceInfo(id=id_, kind=kind, location=location, groups=groups, passages=passages, indexed_at=to_moment(at))
-            for id_, kind, location, at, groups, passages in rows
-        ]
+        rows = named(connection, _QUERIES["list_sources"], (find_scope(connection, scope),))
+        return [made(SourceInfo, row) for row in rows]
 
     async def remove(self, source: SourceKey) -> int:
         listed = {(each.kind, each.location): each for each in await self.list_sources(source.scope)}
@@ -233,6 +224,7 @@ class _GroupWriter:
 
 
 _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
+_AROUND = ("seq", "location", "project", "group_title", "before", "after")
 
 
 def _find_partition(connection: "Connection", scope_id: int | None, kind: SourceKind) -> int | None:

@@ -5,7 +5,7 @@ of words follows when calls are evaluated.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,16 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
 from swarm_memory.server.storage.engine.threads import Part, reads, reads_beside, writes
 from swarm_memory.server.storage.search.words import in_scope, match_any, usable
-from swarm_memory.server.storage.stores.rows import find_scope, make_scope, optional_moment, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.rows import (
+    find_scope,
+    made,
+    make_scope,
+    named,
+    optional_moment,
+    to_json,
+    to_moment,
+    to_text,
+)
 from swarm_memory.tools.ports.tool_memory import (
     CORRECTED,
     EvaluatedCall,
@@ -65,7 +74,7 @@ class SqliteToolMemory(Part):
     @reads
     def recent_calls(self, connection: "Connection", scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
         values = (find_scope(connection, scope), tool_name, limit)
-        return [_kept(scope, row) for row in connection.execute(_QUERIES["recent_calls"], values).fetchall()]
+        return [_kept(scope, row) for row in named(connection, _QUERIES["recent_calls"], values)]
 
     @reads
     def pending_calls(
@@ -104,7 +113,7 @@ class SqliteToolMemory(Part):
     @reads_beside
     def memories(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
         values = {"scope_id": find_scope(connection, scope), "tools": _names(tools)}
-        return [_memory(row) for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
+        return [_memory(row) for row in named(connection, _QUERIES["tool_memories"], values)]
 
     @reads
     def new_calls(self, connection: "Connection", scope: Scope, tool_name: str, recent: int) -> int:
@@ -184,18 +193,10 @@ class SqliteToolMemory(Part):
 
 
 def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: int) -> bool:
-    values: dict[str, Any] = {
+    values: dict[str, Any] = call.model_dump(exclude={"scope", "task"}) | {
         "scope_id": scope_id,
-        "tool_name": call.tool_name,
-        "input": call.input,
-        "output": call.output,
-        "success": int(call.success),
-        "time_cost_s": call.time_cost_s,
-        "token_cost": call.token_cost,
         "created_at": to_text(call.created_at),
         "session_id": call.session_id or "",
-        "task_id": call.task_id,
-        "call_id": call.call_id,
         "timed": int(call.time_cost_s is not None),
         "time_cost_us": round((call.time_cost_s or 0.0) * 1_000_000),
         "counted": int(call.token_cost is not None),
@@ -227,7 +228,7 @@ def _trim(connection: "Connection", scope_id: int, tool_name: str, excess: int) 
 
 def _pending(connection: "Connection", scope: Scope, values: dict[str, Any]) -> PendingCalls:
     scope_id = find_scope(connection, scope)
-    rows = connection.execute(_QUERIES["pending_calls"], values | {"scope_id": scope_id}).fetchall()
+    rows = named(connection, _QUERIES["pending_calls"], values | {"scope_id": scope_id})
     calls = tuple(_kept(scope, row) for row in rows)
     if not calls:
         return PendingCalls((), (), {})
@@ -267,14 +268,9 @@ def _fold_trimmed(connection: "Connection", scope_id: int) -> None:
 
 def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCall, now: str) -> bool:
     tokens = usable(done.tokens)
-    values: dict[str, Any] = {
+    values: dict[str, Any] = done.evaluation.model_dump() | {
         "seq": done.seq,
         "scope_id": scope_id,
-        "score": done.evaluation.score,
-        "summary": done.evaluation.summary,
-        "evaluation": done.evaluation.evaluation,
-        "method": done.evaluation.method,
-        "model": done.evaluation.model,
         "terms": len(tokens),
         "now": now,
         "good": int(done.evaluation.score >= 1.0),
@@ -342,49 +338,11 @@ def _names(tools: Sequence[str] | None) -> str | None:
     return None if tools is None else to_json(list(tools))
 
 
-def _kept(scope: Scope, row: Sequence[Any]) -> KeptCall:
-    seq, tool, told, output, success, time_cost_s, token_cost, at, session_id, task_id, call_id, task, *rest = row
-    score, summary, evaluation, method, model, summarized = rest
-    call = ToolCall(
-        scope=scope,
-        tool_name=tool,
-        input=told,
-        output=output,
-        success=bool(success),
-        time_cost_s=time_cost_s,
-        token_cost=token_cost,
-        created_at=to_moment(at),
-        session_id=session_id or None,
-        task_id=task_id,
-        call_id=call_id,
-        task=task,
-    )
-    if score is None:
-        return KeptCall(seq=seq, call=call)
-    found = Evaluation(score=score, summary=summary, evaluation=evaluation, method=method, model=model)
-    return KeptCall(seq=seq, call=call, evaluation=found, summarized=bool(summarized))
+def _kept(scope: Scope, row: Mapping[str, Any]) -> KeptCall:
+    evaluation = None if row["score"] is None else made(Evaluation, row)
+    return made(KeptCall, row, call=made(ToolCall, row, scope=scope), evaluation=evaluation)
 
 
-def _memory(row: Sequence[Any]) -> ToolMemory:
-    name, calls, succeeded, timed, time_cost_us, counted, token_cost, kept, evaluated, good, first, last, *rest = row
-    summary, summarized_at, tool_schema = rest
-    totals = ToolTotals(
-        tool_name=name,
-        calls=calls,
-        succeeded=succeeded,
-        timed=timed,
-        time_cost_us=time_cost_us,
-        counted=counted,
-        token_cost=token_cost,
-        kept=kept,
-        evaluated=evaluated,
-        good=good,
-        first_at=optional_moment(first),
-        last_at=optional_moment(last),
-    )
-    return ToolMemory(
-        totals=totals,
-        summary=ToolSummary.model_validate(json.loads(summary)) if summary else None,
-        summarized_at=optional_moment(summarized_at),
-        tool_schema=tool_schema,
-    )
+def _memory(row: Mapping[str, Any]) -> ToolMemory:
+    summary = json.loads(row["summary"]) if row["summary"] else None
+    return made(ToolMemory, row, totals=made(ToolTotals, row), summary=summary)
