@@ -1,38 +1,36 @@
-"""The suite of tasks: real tasks done by an agent's command or the chat model, each checked by its own script."""
+"""The suite of tasks: real ones in three arms, done by an agent's command or the chat model, checked by scripts."""
 
+import hashlib
 import os
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from random import Random
+from typing import Annotated, NamedTuple
 
 import anyio
 import anyio.to_thread
+from pydantic import BeforeValidator, Field
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
-from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.child_process import run
-from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
-from swarm_memory.tools.benchmark.suites.tasks import (
-    TASK_ARMS,
-    Arm,
-    Attempt,
-    Place,
-    Scenario,
-    TaskArm,
-    TaskOptions,
-    TaskReport,
-    TaskResult,
-    schedule,
-)
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
+from swarm_memory.tools.benchmark.suites.task_report import TASK_ARMS, TaskArm, TaskReport, TaskResult
 from swarm_memory.tools.credit.outcome import steps_of
+from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.matts.matts import run_matts
+from swarm_memory.tools.matts.rollouts import prompt_of, seed_of
+from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 from swarm_memory.tools.ports.rollouts import AgentRunner
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -40,6 +38,77 @@ from swarm_memory.tools.toolbox import Toolbox
 _PARTS = ("task.md", "work", "check.py")
 CHECK_LIMIT_S = 120.0
 _MAX_OUTPUT_BYTES = 1_000_000
+
+
+class TaskOptions(SuiteOptions):
+    """What is asked of the suite."""
+
+    tasks: str | None = Field(
+        default=None,
+        description="The folder of tasks, each a folder with task.md, work/ and check.py; command line only",
+    )
+    scenarios: Annotated[tuple[str, ...] | None, BeforeValidator(comma_list)] = Field(
+        default=None, min_length=1, description="Which of them, by the names of their folders; default: all"
+    )
+    rounds: int = Field(default=2, ge=1, le=100, description="How often each is done, one after the other")
+    k: int = Field(default=3, ge=1, le=MAX_ROLLOUTS, description="Rollouts of a task in the arm that scales")
+    command: str | None = Field(
+        default=None, description="The agent's command line, as matts.allowed_commands has it; default: the chat model"
+    )
+    show_check: bool = Field(
+        default=False, description="true: the checker's result is in the trajectory that is judged"
+    )
+    timeout_s: float = Field(default=600.0, gt=0, le=86_400, description="Limit of one rollout")
+
+
+class Scenario(NamedTuple):
+    """One task and how it is checked."""
+
+    name: str
+    task: str
+    """What the agent is asked."""
+    work: Path
+    """The folder that an agent gets a copy of."""
+    check: Path
+    """A script that is given a folder, tries what was made there, and ends with 0 when all of it works, else with 1."""
+
+
+class Place(NamedTuple):
+    """One task of a run: the `round`-th time that a scenario is done."""
+
+    seed: int
+    scenario: Scenario
+    round: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.seed}-{self.scenario.name}-{self.round}"
+
+    @property
+    def run_id(self) -> str:
+        """The same in every arm, so that the seeds drawn from it are."""
+        return f"run_{hashlib.sha256(self.key.encode()).hexdigest()[:26].upper()}"
+
+
+def schedule(seed: int, scenarios: Sequence[Scenario], rounds: int) -> list[Place]:
+    """Return all scenarios once, in a random order, then again."""
+    drawn = Random(f"tasks-{seed}")
+    return [Place(seed, each, at) for at in range(1, rounds + 1) for each in drawn.sample(scenarios, len(scenarios))]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rollout as it was checked."""
+
+    met: bool
+    """By the scenario's checker."""
+    steps: int
+    tokens: int
+    """Of the agent."""
+    tokens_counted: bool
+    """Whether the agent told them; else they are estimated from what it was told and what it printed."""
+    said: str = ""
+    """What the checker said of it."""
 
 
 async def check(scenario: Scenario, folder: Path) -> tuple[int | None, str]:
@@ -124,6 +193,104 @@ def _with_check(trajectory: Trajectory, code: int | None, said: str) -> Trajecto
 
 
 @dataclass(slots=True)
+class CountingChat:
+    """A chat model whose tokens are added up."""
+
+    model: ChatModel
+    tokens: int = field(default=0)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def is_local(self) -> bool:
+        return self.model.is_local
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Ask the model. Raises as it does."""
+        answer = await self.model.complete(request)
+        self.tokens += answer.usage.input_tokens + answer.usage.output_tokens
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm: how it is run."""
+
+    name: TaskArm
+    k: int
+    make_runner: Callable[[Toolbox, Scenario], ScenarioRunner]
+    """Makes the runner of one task; a chat model as an agent is that of the toolbox, whose tokens are counted."""
+
+    async def run(self, places: Sequence[Place], bank: Toolbox) -> AsyncIterator[TaskResult]:
+        """Yield the results of the tasks, one after the other, each learned from before the next.
+
+        The judge never learns the checker's result unless the runner shows it. Raises `ConfigError`, `InputError` for a
+        runner that cannot run, `StorageError`.
+        """
+        counted = None if bank.chat is None else CountingChat(bank.chat)
+        bank = replace(bank, chat=counted)
+        for place in places:
+            before = counted.tokens if counted else 0
+            runner = self.make_runner(bank, place.scenario)
+            best, notes = await self._do(place, bank, runner)
+            spent = (counted.tokens if counted else 0) - before
+            yield self._result(place, runner.attempts, best, notes, spent)
+
+    async def _do(self, place: Place, bank: Toolbox, runner: ScenarioRunner) -> tuple[int, int]:
+        """Do a task; return the number of the rollout that counts, and how many notes it had."""
+        task = place.scenario.task
+        if self.name == "reasoningbank+matts":
+            asked = MattsRequest(task=task, count=self.k, task_id=place.key, run_id=place.run_id)
+            ended = await run_matts(bank, asked, runner)
+            return ended.run.summary.best or 1, len(ended.run.summary.memory_ids)
+        preamble, ids = "", ()
+        if self.name == "reasoningbank":
+            found = await retrieve(bank, task, task_id=place.key)
+            preamble, ids = found.preamble, tuple(each.item.id for each in found.memories)
+        request = RolloutRequest(
+            run_id=place.run_id,
+            task_id=place.key,
+            task=task,
+            prompt=prompt_of(task, preamble, None),
+            number=1,
+            mode="parallel",
+            seed=seed_of(place.run_id, 1),
+            temperature=bank.settings.matts.temperature_min,
+            timeout_s=bank.settings.matts.rollout_timeout_s,
+            memory_ids=ids,
+        )
+        try:
+            answer = await runner.run(request)
+        finally:
+            await runner.settle(place.run_id, None)
+        if self.name == "reasoningbank" and answer.trajectory is not None:
+            done = answer.trajectory.model_copy(update={"task_id": place.key, "task": task, "injected_memory_ids": ids})
+            await learn(bank, done, agent_verdict=answer.agent_verdict)
+        return 1, len(ids)
+
+    def _result(
+        self, place: Place, attempts: dict[int, Attempt], best: int, notes: int, learning_tokens: int
+    ) -> TaskResult:
+        nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
+        chosen = attempts.get(best, nothing)
+        return TaskResult(
+            arm=self.name,
+            scenario=place.scenario.name,
+            round=place.round,
+            met=chosen.met,
+            steps=chosen.steps,
+            tokens=sum(each.tokens for each in attempts.values()) + learning_tokens,
+            tokens_counted=all(each.tokens_counted for each in attempts.values()),
+            rollouts=len(attempts),
+            met_rollouts=sum(each.met for each in attempts.values()),
+            notes=notes,
+            said=chosen.said,
+        )
+
+
+@dataclass(slots=True)
 class _Run:
     """One run of the suite while it goes on."""
 
@@ -138,10 +305,12 @@ class _Run:
         notes = (_agent_note(self.options, self.context), *found.notes)
         return found.model_copy(update={"notes": notes, "details": {"tasks": [asdict(each) for each in self.tasks]}})
 
-    async def tell(self, arm: TaskArm, place: Place) -> None:
-        """Pass on how far it is."""
+    async def take(self, result: TaskResult) -> None:
+        """Keep what came of a task, and pass on how far it is."""
+        self.tasks.append(result)
+        self.context.keep(self.results())
         total = len(TASK_ARMS) * len(self.scenarios) * self.options.rounds
-        message = f"{arm}: {place.scenario.name}, round {place.round}"
+        message = f"{result.arm}: {result.scenario}, round {result.round}"
         await self.context.report(Progress(done=len(self.tasks), total=total, message=message))
 
 
@@ -152,11 +321,10 @@ async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     run = _Run(context, options, scenarios)
     places = schedule(options.seed, scenarios, options.rounds)
     for name in TASK_ARMS:
-        arm = Arm(name, options.k, partial(_runner, run), run.tell)
+        arm = Arm(name, options.k, partial(_runner, run, name))
         async with _task_bank(run) as bank:
             async for result in arm.run(places, bank):
-                run.tasks.append(result)
-                context.keep(run.results())
+                await run.take(result)
     return run.results()
 
 
@@ -218,7 +386,7 @@ async def _task_bank(run: _Run) -> AsyncGenerator[Toolbox]:
         yield replace(toolbox, store=store, scope=Scope(project="scenarios"), settings=settings)
 
 
-def _runner(run: _Run, bank: Toolbox, arm: TaskArm, scenario: Scenario) -> ScenarioRunner:
+def _runner(run: _Run, arm: TaskArm, bank: Toolbox, scenario: Scenario) -> ScenarioRunner:
     scratch = run.context.folder / "rollouts" / arm / scenario.name
     agent, metered = _agent(run, bank, scenario, scratch), run.options.command is None
     return ScenarioRunner(scenario, agent, scratch, show_check=run.options.show_check, metered=metered)

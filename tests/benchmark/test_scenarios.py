@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_memory.server.benchmark.tasks import check, read_scenarios
-from swarm_memory.tools.benchmark.suites.tasks import Scenario, TaskOptions
+from swarm_memory.server.benchmark.tasks import Scenario, TaskOptions, check, read_scenarios
 from tests.benchmark.conftest import TASKS
 
 SCENARIOS = {each.name: each for each in read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))}

@@ -13,19 +13,18 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import run_benchmark
-from swarm_memory.server.benchmark.tasks import ScenarioRunner, read_scenarios
-from swarm_memory.server.runners.model import FolderTools, ModelRunner
-from swarm_memory.server.runners.workplace import WorkingCopies
-from swarm_memory.tools.benchmark.suites.tasks import (
+from swarm_memory.server.benchmark.tasks import (
     Arm,
     CountingChat,
     Scenario,
-    TaskArm,
+    ScenarioRunner,
     TaskOptions,
-    TaskReport,
-    TaskResult,
+    read_scenarios,
     schedule,
 )
+from swarm_memory.server.runners.model import FolderTools, ModelRunner
+from swarm_memory.server.runners.workplace import WorkingCopies
+from swarm_memory.tools.benchmark.suites.task_report import TaskArm, TaskReport, TaskResult
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import TASKS, Told
 
@@ -99,26 +98,23 @@ async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(toolbo
     done: ScriptedAnswer = {"thought": "", "tool": "", "arguments": "", "answer": "It is written."}
     bank = replace(toolbox, chat=ScriptedChatModel([write, done]))
 
-    def make(bank: Toolbox, arm: TaskArm, chosen: Scenario) -> ScenarioRunner:
+    scratch = tmp_path / "baseline"
+
+    def make(bank: Toolbox, chosen: Scenario) -> ScenarioRunner:
         assert isinstance(bank.chat, CountingChat)
-        scratch = tmp_path / arm
         tools = FolderTools(("Write",), WorkingCopies(chosen.work, scratch), bank.settings.matts)
         agent = ModelRunner(bank.chat, workplace=tools)
         return ScenarioRunner(chosen, agent, scratch, show_check=False, metered=True)
 
     places = schedule(7, _scenarios("payment_api"), 1)
-    (result,) = [each async for each in Arm("baseline", 1, make, _ignore).run(places, bank)]
+    (result,) = [each async for each in Arm("baseline", 1, make).run(places, bank)]
     assert (result.met, result.tokens_counted, result.steps) == (True, True, 1)
     assert result.tokens > 1000
-    assert not any((tmp_path / "baseline").rglob("*.py"))
+    assert not any(scratch.rglob("*.py"))
 
 
 def _scenarios(*names: str) -> tuple[Scenario, ...]:
     return read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name, scenarios=names or None))
-
-
-async def _ignore(arm: TaskArm, place: object) -> None:
-    del arm, place
 
 
 def test_every_arm_does_the_same_tasks_with_the_same_seeds() -> None:
