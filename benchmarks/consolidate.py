@@ -32,8 +32,8 @@ from memory_pairs import FRESH, GROUPS, Group, Text
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.settings import Settings
-from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder, FastEmbedOptions
+from swarm_memory.schema.settings import EmbeddingSettings, Settings
+from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
@@ -240,7 +240,7 @@ async def speed(count: int, embedder: StaticEmbedder) -> None:
 def embedder_of(model_dir: Path | None) -> Embedder:
     if model_dir is None:
         return StaticEmbedder()
-    return FastEmbedEmbedder(FastEmbedOptions(model=model_dir.name, model_dir=model_dir))
+    return FastEmbedEmbedder(EmbeddingSettings(provider="fastembed", model=model_dir.name, model_dir=str(model_dir)))
 
 
 async def measure(data: Path | None, count: int, embedder: Embedder) -> None:

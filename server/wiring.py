@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.server.location import Location, locate
@@ -96,25 +95,13 @@ def make_embedder(settings: EmbeddingSettings) -> Embedder:
 
             return StaticEmbedder()
         case "openai":
-            return _openai(settings)
+            from swarm_memory.server.embedding.openai import OpenAIEmbedder
+
+            return OpenAIEmbedder(settings, api_key_of(settings))
         case "fastembed":
-            return _fastembed(settings)
+            from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
 
-
-def _openai(settings: EmbeddingSettings) -> Embedder:
-    from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
-
-    if settings.model is None:
-        raise ConfigError("embedding.provider is openai: set embedding.model too, such as text-embedding-3-small")
-    options = OpenAIEmbeddingOptions(
-        model=settings.model,
-        base_url=settings.base_url,
-        dimensions=settings.dimensions,
-        query_prefix=settings.query_prefix,
-        document_prefix=settings.document_prefix,
-        timeout_s=settings.timeout_s,
-    )
-    return OpenAIEmbedder(options, api_key_of(settings))
+            return FastEmbedEmbedder(settings)
 
 
 def api_key_of(settings: EmbeddingSettings) -> str | None:
@@ -122,18 +109,6 @@ def api_key_of(settings: EmbeddingSettings) -> str | None:
     if settings.api_key is not None:
         return settings.api_key.get_secret_value()
     return os.environ.get("OPENAI_API_KEY") if settings.base_url is None else None
-
-
-def _fastembed(settings: EmbeddingSettings) -> Embedder:
-    from swarm_memory.server.embedding.fastembed import DEFAULT_MODEL, FastEmbedEmbedder, FastEmbedOptions
-
-    options = FastEmbedOptions(
-        model=settings.model or DEFAULT_MODEL,
-        model_dir=Path(settings.model_dir).expanduser() if settings.model_dir else None,
-        query_prefix=settings.query_prefix,
-        document_prefix=settings.document_prefix,
-    )
-    return FastEmbedEmbedder(options)
 
 
 def make_worker(toolbox: Toolbox, place: Location) -> Worker:

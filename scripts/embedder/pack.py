@@ -1,12 +1,17 @@
 """Packs trained vectors into the table that ships: 8-bit rows, whole-number weights, buckets for unknown words."""
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from swarm_memory.server.embedding.static import BIAS, MAX_WEIGHT, write_table
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "shared"))
+
+from tables import write_table
+
+from swarm_memory.server.embedding.static import BIAS, MAX_WEIGHT
 
 BUCKETS = 256
 BUCKET_SEED = 7
@@ -22,8 +27,8 @@ def with_buckets(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 def quantize(vectors: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """Return each row's weight, 0…`MAX_WEIGHT`, and its values as biased bytes; their product keeps proportions."""
     peaks = np.abs(vectors).max(axis=1)
-    weights = np.maximum(1, np.round(peaks / peaks.max() * MAX_WEIGHT)).astype(np.int64)
-    values = np.round(vectors / weights[:, None] * (127 * MAX_WEIGHT / peaks.max()))
+    weights = np.maximum(1, (peaks / peaks.max() * MAX_WEIGHT).round()).astype(np.int64)
+    values = (vectors / weights[:, None] * (127 * MAX_WEIGHT / peaks.max())).round()
     return weights, (np.clip(values, -127, 127) + BIAS).astype(np.uint8)
 
 

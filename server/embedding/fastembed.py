@@ -6,7 +6,6 @@ import importlib
 import json
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -17,6 +16,7 @@ from swarm_memory.schema.errors import ConfigError, ModelUnavailable
 from swarm_memory.server.embedding.neural import NeuralEmbedder
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.settings import EmbeddingSettings
     from swarm_memory.tools.ports.models import Vector
 
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
@@ -34,23 +34,15 @@ class _Model(Protocol):
     def query_embed(self, query: str) -> Iterable[_Array]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FastEmbedOptions:
-    """Which model; with ``model_dir`` it is read from that folder and nothing is downloaded."""
-
-    model: str = DEFAULT_MODEL
-    model_dir: Path | None = None
-    query_prefix: str = ""
-    document_prefix: str = ""
-
-
 class FastEmbedEmbedder(NeuralEmbedder):
-    """Loads its model when it is first needed. A model that fastembed does not know is described by its own folder:
-    ``config.json`` (hidden_size), ``1_Pooling/config.json`` (mean where absent) and the ONNX file."""
+    """Loads its model when it is first needed: with ``model_dir`` from that folder, and then nothing is downloaded.
 
-    def __init__(self, options: FastEmbedOptions) -> None:
-        super().__init__("fastembed", options.model, options.query_prefix, options.document_prefix)
-        self._options = options
+    A model that fastembed does not know is described by its folder: ``config.json`` (hidden_size),
+    ``1_Pooling/config.json`` (mean where absent) and the ONNX file.
+    """
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        super().__init__(settings, settings.model or DEFAULT_MODEL)
         self._loading = threading.Lock()
 
     @property
@@ -60,11 +52,8 @@ class FastEmbedEmbedder(NeuralEmbedder):
 
     @cached_property
     def _known_dimensions(self) -> int:
-        known = {
-            model["model"].lower(): int(model["dim"]) for model in _library().TextEmbedding.list_supported_models()
-        }
-        dimensions = known.get(self._options.model.lower())
-        return dimensions if dimensions is not None else _hidden_size(self._folder())
+        known = self._known(_library())
+        return _hidden_size(self._folder()) if known is None else int(known["dim"])
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of ``text``.
@@ -92,27 +81,26 @@ class FastEmbedEmbedder(NeuralEmbedder):
     @cached_property
     def _loaded(self) -> _Model:
         library = _library()
-        options = self._options
         extra: dict[str, Any] = {}
-        if options.model_dir is not None:
+        if self._settings.model_dir:
             self._register(library)
             extra = {"specific_model_path": str(self._folder()), "local_files_only": True}
         try:
-            return library.TextEmbedding(options.model, **extra)
+            return library.TextEmbedding(self._model_name, **extra)
         except (OSError, ValueError, RuntimeError, *_runtime_errors()) as error:
             raise ModelUnavailable(
-                f"fastembed could not load {options.model} ({type(error).__name__}): "
+                f"fastembed could not load {self._model_name} ({type(error).__name__}): "
                 "put its files into a folder and set embedding.model_dir."
             ) from error
 
     def _register(self, library: Any) -> None:
         """Describe the folder's model to fastembed, unless it knows one of this name."""
-        model, folder = self._options.model, self._folder()
-        if model.lower() in {known["model"].lower() for known in library.TextEmbedding.list_supported_models()}:
+        if self._known(library) is not None:
             return
+        folder = self._folder()
         description = importlib.import_module("fastembed.common.model_description")
         library.TextEmbedding.add_custom_model(
-            model=model,
+            model=self._model_name,
             pooling=description.PoolingType.CLS if _pools_first_token(folder) else description.PoolingType.MEAN,
             normalization=True,
             sources=description.ModelSource(url=folder.as_uri()),
@@ -120,14 +108,18 @@ class FastEmbedEmbedder(NeuralEmbedder):
             model_file=_model_file(folder),
         )
 
+    def _known(self, library: Any) -> dict[str, Any] | None:
+        """Return what fastembed knows of the model; None when it does not know it."""
+        models = library.TextEmbedding.list_supported_models()
+        return next((each for each in models if each["model"].lower() == self._model_name.lower()), None)
+
     def _folder(self) -> Path:
-        folder = self._options.model_dir
-        if folder is None:
+        if not self._settings.model_dir:
             raise ConfigError(
-                f"fastembed does not know the model {self._options.model}: set embedding.model to one it knows, "
+                f"fastembed does not know the model {self._model_name}: set embedding.model to one it knows, "
                 "or embedding.model_dir to a folder with its ONNX file."
             )
-        return folder.expanduser().resolve()
+        return Path(self._settings.model_dir).expanduser().resolve()
 
 
 def _library() -> Any:

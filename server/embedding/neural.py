@@ -12,6 +12,7 @@ from zlib import crc32
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.settings import EmbeddingSettings
     from swarm_memory.tools.ports.models import Vector
 
 MAX_MODEL_CHARS = 24_000
@@ -26,11 +27,9 @@ class NeuralEmbedder(ABC):
     min_cosine = 0.25
     duplicate_cosine = 0.87
 
-    def __init__(self, provider: str, model: str, query_prefix: str, document_prefix: str) -> None:
-        self._provider = provider
+    def __init__(self, settings: EmbeddingSettings, model: str) -> None:
+        self._settings = settings
         self._model_name = model
-        self._query_prefix = query_prefix
-        self._document_prefix = document_prefix
 
     @property
     @abstractmethod
@@ -40,17 +39,18 @@ class NeuralEmbedder(ABC):
     @property
     def name(self) -> str:
         """The model, its dimensions and, where prefixes are set, a checksum of them."""
-        prefixes = f"{self._query_prefix}\0{self._document_prefix}"
+        prefixes = f"{self._settings.query_prefix}\0{self._settings.document_prefix}"
         suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
-        return f"{self._provider}-{self._model_name}-{self.dimensions}{suffix}"
+        return f"{self._settings.provider}-{self._model_name}-{self.dimensions}{suffix}"
 
     def _query(self, text: str) -> str:
         """Return a query as the model gets it. Raises `InputError` for one without any printable character."""
-        return _model_text(self._query_prefix, text, "The text")
+        return _model_text(self._settings.query_prefix, text, "The text")
 
     def _documents(self, texts: Sequence[str]) -> list[str]:
         """The same of documents."""
-        return [_model_text(self._document_prefix, text, f"Text {at}") for at, text in enumerate(texts)]
+        prefix = self._settings.document_prefix
+        return [_model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
 
     def _unit(self, values: Iterable[object]) -> Vector:
         """Return ``values`` scaled to length 1.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
     from openai.types import CreateEmbeddingResponse
 
+    from swarm_memory.schema.settings import EmbeddingSettings
     from swarm_memory.tools.ports.models import Vector
 
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
@@ -31,18 +31,6 @@ _FIRST_PAUSE_S = 0.25
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIEmbeddingOptions:
-    """Which model of which endpoint, and how long one request with all its tries may take."""
-
-    model: str
-    base_url: str | None = None
-    dimensions: int | None = None
-    query_prefix: str = ""
-    document_prefix: str = ""
-    timeout_s: float = 20.0
-
-
 class OpenAIEmbedder(NeuralEmbedder):
     """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
 
@@ -51,16 +39,17 @@ class OpenAIEmbedder(NeuralEmbedder):
     stands in an error.
     """
 
-    def __init__(self, options: OpenAIEmbeddingOptions, api_key: str | None) -> None:
-        """Connect to nothing yet. Raises `ConfigError` when the dimensions are neither set nor known for the model."""
-        super().__init__("openai", options.model, options.query_prefix, options.document_prefix)
-        self._options = options
+    def __init__(self, settings: EmbeddingSettings, api_key: str | None) -> None:
+        """Connect to nothing yet. Raises `ConfigError` without a model, or without its dimensions."""
+        if settings.model is None:
+            raise ConfigError("embedding.provider is openai: set embedding.model too, such as text-embedding-3-small")
+        super().__init__(settings, settings.model)
         self._api_key = api_key
         self._failures = 0
         self._rests_until = 0.0
-        dimensions = options.dimensions or NATIVE_DIMENSIONS.get(options.model)
+        dimensions = settings.dimensions or NATIVE_DIMENSIONS.get(settings.model)
         if dimensions is None:
-            raise ConfigError(f"Set embedding.dimensions to the length of {options.model}'s vectors.")
+            raise ConfigError(f"Set embedding.dimensions to the length of {settings.model}'s vectors.")
         self._dimensions = dimensions
 
     @property
@@ -87,15 +76,15 @@ class OpenAIEmbedder(NeuralEmbedder):
 
         return AsyncOpenAI(
             api_key=self._api_key or "none",
-            base_url=self._options.base_url,
+            base_url=self._settings.base_url,
             max_retries=0,
-            timeout=self._options.timeout_s,
+            timeout=self._settings.timeout_s,
         )
 
     async def _embed(self, texts: list[str]) -> list[Vector]:
         left_s = self._rests_until - time.monotonic()
         if left_s > 0:
-            raise ModelUnavailable(f"{self._options.model} rests for {left_s:.0f} s after {self._failures} failures.")
+            raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
         try:
             answer = await self._in_time(texts)
         except ModelUnavailable:
@@ -108,11 +97,11 @@ class OpenAIEmbedder(NeuralEmbedder):
 
     async def _in_time(self, texts: list[str]) -> CreateEmbeddingResponse:
         try:
-            async with asyncio.timeout(self._options.timeout_s):
+            async with asyncio.timeout(self._settings.timeout_s):
                 return await self._tried(texts)
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._options.model} gave no embeddings within {self._options.timeout_s:g} s: "
+                f"{self._model_name} gave no embeddings within {self._settings.timeout_s:g} s: "
                 "try later or raise embedding.timeout_s."
             ) from None
 
@@ -125,7 +114,7 @@ class OpenAIEmbedder(NeuralEmbedder):
         try:
             return await self._request(texts)
         except _Retry as retry:
-            raise ModelUnavailable(f"{self._options.model} failed {MAX_ATTEMPTS} times ({retry}): try later.") from None
+            raise ModelUnavailable(f"{self._model_name} failed {MAX_ATTEMPTS} times ({retry}): try later.") from None
 
     async def _request(self, texts: list[str]) -> CreateEmbeddingResponse:
         """Send one request. What it raises never carries the endpoint's words: they can echo the key."""
@@ -134,7 +123,7 @@ class OpenAIEmbedder(NeuralEmbedder):
         try:
             return await self._client.embeddings.create(
                 input=texts,
-                model=self._options.model,
+                model=self._model_name,
                 encoding_format="float",
                 dimensions=self._asked_dimensions or openai.omit,
             )
@@ -144,32 +133,32 @@ class OpenAIEmbedder(NeuralEmbedder):
             raise _Retry(type(error).__name__) from None
         except (openai.APIError, ValueError, RecursionError) as error:
             raise ModelAnswerInvalid(
-                f"{self._options.model} answered with something that is not embeddings "
+                f"{self._model_name} answered with something that is not embeddings "
                 f"({type(error).__name__}): check embedding.base_url."
             ) from None
 
     @property
     def _asked_dimensions(self) -> int | None:
         """Only OpenAI's third generation is known to shorten its vectors; others refuse the field."""
-        shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._options.model)
-        return self.dimensions if shortened and self._options.model.startswith("text-embedding-3") else None
+        shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
+        return self.dimensions if shortened and self._model_name.startswith("text-embedding-3") else None
 
     def _refusal(self, error: APIStatusError) -> ModelError | _Retry:
         status = error.status_code
         if status in _RETRIED_STATUSES:
             after_s = _retry_after_s(error.response.headers.get("retry-after"))
             if after_s is not None and after_s > MAX_RETRY_AFTER_S:
-                return ModelUnavailable(f"{self._options.model} asks to wait {after_s:g} s (HTTP {status}): try later.")
+                return ModelUnavailable(f"{self._model_name} asks to wait {after_s:g} s (HTTP {status}): try later.")
             return _Retry(f"HTTP {status}", after_s)
         advice = {
             401: "set embedding.api_key",
             403: "check what embedding.api_key may do",
             404: "check embedding.base_url and embedding.model",
         }.get(status, "check embedding.model, and that the texts fit it")
-        return ModelError(f"{self._options.model} refused the request (HTTP {status}): {advice}.")
+        return ModelError(f"{self._model_name} refused the request (HTTP {status}): {advice}.")
 
     def _vectors(self, answer: CreateEmbeddingResponse, count: int) -> list[Vector]:
-        model = self._options.model
+        model = self._model_name
         try:
             by_index = {item.index: list(item.embedding) for item in answer.data}
         except (AttributeError, TypeError):

@@ -31,7 +31,7 @@ BIAS = 128
 MAX_WEIGHT = 16_383
 """1,024 tokens of this weight and of the largest byte still fit the 32-bit lanes of the sum."""
 
-_HEADER = struct.Struct("<8sIII")
+HEADER = struct.Struct("<8sIII")
 _NUMPY_FROM_TEXTS = 32
 _THREAD_FROM_TEXTS = 8
 _TEXTS_AT_ONCE = 256
@@ -165,7 +165,7 @@ class Table:
         self.data = _map(path)
         self.dimensions, self.rows, vocabulary_bytes = _header(path, self.data)
         self.weights = _weights(self.data, self.rows)
-        self.rows_at = _HEADER.size + 2 * self.rows
+        self.rows_at = HEADER.size + 2 * self.rows
         self._vocabulary_at = self.rows_at + self.rows * self.dimensions
         if len(self.data) != self._vocabulary_at + vocabulary_bytes:
             raise _damaged(path, f"it has {len(self.data)} bytes where its header asks for another length")
@@ -207,31 +207,17 @@ def _map(path: Path) -> mmap.mmap:
 
 
 def _header(path: Path, data: mmap.mmap) -> tuple[int, int, int]:
-    if len(data) < _HEADER.size:
+    if len(data) < HEADER.size:
         raise _damaged(path, "it is shorter than its header")
-    magic, dimensions, rows, vocabulary_bytes = _HEADER.unpack_from(data)
+    magic, dimensions, rows, vocabulary_bytes = HEADER.unpack_from(data)
     if magic != MAGIC:
         raise _damaged(path, "it does not begin as a table does")
     return dimensions, rows, vocabulary_bytes
 
 
 def _weights(data: mmap.mmap, rows: int) -> Sequence[int]:
-    return struct.unpack_from(f"<{rows}H", data, _HEADER.size) if len(data) >= _HEADER.size + 2 * rows else ()
+    return struct.unpack_from(f"<{rows}H", data, HEADER.size) if len(data) >= HEADER.size + 2 * rows else ()
 
 
 def _damaged(path: Path, reason: str) -> ConfigError:
     return ConfigError(f"The embedder's table {path} cannot be used ({reason}): reinstall swarm-memory.")
-
-
-def write_table(path: Path, weights: Sequence[int], rows: bytes, vocabulary: Sequence[str]) -> None:
-    """Write a table and, beside it, its SHA-256 in the form `sha256sum -c` reads.
-
-    ``weights`` are 0…`MAX_WEIGHT`, one for each row; ``rows`` are the biased bytes, row after row.
-    """
-    import hashlib
-
-    words = "\n".join(vocabulary).encode("utf-8")
-    header = _HEADER.pack(MAGIC, len(rows) // len(weights), len(weights), len(words))
-    content = header + struct.pack(f"<{len(weights)}H", *weights) + rows + words
-    path.write_bytes(content)
-    path.with_suffix(".sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  {path.name}\n", "ascii")

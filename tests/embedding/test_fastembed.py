@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelUnavailable
-from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder, FastEmbedOptions
+from swarm_memory.schema.settings import EmbeddingSettings
+from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
 from swarm_memory.tools.ports.models import Embedder
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "read", "write", "file", "table"]
@@ -67,13 +68,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def options(folder: Path, model: str) -> FastEmbedOptions:
-    return FastEmbedOptions(model=model, model_dir=folder)
+def options(folder: Path | None = None, model: str | None = None, query_prefix: str = "") -> EmbeddingSettings:
+    given = None if folder is None else str(folder)
+    return EmbeddingSettings(provider="fastembed", model=model, model_dir=given, query_prefix=query_prefix)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed")
 async def test_a_missing_extra_is_told_with_the_command_that_installs_it() -> None:
-    embedder = FastEmbedEmbedder(FastEmbedOptions())
+    embedder = FastEmbedEmbedder(options())
     with pytest.raises(ConfigError, match=r"pip install 'swarm-memory\[fastembed\]'"):
         await embedder.embed_query("read a file")
     with pytest.raises(ConfigError, match="pip install"):
@@ -82,7 +84,7 @@ async def test_a_missing_extra_is_told_with_the_command_that_installs_it() -> No
 
 async def test_a_blank_text_is_refused_before_a_model_is_loaded() -> None:
     with pytest.raises(InputError, match="Text 1 "):
-        await FastEmbedEmbedder(FastEmbedOptions()).embed_documents(["read", "\n"])
+        await FastEmbedEmbedder(options()).embed_documents(["read", "\n"])
 
 
 @needs_fastembed
@@ -104,7 +106,7 @@ async def test_a_model_in_a_folder_is_loaded_and_gives_unit_vectors(folder: Path
 async def test_prefixes_change_vectors_and_name(folder: Path) -> None:
     write_model(folder, [1.0, 2.0, 0.0, -1.0])
     plain = FastEmbedEmbedder(options(folder, "tiny/b"))
-    prefixed = FastEmbedEmbedder(FastEmbedOptions("tiny/b", folder, query_prefix="table "))
+    prefixed = FastEmbedEmbedder(options(folder, "tiny/b", query_prefix="table "))
     assert await plain.embed_query("read") != await prefixed.embed_query("read")
     assert plain.name != prefixed.name
 
@@ -132,9 +134,9 @@ def test_a_folder_that_does_not_tell_its_dimensions_is_refused(folder: Path) -> 
 @needs_fastembed
 def test_an_unknown_model_without_a_folder_is_told_both_ways_out() -> None:
     with pytest.raises(ConfigError, match=r"embedding\.model_dir"):
-        _ = FastEmbedEmbedder(FastEmbedOptions("nobody/knows")).dimensions
+        _ = FastEmbedEmbedder(options(model="nobody/knows")).dimensions
 
 
 @needs_fastembed
 def test_the_dimensions_of_a_known_model_are_known_without_loading_it() -> None:
-    assert FastEmbedEmbedder(FastEmbedOptions()).dimensions == 384
+    assert FastEmbedEmbedder(options()).dimensions == 384

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
-from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
+from swarm_memory.schema.settings import EmbeddingSettings
+from swarm_memory.server.embedding.openai import OpenAIEmbedder
 from swarm_memory.tools.ports.models import Embedder
 
 pytestmark = pytest.mark.enable_socket
@@ -97,7 +98,12 @@ def endpoint() -> Iterator[Endpoint]:
 
 def embedder(endpoint: Endpoint, **options: Any) -> OpenAIEmbedder:
     given: dict[str, Any] = {"model": "small", "base_url": endpoint.url, "dimensions": 3, **options}
-    return OpenAIEmbedder(OpenAIEmbeddingOptions(**given), KEY)
+    return OpenAIEmbedder(settings_of(**given), KEY)
+
+
+def settings_of(**given: Any) -> EmbeddingSettings:
+    """Return settings with shorter vectors than a user may ask for."""
+    return EmbeddingSettings(provider="openai").model_copy(update=given)
 
 
 async def error_of(embedder: OpenAIEmbedder, kind: type[Exception]) -> str:
@@ -231,19 +237,19 @@ async def test_shorter_vectors_are_asked_for_only_where_they_are_known(endpoint:
 
 
 def test_dimensions_are_known_for_the_models_of_openai_and_asked_for_otherwise() -> None:
-    known: Embedder = OpenAIEmbedder(OpenAIEmbeddingOptions("text-embedding-3-small"), None)
+    known: Embedder = OpenAIEmbedder(settings_of(model="text-embedding-3-small"), None)
     assert (known.dimensions, known.quantization) == (1536, "float32")
     with pytest.raises(ConfigError, match=r"embedding\.dimensions"):
-        OpenAIEmbedder(OpenAIEmbeddingOptions("unknown"), None)
+        OpenAIEmbedder(settings_of(model="unknown"), None)
 
 
 def test_the_name_changes_whenever_the_vectors_would() -> None:
     options = [
-        OpenAIEmbeddingOptions("a", dimensions=3),
-        OpenAIEmbeddingOptions("b", dimensions=3),
-        OpenAIEmbeddingOptions("a", dimensions=4),
-        OpenAIEmbeddingOptions("a", dimensions=3, query_prefix="q"),
-        OpenAIEmbeddingOptions("a", dimensions=3, document_prefix="q"),
+        settings_of(model="a", dimensions=3),
+        settings_of(model="b", dimensions=3),
+        settings_of(model="a", dimensions=4),
+        settings_of(model="a", dimensions=3, query_prefix="q"),
+        settings_of(model="a", dimensions=3, document_prefix="q"),
     ]
     names = [OpenAIEmbedder(option, None).name for option in options]
     assert len(set(names)) == len(names)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import write_table
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.embedding.static import MAX_WEIGHT, StaticEmbedder, write_table
+from swarm_memory.server.embedding.static import MAX_WEIGHT, StaticEmbedder
 from swarm_memory.server.embedding.wordpiece import MAX_TOKENS
 from swarm_memory.tools.ports.models import Embedder
 

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import write_table
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.embedding.static import MAGIC, SHIPPED_TABLE, StaticEmbedder, Table, write_table
+from swarm_memory.server.embedding.static import MAGIC, SHIPPED_TABLE, StaticEmbedder, Table
 
 MAX_SHIPPED_BYTES = 8_000_000
 

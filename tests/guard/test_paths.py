@@ -19,12 +19,12 @@ from secret_lines import VENDORS
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.schema.settings import ChatProviderSettings, Settings
+from swarm_memory.schema.settings import ChatProviderSettings, EmbeddingSettings, Settings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.embedding.openai import OpenAIEmbedder, OpenAIEmbeddingOptions
+from swarm_memory.server.embedding.openai import OpenAIEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.storage.store import open_store
@@ -216,7 +216,7 @@ async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
 
 async def test_an_embedding_endpoint_gets_no_secret_and_its_errors_tell_none(tmp_path: Path) -> None:
     async with ScriptedServer([]) as server:
-        options = OpenAIEmbeddingOptions(model="small", base_url=f"{server.url}/v1", dimensions=3)
+        options = EmbeddingSettings(provider="openai", model="small", base_url=f"{server.url}/v1", dimensions=8)
         embedder = OpenAIEmbedder(options, "none")
         store = await open_store(tmp_path / "memory.db", embedder=embedder)
         try:
