@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from swarm_memory.tools.consolidate.neighbours import MAX_PARTNERS, NEAREST, RECALL, Pair, near_pairs, plan
+from swarm_memory.tools.consolidate.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, RECALL, Pair, near_pairs, plan
 
 
 def _rows(count: int, dimensions: int, seed: int) -> NDArray[np.float32]:
@@ -28,6 +28,19 @@ def _planted(count: int, pairs: int, cosine: float, seed: int = 1) -> list[bytes
     aside = aside / np.sqrt((aside * aside).sum(axis=1, keepdims=True))
     rows[-pairs:] = cosine * first + math.sqrt(1 - cosine * cosine) * aside
     return [rows[place].tobytes() for place in range(len(rows))]
+
+
+def _silent(done: int, total: int) -> None:
+    del done, total
+
+
+def _near(
+    directions: Sequence[bytes],
+    floor: float,
+    element: Literal["int8", "float32"] = "float32",
+    exact_up_to: int = EXACT_UP_TO,
+) -> list[Pair]:
+    return near_pairs(directions, element, floor, sure=floor, on_progress=_silent, exact_up_to=exact_up_to)
 
 
 def _encoded(row: list[float], element: str) -> bytes:
@@ -56,29 +69,29 @@ def test_the_exact_comparison_finds_what_a_comparison_by_hand_finds(
     numbers: list[list[float]] = _rows(count, 6, seed).tolist()
     directions = [_encoded(row, element) for row in numbers]
     sure, doubtful = (_by_hand(directions, "b" if element == "int8" else "f", floor + by) for by in (1e-5, -1e-5))
-    found = {(pair.first, pair.second) for pair in near_pairs(directions, element, floor)}
+    found = {(pair.first, pair.second) for pair in _near(directions, floor, element)}
     assert sure <= found <= doubtful
 
 
 def test_hashing_finds_98_of_100_pairs_at_the_floor_and_no_others() -> None:
     directions = _planted(4000, 600, 0.8705)
-    found = {(pair.first, pair.second) for pair in near_pairs(directions, "float32", 0.87, exact_up_to=0)}
+    found = {(pair.first, pair.second) for pair in _near(directions, 0.87, exact_up_to=0)}
     planted = {(place, 3400 + place) for place in range(600)}
     assert len(found & planted) >= 0.98 * 600
-    exact = {(pair.first, pair.second) for pair in near_pairs(directions, "float32", 0.87)}
+    exact = {(pair.first, pair.second) for pair in _near(directions, 0.87)}
     assert found <= exact
 
 
 def test_nearer_pairs_than_the_sure_ones_are_found_with_certainty() -> None:
     directions = _planted(3000, 300, 0.97)
-    found = near_pairs(directions, "float32", 0.80, sure=0.87, exact_up_to=0)
+    found = near_pairs(directions, "float32", 0.80, sure=0.87, on_progress=_silent, exact_up_to=0)
     assert {(place, 2700 + place) for place in range(300)} <= {(pair.first, pair.second) for pair in found}
 
 
 @pytest.mark.parametrize("exact_up_to", [0, 1000])
 def test_a_crowd_gives_each_member_a_limited_number_of_partners_and_always_its_leader(exact_up_to: int) -> None:
     rows = _rows(1, 32, 3) + 0.05 * _rows(400, 32, 4)
-    pairs = near_pairs([rows[place].tobytes() for place in range(len(rows))], "float32", 0.87, exact_up_to=exact_up_to)
+    pairs = _near([rows[place].tobytes() for place in range(len(rows))], 0.87, exact_up_to=exact_up_to)
     by_second: dict[int, list[Pair]] = {}
     for pair in pairs:
         by_second.setdefault(pair.second, []).append(pair)
@@ -88,9 +101,9 @@ def test_a_crowd_gives_each_member_a_limited_number_of_partners_and_always_its_l
 
 
 def test_vectors_without_neighbours_give_nothing() -> None:
-    assert near_pairs([], "int8", 0.87) == []
-    assert near_pairs([b"\x01\x02"], "int8", 0.87) == []
-    assert near_pairs([b"\x7f\x00", b"\x00\x7f", b"\x81\x00"], "int8", 0.87) == []
+    assert _near([], 0.87, "int8") == []
+    assert _near([b"\x01\x02"], 0.87, "int8") == []
+    assert _near([b"\x7f\x00", b"\x00\x7f", b"\x81\x00"], 0.87, "int8") == []
 
 
 @given(st.integers(2, 10**7), st.floats(0.5, 0.99))
@@ -108,4 +121,4 @@ def test_a_listener_that_raises_stops_the_search() -> None:
         raise Enough
 
     with pytest.raises(Enough):
-        near_pairs(_planted(200, 20, 0.9), "float32", 0.87, exact_up_to=0, on_progress=stop)
+        near_pairs(_planted(200, 20, 0.9), "float32", 0.87, sure=0.87, on_progress=stop, exact_up_to=0)

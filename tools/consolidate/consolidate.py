@@ -59,7 +59,7 @@ async def consolidate(
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
     await age_items(run, state, full)
-    notices = [*found.notices, *relations.notices]
+    notices = [*relations.notices]
     if found.without_vector:
         notices.append(
             f"{counted(found.without_vector, 'memory')} without a vector left out: run `swarm-memory reembed`"

@@ -59,17 +59,17 @@ def near_pairs(
     element: Literal["int8", "float32"],
     floor: float,
     *,
-    sure: float | None = None,
+    sure: float,
+    on_progress: Progress,
     exact_up_to: int = EXACT_UP_TO,
-    on_progress: Progress | None = None,
 ) -> list[Pair]:
     """Return pairs with a cosine of `floor` (above 0) or more, sorted by `second`, then `first`.
 
     `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. All pairs are found
-    for up to `exact_up_to` vectors; for more, 99 of 100 with a cosine of `sure` (default: the floor) and fewer of those
-    below (Charikar 2002: two vectors at an angle a differ in the sign of a random projection with probability a / π).
+    for up to `exact_up_to` vectors; for more, 99 of 100 with a cosine of `sure` and fewer of those below
+    (Charikar 2002: two vectors at an angle a differ in the sign of a random projection with probability a / π).
     Of each vector at most `MAX_PARTNERS` partners are given. `on_progress` is told (done, total) and may raise to
-    stop. Raises `ImportError` without numpy.
+    stop.
     """
     import numpy
 
@@ -80,21 +80,21 @@ def near_pairs(
     if len(directions) <= exact_up_to:
         search.compare_all()
     else:
-        search.compare_hashed(plan(len(directions), floor if sure is None else sure))
+        search.compare_hashed(plan(len(directions), sure))
     return search.pairs()
 
 
-def plan(count: int, floor: float, recall: float = RECALL) -> Plan:
+def plan(count: int, floor: float) -> Plan:
     """Return how many hyperplanes make a bucket, and how many tables of buckets give the recall at the floor."""
     bits = max(8, round(math.log2(max(2, count))) + 4)
     together = (1.0 - math.acos(floor) / math.pi) ** bits
-    return Plan(bits, max(1, math.ceil(math.log(1.0 - recall) / math.log1p(-together))))
+    return Plan(bits, max(1, math.ceil(math.log(1.0 - RECALL) / math.log1p(-together))))
 
 
 class _Search:
     """One search among the rows of a matrix."""
 
-    def __init__(self, matrix: "Numbers", floor: float, on_progress: Progress | None) -> None:
+    def __init__(self, matrix: "Numbers", floor: float, on_progress: Progress) -> None:
         import numpy
 
         self._np = numpy
@@ -117,7 +117,7 @@ class _Search:
             near = np.tril(unit[start:end] @ unit[:end].T, start - 1)
             rows, firsts = np.nonzero(near >= self._floor)
             self._add((rows + start) * count + firsts, near[rows, firsts])
-            self._tell(end, count)
+            self._on_progress(end, count)
 
     def compare_hashed(self, hashing: Plan) -> None:
         """Compare rows that fall into one bucket in at least one table."""
@@ -132,17 +132,13 @@ class _Search:
             if sum(map(len, waiting)) > 4 * count or start + turn == hashing.tables:
                 self._verify(np.concatenate(waiting))
                 waiting = []
-            self._tell(start + turn, hashing.tables)
+            self._on_progress(start + turn, hashing.tables)
 
     def pairs(self) -> list[Pair]:
         """Return what was found."""
         seconds, firsts = self._np.divmod(self._keys, len(self._matrix))
         cosines = self._np.minimum(self._cosines, 1.0)
         return list(map(Pair, firsts.tolist(), seconds.tolist(), cosines.tolist()))
-
-    def _tell(self, done: int, total: int) -> None:
-        if self._on_progress is not None:
-            self._on_progress(done, total)
 
     def _blocks(self) -> "Iterator[NDArray[float32]]":
         for start in range(0, len(self._matrix), _BLOCK_ROWS):

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.consolidate.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, near_pairs
+from swarm_memory.tools.consolidate.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, Progress, near_pairs
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency
@@ -58,7 +58,6 @@ class Survey:
     crowded: bool
     """Whether some memory may have more duplicates than pairs are given."""
     without_vector: int
-    notices: tuple[str, ...] = ()
 
     def ids(self, pair: Pair) -> tuple[str, str]:
         """Return the ids of a pair's memories, the one of better rank first."""
@@ -74,24 +73,17 @@ class _Stopped(Exception):
     """Raised in the thread that compares when nobody waits for it any longer."""
 
 
-async def survey(
-    toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progress: Callable[[int, int], None]
-) -> Survey:
+async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progress: Progress) -> Survey:
     """Return the near pairs of the whole scope, or of what is new in it. Raises `StorageError`."""
     found = await _items_after(toolbox, 0 if full else state.consolidated)
     if not full and len(found) > ALL_FROM:
         full, found = True, await _items_after(toolbox, 0)
     items = [item for item in found if item.direction is not None]
-    pairs: list[Pair] | None = None
-    notices: list[str] = []
     links = await links_of(toolbox, [item.id for item in items])
     ranked = _ranked(toolbox, items, links)
     if full:
-        try:
-            pairs = await _compare_all(toolbox, ranked, on_progress)
-        except ImportError:
-            notices.append("numpy is not installed: each memory was compared with its nearest neighbours only")
-    if pairs is None:
+        pairs = await _compare_all(toolbox, ranked, on_progress)
+    else:
         near = await _nearest(toolbox, items, on_progress)
         others = await _items_of(toolbox, {other for _, other in near} - {item.id for item in items})
         links += await links_of(toolbox, [item.id for item in others])
@@ -106,7 +98,6 @@ async def survey(
         kept_before=_kept_before(links),
         crowded=_is_crowded(pairs, duplicate_threshold(toolbox)),
         without_vector=len(found) - len(items),
-        notices=tuple(notices),
     )
 
 
@@ -198,9 +189,7 @@ async def _items_of(toolbox: Toolbox, ids: set[str]) -> list[UpkeepItem]:
     return [item for item in found if item.direction is not None]
 
 
-async def _compare_all(
-    toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Callable[[int, int], None]
-) -> list[Pair]:
+async def _compare_all(toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Progress) -> list[Pair]:
     """Compare all with all on a thread, which ends soon after its caller is cancelled."""
     loop, stop = asyncio.get_running_loop(), Flag()
 
@@ -252,7 +241,7 @@ def _of_copies(copies: dict[int, int], pairs: Sequence[Pair]) -> Iterator[Pair]:
 
 
 async def _nearest(
-    toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Callable[[int, int], None]
+    toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Progress
 ) -> dict[tuple[str, str], float]:
     """Return the cosine of each item to its neighbours in the bank, by both ids."""
     found: dict[tuple[str, str], float] = {}

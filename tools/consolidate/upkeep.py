@@ -1,12 +1,13 @@
 """Runs of upkeep: when one is due and is queued, and what one has written so far."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
+from swarm_memory.tools.consolidate.neighbours import Progress
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
 from swarm_memory.tools.retrieve.embed import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox
@@ -16,8 +17,6 @@ CONSOLIDATE = "consolidate"
 
 WHOLE_BANK = "bank"
 """The key of the one that was not asked for: there is at most one that waits."""
-
-Progress = Callable[[int, int], None]
 
 
 async def queue_when_due(toolbox: Toolbox, *, embedder_answers: bool = False) -> bool:
