@@ -1,13 +1,12 @@
 """What changed between two runs beyond noise: in pairs where the same cases were asked, else by the intervals."""
 
-import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Figure, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import Column, table
 from swarm_memory.tools.benchmark.measures import Resampling
-from swarm_memory.tools.credit.intervals import Interval
+from swarm_memory.tools.credit.intervals import Interval, difference
 
 Verdict = Literal["better", "worse", "differs", "within noise", "no interval"]
 Method = Literal["paired", "unpaired", "none"]
@@ -103,13 +102,11 @@ def _change(before: Figure, after: Figure, paired: Interval | None) -> Change:
 
 
 def _unpaired(before: Figure, after: Figure) -> Interval | None:
-    """Return the difference with bounds from those of both (MOVER: Zou, Donner 2008), as of independent samples."""
+    """Return the difference as of independent samples."""
     if before.low is None or before.high is None or after.low is None or after.high is None:
         return None
-    value = after.value - before.value
-    below = math.hypot(after.value - after.low, before.high - before.value)
-    above = math.hypot(after.high - after.value, before.value - before.low)
-    return Interval(value, value - below, value + above)
+    former, latter = Interval(before.value, before.low, before.high), Interval(after.value, after.low, after.high)
+    return difference(latter, former)
 
 
 def _verdict(figure: Figure, difference: Interval | None) -> Verdict:

@@ -28,7 +28,14 @@ def wilson(successes: int, n: int) -> Interval:
 
 def rate_difference(successes: int, n: int, other_successes: int, other_n: int) -> Interval:
     """Return the first rate less the other one, with the hybrid score interval (Newcombe 1998, method 10)."""
-    first, other = wilson(successes, n), wilson(other_successes, other_n)
+    return difference(wilson(successes, n), wilson(other_successes, other_n))
+
+
+def difference(first: Interval, other: Interval) -> Interval:
+    """Return the first value less the other one of independent samples, with bounds from those of both.
+
+    MOVER: Zou, Donner (2008).
+    """
     value = first.value - other.value
     below = math.hypot(first.value - first.low, other.high - other.value)
     above = math.hypot(first.high - first.value, other.value - other.low)
