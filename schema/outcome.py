@@ -29,12 +29,9 @@ class Use(Model):
     """The share of what the memory names that the task's actions took from it."""
 
 
-class Credit(Model):
+class Credit(Use):
     """What one task's outcome changed in one memory."""
 
-    memory_id: str
-    method: UseMethod
-    overlap: Unit = 0.0
     change: float = Field(ge=-1, le=1)
     """What the rule asks for."""
     applied: float = Field(default=0.0, ge=-1, le=1)

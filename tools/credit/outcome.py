@@ -60,15 +60,7 @@ async def record_outcome(
     items = await _injected(toolbox, task_id, retrieved, known)
     uses = _uses(toolbox, items, retrieved, known, named)
     settings = toolbox.settings.credit
-    credits = tuple(
-        Credit(
-            memory_id=use.memory_id,
-            method=use.method,
-            overlap=use.overlap,
-            change=change_for(label, use.method, settings),
-        )
-        for use in uses
-    )
+    credits = tuple(Credit(**use.model_dump(), change=change_for(label, use.method, settings)) for use in uses)
     record = OutcomeRecord(
         task_id=task_id,
         digest=known.content_digest if known else "",
