@@ -41,7 +41,8 @@ from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consoli
 from swarm_memory.tools.consolidate.contradictions import opposition
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.retrieve.embed import cosine, prepare
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.toolbox import Toolbox
 
 SEED = 5

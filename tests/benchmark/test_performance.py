@@ -20,7 +20,7 @@ from swarm_memory.tools.benchmark.suites.performance import (
     MadeMemories,
     steps_to,
 )
-from swarm_memory.tools.retrieve.embed import cosine
+from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
 

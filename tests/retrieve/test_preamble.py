@@ -100,7 +100,8 @@ def test_the_budget_and_the_length_are_never_exceeded(notes: list[tuple[str, str
     text = preamble(notes, budget, count_tokens)
     assert count_tokens(text) <= budget
     assert len(text) <= MAX_CHARS
-    assert len(briefing(notes, budget).encode()) / 3 <= budget
+    assert len(preamble(notes, budget).encode()) / 3 <= budget
+    assert len(briefing(notes).encode()) / 3 <= 600
 
 
 def test_fifty_long_notes_stay_under_the_length_whatever_the_budget() -> None:

@@ -15,7 +15,8 @@ from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, unverified
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
-from swarm_memory.tools.retrieve.embed import cosine, prepare_or_say
+from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.toolbox import Toolbox
 
 ASSUMED_CONFIDENCE = 0.6

@@ -1,6 +1,5 @@
 """The vectors and tokens of memory items; also of those that were stored while the embedder failed."""
 
-from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -57,12 +56,7 @@ async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector
         return None
 
 
-def cosine(left: Vector, right: Vector) -> float:
-    """Return the cosine of two unit vectors of one space."""
-    return sum(a * b for a, b in zip(left, right, strict=True))
-
-
-def _stored(item: MemoryItem, vector: "array[float] | None") -> StoredMemory:
+def _stored(item: MemoryItem, vector: Vector | None) -> StoredMemory:
     return StoredMemory(
         item=item,
         vector=vector,

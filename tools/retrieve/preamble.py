@@ -65,9 +65,9 @@ def preamble(
     return f"{NOTES_OPEN}\n{opening}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
 
 
-def briefing(notes: Sequence[Note], token_budget: int = 600) -> str:
+def briefing(notes: Sequence[Note]) -> str:
     """Return what a session begins with: the given notes, framed and bounded as `preamble` does."""
-    return preamble(notes, token_budget, opening=_SESSION)
+    return preamble(notes, opening=_SESSION)
 
 
 def _heading(note: Note) -> str:

@@ -119,7 +119,6 @@ class _Scored:
     """A candidate and the parts of its score."""
 
     candidate: Candidate
-    keyword: float | None
     relevance: float
     recency: float
     confidence: float
@@ -135,7 +134,7 @@ class _Scored:
             confidence=self.confidence,
             diversity_penalty=self.penalty,
             cosine=self.candidate.cosine,
-            keyword=self.keyword,
+            keyword=self.candidate.keyword,
         )
         return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
 
@@ -151,13 +150,13 @@ def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
         weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
         relevances = convex_fusion(cosines, keywords, weight)
     scored: list[_Scored] = []
-    for candidate, keyword, relevance in zip(result.candidates, keywords, map(unit, relevances), strict=True):
+    for candidate, relevance in zip(result.candidates, map(unit, relevances), strict=True):
         recent = recency((now - candidate.created_at).total_seconds(), settings.recency_half_life_days)
         confidence = unit(candidate.confidence)
         score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
         if candidate.project == GLOBAL_PROJECT != own:
             score -= settings.project_preference
-        scored.append(_Scored(candidate, keyword, relevance, recent, confidence, score))
+        scored.append(_Scored(candidate, relevance, recent, confidence, score))
     return scored
 
 
