@@ -1,6 +1,6 @@
 """A benchmark as a job: what its payload asks for, and what a caller gets to see of the run."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ import anyio
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.job import Job, Report
 
 if TYPE_CHECKING:
     from swarm_memory.schema.benchmark import BenchmarkRun
@@ -35,9 +35,7 @@ def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, J
     return {"suite": suite, "options": dict(options)}
 
 
-async def benchmark_from_job(
-    toolbox: "Toolbox", job: Job, report: Callable[[Progress], Awaitable[None]], *, root: Path
-) -> Mapping[str, JsonValue]:
+async def benchmark_from_job(toolbox: "Toolbox", job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
     """Run the suite that the payload names; a run that is cancelled keeps what it has."""
     from swarm_memory.server.benchmark.running import run_benchmark
 

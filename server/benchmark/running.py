@@ -5,7 +5,7 @@ import os
 import platform
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -19,9 +19,10 @@ from pydantic import JsonValue, ValidationError
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
 from swarm_memory.schema.errors import InputError, NotFoundError, SwarmMemoryError
+from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.benchmark.suite_files import read_json, write_text
-from swarm_memory.tools.benchmark.suite import Report, Suite, SuiteContext, SuiteOptions
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
@@ -149,22 +150,18 @@ def _told(value: JsonValue, key: str = "") -> JsonValue:
     return value
 
 
-def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AbstractAsyncContextManager[Store]:
+@asynccontextmanager
+async def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AsyncGenerator[Store]:
     """Open an empty store of the kind that the settings name, in a file of its own in the folder."""
+    from swarm_memory.server.storage.store import open_store
 
-    @asynccontextmanager
-    async def opened() -> AsyncGenerator[Store]:
-        from swarm_memory.server.storage.store import open_store
-
-        path = Path(tempfile.mkdtemp(dir=folder)) / "memory.db"
-        store = await open_store(path, sqlite=settings.storage.sqlite, embedder=embedder)
-        try:
-            yield store
-        finally:
-            with anyio.CancelScope(shield=True):
-                await store.close()
-
-    return opened()
+    path = Path(tempfile.mkdtemp(dir=folder)) / "memory.db"
+    store = await open_store(path, sqlite=settings.storage.sqlite, embedder=embedder)
+    try:
+        yield store
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.close()
 
 
 async def folder_of(toolbox: Toolbox) -> Path:

@@ -4,19 +4,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.job import Progress
+from swarm_memory.schema.job import Report
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox
-
-Report: TypeAlias = Callable[[Progress], Awaitable[None]]
 
 T = TypeVar("T")
 AnyModel = TypeVar("AnyModel", bound=BaseModel)

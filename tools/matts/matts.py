@@ -10,6 +10,7 @@ import anyio
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import Report
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
 from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
@@ -20,7 +21,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.items import Origin, SortedOut, drawn_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, best_of, numbered
-from swarm_memory.tools.matts.scaling import OnProgress, Scaling
+from swarm_memory.tools.matts.scaling import Scaling
 from swarm_memory.tools.ports.rollouts import AgentRunner, RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
@@ -35,7 +36,7 @@ async def run_matts(
     toolbox: Toolbox,
     asked: MattsRequest,
     runner: AgentRunner,
-    on_progress: OnProgress | None = None,
+    on_progress: Report | None = None,
 ) -> MattsResult:
     """Do a task several times at once, or once and then refine it several times, and learn from the comparison.
 

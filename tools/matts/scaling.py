@@ -1,14 +1,12 @@
 """When each rollout of a run is done: side by side or one after the other, saved as it ends, until all have ended."""
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import anyio
 
 from swarm_memory.schema.errors import StorageError, SwarmMemoryError
-from swarm_memory.schema.job import Progress
+from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.tools.matts.rollouts import Former, do_rollout
 from swarm_memory.tools.ports.rollouts import AgentRunner
@@ -16,8 +14,6 @@ from swarm_memory.tools.toolbox import Toolbox
 
 CANCEL_LOOK_S = 0.5
 """How often a running run looks whether another process cancelled it."""
-
-OnProgress: TypeAlias = Callable[[Progress], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +25,7 @@ class Scaling:
     toolbox: Toolbox
     runner: AgentRunner
     run: MattsRun
-    on_progress: OnProgress | None
+    on_progress: Report | None
     is_cancelled: bool = False
     fault: SwarmMemoryError | None = None
     _done: set[int] = field(init=False)
