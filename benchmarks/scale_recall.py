@@ -29,10 +29,9 @@ from speed_retrieve import SEED
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.search import words
+from swarm_memory.server.storage.search import pools, words
 from swarm_memory.server.storage.search.vectors import QueryVector
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.server.storage.stores import memories as search
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -100,7 +99,7 @@ def exact(store: SqliteStore, space: list[Any]) -> Generator[None]:
 
     everything = 10**9
     with (
-        mock.patch.object(search, "nearest_in", nearest),
+        mock.patch.object(pools, "nearest_in", nearest),
         mock.patch.object(words, "MAX_POSTINGS", everything),
         mock.patch.object(words, "SURE_POSTINGS", everything),
         mock.patch.object(words, "COUNTED_WHOLE", everything),

@@ -315,7 +315,7 @@ ORDER BY score LIMIT :limit;
 SELECT seq FROM patterns
 WHERE task_id = ? AND scope_id IN (SELECT value FROM json_each(?)) AND status = 'active';
 
--- name: searched_scopes
+-- name: searched
 -- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.
 SELECT
   v.id, v.model, v.dims, v.quantization, v.stale, 'vec_', s.id, s.active, coalesce(m.active, 0),

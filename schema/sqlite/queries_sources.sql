@@ -1,6 +1,6 @@
 -- name: find_partition
--- The partition of a scope and kind, and how many passages it has.
-SELECT id, passages FROM source_partitions WHERE scope_id = ? AND kind = ?;
+-- The partition of a scope and kind.
+SELECT id FROM source_partitions WHERE scope_id = ? AND kind = ?;
 
 -- name: add_partition
 -- Make a partition.
@@ -233,6 +233,24 @@ SELECT rowid FROM passage_fts WHERE passage_fts MATCH :expression ORDER BY rowid
 SELECT rowid, rank FROM passage_fts
 WHERE passage_fts MATCH :expression AND rank MATCH 'bm25(2.0, 1.2, 1.0)'
 ORDER BY rank LIMIT :limit;
+
+-- name: searched
+-- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.
+SELECT
+  v.id, v.model, v.dims, v.quantization, v.stale, 'source_vec_', r.id, r.passages, coalesce(m.passages, 0),
+  c.partition IS NOT NULL,
+  CASE WHEN r.passages < :most THEN (
+    SELECT json_group_array(json_array(word.key, t.doc))
+    FROM json_each(:tokens) AS word JOIN passage_terms AS t ON t.term = 's' || r.id || 'x' || word.value) END
+FROM (SELECT 1)
+LEFT JOIN source_spaces AS v ON v.model = :model AND v.dims = :dims
+LEFT JOIN (
+  SELECT each.id, each.passages FROM json_each(:scopes) AS wanted
+  JOIN scopes AS s ON s.tenant_id = wanted.value ->> 0 AND s.project = wanted.value ->> 1
+  JOIN source_partitions AS each ON each.scope_id = s.id
+  WHERE each.kind IN (SELECT value FROM json_each(:kinds))) AS r
+LEFT JOIN source_space_members AS m ON m.space_id = v.id AND m.partition_id = r.id
+LEFT JOIN coded_partitions AS c ON c.space = 'source_vec_' || v.id AND c.partition = r.id;
 
 -- name: candidates
 -- What scoring needs of passages by their positions (a JSON list), with their vectors in a space.

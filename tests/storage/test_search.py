@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS
 from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.stores.memories import joined, search_of
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery, SearchResult, StoredMemory
 
 Make = Callable[..., MemoryItem]
@@ -297,12 +299,14 @@ async def test_what_another_process_writes_between_the_legs_is_found_or_left_out
 ) -> None:
     query = SearchQuery((here,), embedder.name, embedder.vector("retry"), ("retri",), 10)
     async with open_bank() as store:
-        near = await store.near_items(query)
+        search = search_of(store.index, query)
+        near = await store.read(search.near)
         memory = with_indexes(item("retry the upload"), embedder)
         await store.add_memories([memory], embedder.name)
-        keywords = await store.matching_items(query)
-        found = await store.join(query, near, keywords)
+        keywords = await store.read(search.keywords)
+        join = partial(joined, search=search, near=near, keywords=keywords)
+        found = await store.read(join)
         assert [candidate.id for candidate in found.candidates] == [memory.item.id]
         await store.forget([here], [memory.item.id])
-        gone = await store.join(query, near, keywords)
+        gone = await store.read(join)
         assert gone.candidates == ()

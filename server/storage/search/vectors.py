@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.sqlite.statements import code_table, queries
-from swarm_memory.server.storage.search.words import Narrowed
+from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -162,14 +162,17 @@ class QueryVector(NamedTuple):
     by_index: bool
     """Whether the vec0 table can be asked."""
 
+    @classmethod
+    def of(cls, vector: "Vector", space: Space, index: "Index") -> "QueryVector":
+        """Return a vector that belongs to a space."""
+        return cls(space, encode(vector, space.quantization), index.searchable and not space.stale)
+
 
 def query_vector(connection: "Connection", index: "Index", embedder: str, vector: "Vector") -> QueryVector | None:
     """Return the vector for its space; None when nothing was stored there. Raises `StorageError` for an unsound one."""
     check_vector(vector, len(vector), embedder)
     space = find_space(connection, embedder, len(vector), index.statements)
-    if space is None:
-        return None
-    return QueryVector(space, encode(vector, space.quantization), index.searchable and not space.stale)
+    return None if space is None else QueryVector.of(vector, space, index)
 
 
 def nearest_in(
@@ -219,20 +222,6 @@ def _scanned(
     compared = cosines(vector.encoded, [blob for _, blob in rows], space.quantization)
     best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
     return {seq: cosine for cosine, seq in best[: min(pool, MAX_NEAREST)]}
-
-
-def unreachable_notice(index: "Index", vector: QueryVector | None, embedder: str, missing: int, what: str) -> list[str]:
-    """Say what the vector leg could not do: that it compared one by one, that items have no vector."""
-    notices: list[str] = []
-    if vector is not None and not vector.by_index:
-        why = "its index is not up to date" if index.searchable else f"sqlite-vec is not loaded ({index.reason})"
-        notices.append(f"every vector was compared one by one: {why}")
-    if missing > 0:
-        notices.append(
-            f"{missing} {what} have no vector of {embedder} and were searched by keywords only: "
-            "run `swarm-memory reembed`"
-        )
-    return notices
 
 
 def is_coded(connection: "Connection", space: Space, partition: int) -> bool:
@@ -287,7 +276,7 @@ def _made(
 ) -> Iterator[list[tuple[int, int, int, bytes]]]:
     """Yield (position, partition, bucket, code) of the vectors of a partition, in batches."""
     values = {"partition": partition, "model": space.model, "dims": space.dims}
-    rows = connection.execute(scan, {**values, "domain": None, "tags": "[]", "exclude_task": None})
+    rows = connection.execute(scan, {**EVERYTHING.values, **values})
     while batch := rows.fetchmany(_BATCH):
         made = codes([blob for _, blob in batch], space.quantization, space.dims)
         yield [(seq, partition, seq % BUCKETS, each) for (seq, _), each in zip(batch, made, strict=True)]

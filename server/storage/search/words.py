@@ -116,14 +116,14 @@ class Narrowed(NamedTuple):
     """What narrows the search of one partition."""
 
     values: Mapping[str, Any]
-    """Parameters of the statements whose name ends in `_among`."""
+    """Parameters of the statements whose name ends in `_among`, and of a scan."""
     narrows: bool
     """Whether a search must look at the filter itself."""
     left_out: frozenset[int]
     """Items to drop after a search that was asked for as many more."""
 
 
-EVERYTHING = Narrowed({}, False, frozenset())
+EVERYTHING = Narrowed({"domain": None, "tags": "[]", "exclude_task": None}, False, frozenset())
 
 
 class Counted(NamedTuple):

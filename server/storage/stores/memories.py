@@ -1,43 +1,21 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
-from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
+from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import BankThreads, reads, reads_beside, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import (
-    Quantization,
-    QueryVector,
-    Space,
-    check_vector,
-    cosines,
-    decode,
-    encode,
-    nearest_in,
-    query_vector,
-    unreachable_notice,
-)
-from swarm_memory.server.storage.search.words import (
-    Narrowed,
-    keyword_scores,
-    match_any,
-    matches,
-    pack,
-    packed,
-    rarest,
-    simply_counted_below,
-    unpack,
-    usable,
-)
+from swarm_memory.server.storage.search.pools import Keywords, Near, Partition, Search
+from swarm_memory.server.storage.search.vectors import Quantization, cosines, decode, nearest_in, query_vector
+from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, keyword_scores, pack, packed, unpack
 from swarm_memory.server.storage.stores.rows import (
     content_hash,
     event_of,
@@ -53,7 +31,15 @@ from swarm_memory.server.storage.stores.rows import (
     to_text,
 )
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.memories import Candidate, DayLimit, MemoryFilter, SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.ports.memories import (
+    Candidate,
+    DayLimit,
+    MemoryFilter,
+    SearchFilter,
+    SearchQuery,
+    SearchResult,
+    StoredMemory,
+)
 from swarm_memory.tools.ports.models import Vector
 
 if TYPE_CHECKING:
@@ -64,85 +50,16 @@ _QUERIES, _BANK = queries("memories"), queries("bank")
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
 
-_ALL = Narrowed({"domain": None, "tags": "[]", "exclude_task": None}, False, frozenset())
-
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
-
-
-class Searched(NamedTuple):
-    """A scope that holds active items, as a search sees it."""
-
-    id: int
-    active: int
-    embedded: int
-    """Active items with a vector in the query's space."""
-    is_coded: bool
-    counts: list[tuple[int, int]] | None
-    """(place among the tokens, items that hold it); None where the scope is too large for counting them here."""
-
-
-class Near(NamedTuple):
-    """What was found by vectors."""
-
-    documents: int
-    unreachable: int
-    """Active items without a vector in the query's space."""
-    vector: QueryVector | None
-    found: dict[int, float]
-    """Cosines by position."""
-
-
-class Keywords(NamedTuple):
-    """What was found by keywords."""
-
-    found: dict[int, float]
-    """BM25 by position."""
-    frequency: dict[str, int]
-    """Of each token that was looked up, in how many items it stands."""
 
 
 class SqliteMemories(BankThreads):
     """The memories of one bank."""
 
     async def search(self, query: SearchQuery) -> SearchResult:
-        # By vectors and by keywords at once, each inside its scope by partition. Each statement sees the bank of its
-        # own moment: what came or went between two is found by one of them, or left out.
-        near, keywords = await asyncio.gather(self.near_items(query), self.matching_items(query))
-        return await self.join(query, near, keywords)
-
-    @reads
-    def near_items(self, connection: "Connection", query: SearchQuery) -> Near:
-        """Return the pool of the nearest items of every scope. Raises `StorageError` for an unsound query vector."""
-        return _near(connection, self.index, query)
-
-    @reads_beside
-    def matching_items(self, connection: "Connection", query: SearchQuery) -> Keywords:
-        """Return the pool of the best keyword matches of every scope."""
-        tokens = usable(query.tokens)
-        scopes = _look(connection, query, tokens)[1] if tokens else []
-        frequency = dict.fromkeys(tokens, 0)
-        expressions: list[str] = []
-        for scope in scopes:
-            counts = scope.counts
-            if counts is None:
-                counts = self.index.term_counts.count(connection, _QUERIES, scope.id, scope.active, tokens)
-            for place, items in counts:
-                frequency[tokens[place]] += min(items, scope.active)
-            if words := rarest(tokens, counts):
-                expressions.append(match_any(scope.id, words))
-        narrowed = _filter(connection, query, scopes)
-        return Keywords(matches(connection, _QUERIES, expressions, narrowed, query.pool), frequency)
-
-    @reads
-    def join(self, connection: "Connection", query: SearchQuery, near: Near, keywords: Keywords) -> SearchResult:
-        """Return the union of both pools; what is no longer active by now is left out."""
-        return SearchResult(
-            candidates=_candidates(connection, near, keywords),
-            legs=_legs(self.index, query, near.vector, keywords),
-            documents=near.documents,
-            document_frequency=keywords.frequency,
-            notices=tuple(unreachable_notice(self.index, near.vector, query.embedder, near.unreachable, "memories")),
-        )
+        search = search_of(self.index, query)
+        near, keywords = await asyncio.gather(self.read(search.near), self.read_beside(search.keywords))
+        return await self.read(partial(joined, search=search, near=near, keywords=keywords))
 
     @reads
     def nearest(
@@ -151,7 +68,7 @@ class SqliteMemories(BankThreads):
         asked = query_vector(connection, self.index, embedder, vector)
         if asked is None:
             return []
-        found = nearest_in(connection, self.index, asked, list(find_scopes(connection, scopes)), _ALL, k)
+        found = nearest_in(connection, self.index, asked, list(find_scopes(connection, scopes)), EVERYTHING, k)
         best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
         ids = dict(connection.execute(_QUERIES["ids_of_patterns"], (to_json([seq for seq, _ in best]),)).fetchall())
         return [(ids[seq], cosine) for seq, cosine in best]
@@ -352,51 +269,24 @@ def _day(at: datetime) -> str:
     return to_text(at)[:10]
 
 
-def _near(connection: "Connection", index: Index, query: SearchQuery) -> Near:
-    if query.vector is not None:
-        check_vector(query.vector, len(query.vector), query.embedder)
-    space, scopes = _look(connection, query, ())
-    documents = sum(scope.active for scope in scopes)
-    if query.vector is None:
-        return Near(documents, 0, None, {})
-    unreachable = documents - sum(scope.embedded for scope in scopes)
-    if space is None:
-        return Near(documents, unreachable, None, {})
-    vector = QueryVector(space, encode(query.vector, space.quantization), index.searchable and not space.stale)
-    coded = {scope.id for scope in scopes if scope.is_coded}
-    try:
-        narrowed = _filter(connection, query, scopes)
-        ids = [scope.id for scope in scopes]
-        found = nearest_in(connection, index, vector, ids, narrowed, query.pool, coded)
-    except connection.OperationalError:
-        if _look(connection, query, ())[0] == space:
-            raise
-        return _near(connection, index, query)  # another process dropped the space meanwhile
-    return Near(documents, unreachable, vector, found)
+def search_of(index: Index, query: SearchQuery) -> Search:
+    """Return the search that a query asks for."""
+    return Search(index, query, {"scopes": pairs(query.scopes)}, partial(_narrowed, query.only))
 
 
-def _look(connection: "Connection", query: SearchQuery, tokens: Sequence[str]) -> tuple[Space | None, list[Searched]]:
-    """Return the space of the query's vector and the scopes that hold active items."""
-    values = {
-        "scopes": pairs(query.scopes),
-        "model": query.embedder,
-        "dims": 0 if query.vector is None else len(query.vector),
-        "tokens": to_json(list(tokens)),
-        "most": simply_counted_below() if tokens else 0,
-    }
-    rows = connection.execute(_QUERIES["searched_scopes"], values).fetchall()
-    space = None if rows[0][0] is None else Space(*rows[0][:6])
-    scopes = [
-        Searched(scope_id, active, embedded, bool(is_coded), None if counts is None else json.loads(counts))
-        for *_, scope_id, active, embedded, is_coded, counts in rows
-        if active
-    ]
-    return space, scopes
+def joined(connection: "Connection", search: Search, near: Near, keywords: Keywords) -> SearchResult:
+    """Return the union of both pools; what is no longer active by now is left out."""
+    return SearchResult(
+        candidates=_candidates(connection, near, keywords),
+        legs=search.legs(near, keywords),
+        documents=near.items,
+        document_frequency=keywords.frequency,
+        notices=search.notices(near, "memories"),
+    )
 
 
-def _filter(connection: "Connection", query: SearchQuery, scopes: Sequence[Searched]) -> Narrowed:
-    only, left_out = query.only, frozenset[int]()
-    exclude_task = only.exclude_task
+def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Partition]) -> Narrowed:
+    exclude_task, left_out = only.exclude_task, frozenset[int]()
     if exclude_task is not None:
         asked = (exclude_task, to_json([scope.id for scope in scopes]))
         left_out = frozenset(seq for (seq,) in connection.execute(_QUERIES["active_of_task"], asked).fetchall())
@@ -428,7 +318,7 @@ def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tup
         compared = cosines(vector.encoded, [blob for _, blob in others], vector.space.quantization)
         known |= zip((seq for seq, _ in others), compared, strict=True)
     quantization = vector.space.quantization if vector else "float32"
-    scored = keyword_scores(near.documents, keywords.frequency, [unpack(row[1]) for row in rows])
+    scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
     return tuple(
         Candidate(
             id=item[0],
@@ -447,13 +337,3 @@ def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tup
 
 def _decoded(blob: bytes | None, quantization: Quantization) -> Vector | None:
     return None if blob is None else decode(blob, quantization)
-
-
-def _legs(index: Index, query: SearchQuery, vector: QueryVector | None, keywords: Keywords) -> tuple[Leg, ...]:
-    legs: list[Leg] = []
-    if query.vector is not None:
-        by_index = index.searchable if vector is None else vector.by_index
-        legs.append("vector" if by_index else "exact_scan")
-    if keywords.frequency:
-        legs.append("keyword")
-    return tuple(legs)
