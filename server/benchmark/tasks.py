@@ -393,19 +393,19 @@ def _runner(run: _Run, arm: TaskArm, bank: Toolbox, scenario: Scenario) -> Scena
 
 
 def _agent(run: _Run, bank: Toolbox, scenario: Scenario, scratch: Path) -> AgentRunner:
+    from swarm_memory.server.runners.workplace import Workplace
+
     settings = bank.settings
+    workplace = Workplace(scenario.work, scratch, settings.matts)
     if run.options.command is not None:
         from swarm_memory.server.runners.command import CommandRunner
 
-        return CommandRunner(
-            run.options.command, folder=scenario.work, scratch=scratch, settings=settings.matts, limits=settings.learn
-        )
+        return CommandRunner(run.options.command, workplace, settings.learn)
     from swarm_memory.server.runners.model import FolderTools, ModelRunner
-    from swarm_memory.server.runners.workplace import WorkingCopies
 
     assert bank.chat is not None, "this was checked before anything was opened"
-    workplace = FolderTools(("List", "Read", "Write", "Bash"), WorkingCopies(scenario.work, scratch), settings.matts)
-    return ModelRunner(bank.chat, workplace=workplace, max_steps=settings.matts.model_steps)
+    tools = FolderTools(("List", "Read", "Write", "Bash"), workplace)
+    return ModelRunner(bank.chat, tools, max_steps=settings.matts.model_steps)
 
 
 SUITE = Suite(

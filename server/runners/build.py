@@ -44,29 +44,22 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
         if not spec.trajectories:
             raise InputError("runner is given: give the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
+    from swarm_memory.server.runners.workplace import Workplace
+
+    settings = toolbox.settings
+    workplace = Workplace(_within(root, spec.folder), scratch, settings.matts)
     if spec.kind == "model":
         from swarm_memory.server.runners.model import FolderTools, ModelRunner
-        from swarm_memory.server.runners.workplace import WorkingCopies
 
         if toolbox.chat is None:
             raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
-        matts = toolbox.settings.matts
-        copies = WorkingCopies(_within(root, spec.folder), scratch)
-        workplace = FolderTools(spec.tools, copies, matts) if spec.tools else None
-        return ModelRunner(toolbox.chat, workplace=workplace, max_steps=matts.model_steps)
+        tools = FolderTools(spec.tools, workplace) if spec.tools else None
+        return ModelRunner(toolbox.chat, tools, max_steps=settings.matts.model_steps)
     from swarm_memory.server.runners.command import CommandRunner
 
     if not spec.command:
         raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
-    settings = toolbox.settings
-    return CommandRunner(
-        spec.command,
-        folder=_within(root, spec.folder),
-        scratch=scratch,
-        settings=settings.matts,
-        limits=settings.learn,
-        check=spec.check,
-    )
+    return CommandRunner(spec.command, workplace, settings.learn, spec.check)
 
 
 def _within(root: Path, folder: str | None) -> Path:

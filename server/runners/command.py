@@ -6,9 +6,8 @@ caged: it is a program of the user's that may do what the user may.
 
 import io
 import json
-import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +15,13 @@ import anyio.to_thread
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer
-from swarm_memory.schema.settings import LearnSettings, MattsSettings
+from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.child_process import Finished
 from swarm_memory.server.hosts.messages import read_list
 from swarm_memory.server.hosts.records import JsonObject, as_object, as_text
 from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.runners.workplace import WorkingCopies, child_environment, permitted, run_in
+from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import one_line
 
@@ -44,58 +43,47 @@ class CheckResult:
 
     command: str
     text: str
-    code: int | None
-    """None: it did not end within its time limit."""
+    code: int
 
 
 class CommandRunner:
-    """Runs `command` for each rollout in a copy of `folder`, and then `check`, whose result is evidence.
+    """Runs `command` for each rollout in a copy of the workplace, and then `check`, whose result is evidence.
 
-    Both must be allowed by `settings`. No shell is involved. The command finds `MATTS_ROLLOUT`, `MATTS_SEED`,
-    `MATTS_TEMPERATURE` and `MATTS_TASK_ID` in its environment. Copies lie in `scratch/<run>/<number>`; that of the best
-    rollout stays.
+    Both must be allowed by its settings. No shell is involved. The command finds `MATTS_ROLLOUT`, `MATTS_SEED`,
+    `MATTS_TEMPERATURE` and `MATTS_TASK_ID` in its environment. The copy of the best rollout stays.
     """
 
     takes_notes = True
 
-    def __init__(
-        self,
-        command: str,
-        *,
-        folder: Path,
-        scratch: Path,
-        settings: MattsSettings,
-        limits: LearnSettings,
-        check: str | None = None,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
-        self._words = permitted(command, settings)
-        self._check = permitted(check, settings) if check else None
-        self._copies, self._limits = WorkingCopies(folder, scratch), limits
-        self._environ = dict(os.environ if environ is None else environ)
+    def __init__(self, command: str, workplace: Workplace, limits: LearnSettings, check: str | None = None) -> None:
+        self._words = permitted(command, workplace.settings)
+        self._check = permitted(check, workplace.settings) if check else None
+        self._workplace, self._limits = workplace, limits
         self.name = f"command:{one_line(redact(command).text, 100)}"
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Copy, run, check, read. Raises `InputError` when the folder cannot be copied."""
-        place = await anyio.to_thread.run_sync(self._copies.make, request)
+        place = await self._workplace.make(request)
         stdin = b"" if PROMPT_WORD in self._words else request.prompt.encode("utf-8", "replace")
+        limit_s = request.timeout_s
         try:
-            finished, printed = await run_in(
-                place,
-                self._filled(request),
-                child_environment(self._environ, request),
-                limit_s=request.timeout_s,
-                stdin=stdin,
-                max_output_bytes=MAX_OUTPUT_BYTES,
+            finished, is_timed_out = await self._workplace.run(
+                self._filled(request), place, request, limit_s=limit_s, max_output_bytes=MAX_OUTPUT_BYTES, stdin=stdin
             )
         except OSError as error:
             return RunnerAnswer(status="failed", error=f"{self._words[0]} could not be started: {error.strerror}")
         check = await self._checked(request, place)
-        return await anyio.to_thread.run_sync(self._read, request, finished, printed, check)
+        fault = f"ended by its time limit of {limit_s:g} s" if is_timed_out else _fault(finished)
+        said = "the command was ended by its time limit" if is_timed_out else _last_words(finished)
+        trajectory = await anyio.to_thread.run_sync(self._read, request, finished, said, check)
+        status: RolloutStatus = "timed_out" if is_timed_out else "finished" if trajectory.steps else "failed"
+        if not trajectory.steps:
+            return RunnerAnswer(status=status, error=fault or "it printed nothing")
+        return RunnerAnswer(status=status, trajectory=trajectory, error=fault)
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
-        return await anyio.to_thread.run_sync(self._copies.clear, run_id, best)
+        return await self._workplace.settle(run_id, best)
 
     def _filled(self, request: RolloutRequest) -> list[str]:
         if PROMPT_WORD in self._words and len(request.prompt.encode("utf-8", "replace")) > _MAX_PROMPT_WORD:
@@ -104,34 +92,34 @@ class CommandRunner:
         return [prompt if word == PROMPT_WORD else word for word in self._words]
 
     async def _checked(self, request: RolloutRequest, place: Path) -> CheckResult | None:
-        """Run the check in the rollout's folder; one that takes too long has no result."""
+        """Run the check in the rollout's folder."""
         if self._check is None:
             return None
         limit = min(_CHECK_S, request.timeout_s)
-        environment = child_environment(self._environ, request)
         try:
-            finished, printed = await run_in(
-                place, self._check, environment, limit_s=limit, max_output_bytes=MAX_OUTPUT_BYTES
+            finished, is_timed_out = await self._workplace.run(
+                self._check, place, request, limit_s=limit, max_output_bytes=MAX_OUTPUT_BYTES
             )
         except OSError as error:
             raise InputError(f"the check {self._check[0]} could not be started: {error.strerror}") from error
-        if finished is None:
-            text = f"{printed.decode('utf-8', 'replace')}\nended after {limit:g} s"
-            return CheckResult(shlex.join(self._check), text, None)
         text = (finished.output + finished.error).decode("utf-8", "replace")
-        return CheckResult(shlex.join(self._check), text, finished.code)
+        ended = f"\nended after {limit:g} s" if is_timed_out else ""
+        return CheckResult(shlex.join(self._check), text + ended, finished.code)
 
-    def _read(
-        self, request: RolloutRequest, finished: Finished | None, printed: bytes, check: CheckResult | None
-    ) -> RunnerAnswer:
-        trajectory = read_output(request, shlex.join(self._words), printed, finished, check, self._limits)
-        status: RolloutStatus = "timed_out" if finished is None else "finished"
-        error = f"ended by its time limit of {request.timeout_s:g} s" if finished is None else _fault(finished)
-        if not trajectory.steps:
-            return RunnerAnswer(
-                status="timed_out" if finished is None else "failed", error=error or "it printed nothing"
-            )
-        return RunnerAnswer(status=status, trajectory=trajectory, error=error)
+    def _read(self, request: RolloutRequest, finished: Finished, said: str, check: CheckResult | None) -> Trajectory:
+        """Return the trajectory of one rollout.
+
+        The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text (also in
+        the ReAct form), which are the agent's words and prove nothing. A bad end, with what was `said` last, and the
+        check's result stand at the end as calls of a shell.
+        """
+        messages = list(_messages(finished.output, request, self._limits))
+        if finished.code != 0:
+            messages += _shell("end", shlex.join(self._words), said, finished.code)
+        if check is not None:
+            messages += _shell("check", check.command, check.text, check.code)
+        draft = read_list(messages, self._limits, task_id=request.task_id, task=request.task, source="agent")
+        return draft.finished(0)
 
 
 def _fault(finished: Finished) -> str | None:
@@ -143,35 +131,13 @@ def _fault(finished: Finished) -> str | None:
     return f"ended with exit code {finished.code}" + (f": {said}" if said else "")
 
 
-def read_output(
-    request: RolloutRequest,
-    command: str,
-    printed: bytes,
-    finished: Finished | None,
-    check: CheckResult | None,
-    limits: LearnSettings,
-) -> Trajectory:
-    """Return the trajectory of one rollout.
-
-    The output may be any transcript that `server.transcript` reads, Claude Code's `stream-json`, or plain text (also
-    in the ReAct form), which are the agent's words and prove nothing. A bad end (`finished` is None where the time
-    limit came) and the check's result stand at the end as calls of a shell.
-    """
-    text = printed.decode("utf-8", "replace")
-    messages = list(_messages(text, printed, request, limits))
-    if finished is None:
-        messages += _shell("end", command, "the command was ended by its time limit", 124)
-    elif finished.code != 0:
-        said = finished.error.decode("utf-8", "replace")[-4_000:]
-        messages += _shell("end", command, f"{said}\n".lstrip("\n"), finished.code)
-    if check is not None:
-        messages += _shell("check", check.command, check.text, 124 if check.code is None else check.code)
-    draft = read_list(messages, limits, task_id=request.task_id, task=request.task, source="agent")
-    return draft.finished(0)
+def _last_words(finished: Finished) -> str:
+    return f"{finished.error.decode('utf-8', 'replace')[-4_000:]}\n".lstrip("\n")
 
 
-def _messages(text: str, printed: bytes, request: RolloutRequest, limits: LearnSettings) -> Iterator[JsonObject]:
+def _messages(printed: bytes, request: RolloutRequest, limits: LearnSettings) -> Iterator[JsonObject]:
     """Yield the output as messages or steps of ours."""
+    text = printed.decode("utf-8", "replace")
     if not text.strip():
         return
     if text.lstrip()[:1] not in "{[":

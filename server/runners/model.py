@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -16,9 +16,8 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, SwarmMemoryError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer, ToolName
-from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.server.runners.workplace import WorkingCopies, allowed_commands, child_environment, permitted, run_in
+from swarm_memory.server.runners.workplace import Workplace, allowed_commands, permitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed, parse_json
@@ -60,18 +59,6 @@ class AgentTool:
     """Returns what the model gets to see. Raises one of `TOOL_FAULTS`."""
 
 
-class Workplace(Protocol):
-    """Where a rollout works: it gives each one its own tools."""
-
-    async def tools(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
-        """Return the rollout's tools by name. Raises `InputError`, `ConfigError`."""
-        ...
-
-    async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Clear up after a run, and return where the best rollout's files are."""
-        ...
-
-
 class ReactAnswer(Answered):
     """What the prompt asks for at each step."""
 
@@ -107,32 +94,22 @@ class _Record:
 
 
 class ModelRunner:
-    """Lets `chat` do the task in at most `max_steps` steps with `tools` and those of the rollout's own `workplace`.
+    """Lets `chat` do the task in at most `max_steps` steps with `tools`, those of the rollout's own folder.
 
     A tool that is not among them is never called, whatever the model asks for.
     """
 
     takes_notes = True
 
-    def __init__(
-        self,
-        chat: ChatModel,
-        tools: Mapping[str, AgentTool] | None = None,
-        *,
-        workplace: Workplace | None = None,
-        max_steps: int = 20,
-    ) -> None:
+    def __init__(self, chat: ChatModel, tools: "FolderTools | None" = None, *, max_steps: int = 20) -> None:
         self._chat = chat
-        self._tools = dict(tools or {})
-        self._workplace = workplace
+        self._tools = tools
         self._max_steps = max_steps
         self.name = f"model:{chat.name}"
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Do the task; what was done until the time limit, or until the model could not be asked, is kept."""
-        tools = dict(self._tools)
-        if self._workplace is not None:
-            tools.update(await self._workplace.tools(request))
+        tools: Mapping[str, AgentTool] = {} if self._tools is None else await self._tools.of(request)
         record = _Record(request, tools)
         status: RolloutStatus = "timed_out"
         error: str | None = f"ended by its time limit of {request.timeout_s:g} s"
@@ -144,8 +121,8 @@ class ModelRunner:
         return RunnerAnswer(status=status, trajectory=record.trajectory, error=error)
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Let the workplace clear up; without one there is nothing to clear."""
-        return None if self._workplace is None else await self._workplace.settle(run_id, best)
+        """Clear up after a run, and return where the best rollout's files are."""
+        return None if self._tools is None else await self._tools.settle(run_id, best)
 
     async def _loop(self, record: _Record) -> str | None:
         """Go on until the model ends; return why it was ended, if it was."""
@@ -250,24 +227,17 @@ def _problem(arguments: dict[str, JsonValue], schema: Mapping[str, JsonValue]) -
 class FolderTools:
     """Gives each rollout its copy of a folder and those of the tools in it that the caller named."""
 
-    def __init__(
-        self,
-        names: Sequence[ToolName],
-        copies: WorkingCopies,
-        settings: MattsSettings,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
-        self._names, self._copies, self._settings = tuple(dict.fromkeys(names)), copies, settings
-        self._environ = dict(os.environ if environ is None else environ)
+    def __init__(self, names: Sequence[ToolName], workplace: Workplace) -> None:
+        self._names, self._workplace = tuple(dict.fromkeys(names)), workplace
 
-    async def tools(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
+    async def of(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
         """Make the rollout's folder and return its tools by name. Raises `InputError`, `ConfigError`."""
-        place = (await anyio.to_thread.run_sync(self._copies.make, request)).resolve()
+        place = (await self._workplace.make(request)).resolve()
         return {name: self._tool(name, place, request) for name in self._names}
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
-        return await anyio.to_thread.run_sync(self._copies.clear, run_id, best)
+        return await self._workplace.settle(run_id, best)
 
     def _tool(self, name: ToolName, place: Path, request: RolloutRequest) -> AgentTool:
         relative: dict[str, JsonValue] = {"type": "string", "description": "Relative to the working folder"}
@@ -281,7 +251,7 @@ class FolderTools:
                 given: dict[str, JsonValue] = {"path": relative, "content": {"type": "string"}}
                 return AgentTool(name, "Writes a file, all of it.", _schema(given), partial(_write, place))
             case "Bash":
-                lines = [" ".join(words) for words in allowed_commands(self._settings)]
+                lines = [" ".join(words) for words in allowed_commands(self._workplace.settings)]
                 said = (
                     f"Runs one of these command lines, exactly as it stands: {'; '.join(lines) or 'none is allowed'}."
                 )
@@ -290,18 +260,16 @@ class FolderTools:
 
     async def _run(self, place: Path, request: RolloutRequest, arguments: Mapping[str, JsonValue]) -> str:
         """Run a command line in the copy, without a shell; it must be allowed exactly as it stands."""
-        words = permitted(str(arguments["command"]), self._settings)
-        finished, printed = await run_in(
+        finished, is_timed_out = await self._workplace.run(
+            permitted(str(arguments["command"]), self._workplace.settings),
             place,
-            words,
-            child_environment(self._environ, request),
+            request,
             limit_s=min(COMMAND_LIMIT_S, request.timeout_s),
             max_output_bytes=MAX_OUTPUT_BYTES,
         )
-        if finished is None:
-            return f"Exit code 124\n{printed.decode('utf-8', 'replace')}\nended by its time limit"
         text = (finished.output + finished.error).decode("utf-8", "replace")
-        return f"Exit code {finished.code}\n{text}" if finished.code else text
+        ended = "\nended by its time limit" if is_timed_out else ""
+        return f"Exit code {finished.code}\n{text}{ended}" if finished.code else text
 
 
 def _schema(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import RolloutRequest
@@ -18,6 +19,9 @@ from swarm_memory.tools.text.cleaning import one_line
 
 MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000
 """A larger working folder is refused: it would be copied for each rollout."""
+
+TIMED_OUT = 124
+"""The exit code of a command that its time limit ended, as of `timeout`."""
 
 _NOT_COPIED = frozenset({".swarm"})
 
@@ -64,33 +68,6 @@ def child_environment(environ: Mapping[str, str], request: RolloutRequest) -> di
     }
 
 
-async def run_in(
-    place: Path,
-    words: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    limit_s: float,
-    stdin: bytes = b"",
-    max_output_bytes: int,
-) -> tuple[Finished | None, bytes]:
-    """Run a command line in a folder, without a shell, and return how it ended and what it printed until then.
-
-    None when it was ended by its time limit. Raises `OSError` when it cannot be started.
-    """
-    printed = bytearray()
-    with anyio.move_on_after(limit_s):
-        finished = await run(
-            words,
-            stdin=stdin,
-            cwd=place,
-            environment=environment,
-            max_output_bytes=max_output_bytes,
-            printed=printed,
-        )
-        return finished, bytes(printed)
-    return None, bytes(printed)
-
-
 def scratch_folder(environ: Mapping[str, str]) -> Path:
     """Return where copies are made: outside of every project, so that no tool takes the project around for its own."""
     base = environ.get("XDG_CACHE_HOME") or ""
@@ -98,17 +75,59 @@ def scratch_folder(environ: Mapping[str, str]) -> Path:
     return cache / "swarm-memory" / "matts"
 
 
-class WorkingCopies:
-    """Copies of `folder` in `scratch/<run>/<number>`; that of the best rollout stays."""
+class Workplace:
+    """Copies of `folder` in `scratch/<run>/<number>`, where command lines are run; that of the best rollout stays.
 
-    def __init__(self, folder: Path, scratch: Path) -> None:
+    `environ` is what a command finds as the user's environment.
+    """
+
+    def __init__(
+        self, folder: Path, scratch: Path, settings: MattsSettings, environ: Mapping[str, str] | None = None
+    ) -> None:
         self._folder, self._scratch = folder, scratch
+        self.settings = settings
+        self._environ = dict(os.environ if environ is None else environ)
 
-    def make(self, request: RolloutRequest) -> Path:
+    async def run(
+        self,
+        words: Sequence[str],
+        place: Path,
+        request: RolloutRequest,
+        *,
+        limit_s: float,
+        max_output_bytes: int,
+        stdin: bytes = b"",
+    ) -> tuple[Finished, bool]:
+        """Run a command line in a copy, without a shell; return how it ended, and whether its time limit ended it.
+
+        Its code is 124 then, its output what it printed until then. Raises `OSError` when it cannot be started.
+        """
+        printed = bytearray()
+        environment = child_environment(self._environ, request)
+        with anyio.move_on_after(limit_s):
+            finished = await run(
+                words,
+                stdin=stdin,
+                cwd=place,
+                environment=environment,
+                max_output_bytes=max_output_bytes,
+                printed=printed,
+            )
+            return finished, False
+        return Finished(TIMED_OUT, bytes(printed), b"", is_cut=False), True
+
+    async def make(self, request: RolloutRequest) -> Path:
         """Make the rollout's folder anew, in a refinement from what the former rollout left, and return it.
 
         Raises `InputError` when the folder cannot be copied.
         """
+        return await anyio.to_thread.run_sync(self._make, request)
+
+    async def settle(self, run_id: str, best: int | None) -> str | None:
+        """Delete the copies of all rollouts but the best one's, and return where that is."""
+        return await anyio.to_thread.run_sync(self._clear, run_id, best)
+
+    def _make(self, request: RolloutRequest) -> Path:
         place, former = self._place(request.run_id, request.number), self._place(request.run_id, request.number - 1)
         goes_on = request.mode == "sequential" and request.number > 1 and former.is_dir()
         source = former if goes_on else self._folder
@@ -121,8 +140,7 @@ class WorkingCopies:
             raise InputError(f"the folder {source} cannot be copied: {one_line(str(error), 300)}") from error
         return place
 
-    def clear(self, run_id: str, best: int | None) -> str | None:
-        """Delete the copies of all rollouts but the best one's, and return where that is."""
+    def _clear(self, run_id: str, best: int | None) -> str | None:
         root = self._place(run_id, 0).parent
         kept = self._place(run_id, best) if best is not None else None
         for folder in sorted(root.iterdir()) if root.is_dir() else ():

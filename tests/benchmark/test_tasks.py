@@ -23,7 +23,7 @@ from swarm_memory.server.benchmark.tasks import (
     schedule,
 )
 from swarm_memory.server.runners.model import FolderTools, ModelRunner
-from swarm_memory.server.runners.workplace import WorkingCopies
+from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.tools.benchmark.suites.task_report import TaskArm, TaskReport, TaskResult
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import TASKS, Told
@@ -102,8 +102,8 @@ async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(toolbo
 
     def make(bank: Toolbox, chosen: Scenario) -> ScenarioRunner:
         assert isinstance(bank.chat, CountingChat)
-        tools = FolderTools(("Write",), WorkingCopies(chosen.work, scratch), bank.settings.matts)
-        agent = ModelRunner(bank.chat, workplace=tools)
+        tools = FolderTools(("Write",), Workplace(chosen.work, scratch, bank.settings.matts))
+        agent = ModelRunner(bank.chat, tools)
         return ScenarioRunner(chosen, agent, scratch, show_check=False, metered=True)
 
     places = schedule(7, _scenarios("payment_api"), 1)

@@ -16,7 +16,7 @@ from swarm_memory.schema.rollout import MattsRequest, ToolName
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.runners.model import FolderTools
-from swarm_memory.server.runners.workplace import WorkingCopies
+from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.tools.matts.matts import run_matts
 
 ALL: tuple[ToolName, ...] = ("Read", "List", "Write", "Bash")
@@ -32,19 +32,20 @@ class Desk:
     def __init__(self, tmp_path: Path, names: tuple[ToolName, ...] = ALL, allowed: str = "") -> None:
         self.agent = Agent(tmp_path, "", notes="first", plan="second")
         (self.agent.folder / "out").symlink_to(tmp_path)
-        self.copies = WorkingCopies(self.agent.folder, tmp_path / "scratch")
-        self.bench = FolderTools(names, self.copies, MattsSettings(allowed_commands=allowed), {"PATH": "/usr/bin:/bin"})
+        settings, environ = MattsSettings(allowed_commands=allowed), {"PATH": "/usr/bin:/bin"}
+        self.workplace = Workplace(self.agent.folder, tmp_path / "scratch", settings, environ)
+        self.bench = FolderTools(names, self.workplace)
         self.request = self.agent.request()
 
     async def call(self, name: str, **arguments: str) -> str:
-        tools = await self.bench.tools(self.request)
+        tools = await self.bench.of(self.request)
         given: Mapping[str, Any] = arguments
         return await tools[name].call(given)
 
 
 async def test_it_reads_lists_and_writes_in_its_copy_and_the_folder_stays(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    tools = await desk.bench.tools(desk.request)
+    tools = await desk.bench.of(desk.request)
     assert await tools["List"].call({"path": "."}) == "notes.txt\nplan.txt"
     assert await tools["Read"].call({"path": "notes.txt"}) == "first"
     assert await tools["Write"].call({"path": "new/made.txt", "content": "done"}) == "4 characters written"
@@ -83,7 +84,7 @@ async def test_only_allowed_command_lines_are_run_and_a_bad_end_is_told(tmp_path
 
 async def test_a_tool_that_was_not_named_is_not_there(tmp_path: Path) -> None:
     desk = Desk(tmp_path, names=("Read",))
-    assert list(await desk.bench.tools(desk.request)) == ["Read"]
+    assert list(await desk.bench.of(desk.request)) == ["Read"]
 
 
 async def test_a_run_by_the_model_is_judged_by_what_its_commands_showed(tmp_path: Path) -> None:

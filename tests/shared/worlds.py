@@ -16,6 +16,7 @@ from swarm_memory.schema.settings import LearnSettings, MattsSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.runners.command import CommandRunner
+from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -128,14 +129,8 @@ class Agent:
 
     def runner(self, settings: MattsSettings | None = None, check: str | None = None) -> CommandRunner:
         allowed = "\n".join(filter(None, (self.command, check)))
-        return CommandRunner(
-            self.command,
-            folder=self.folder,
-            scratch=self.scratch,
-            settings=(settings or MattsSettings()).model_copy(update={"allowed_commands": allowed}),
-            limits=LearnSettings(),
-            check=check,
-        )
+        chosen = (settings or MattsSettings()).model_copy(update={"allowed_commands": allowed})
+        return CommandRunner(self.command, Workplace(self.folder, self.scratch, chosen), LearnSettings(), check)
 
     def request(self, number: int = 1, **given: Any) -> RolloutRequest:
         fields: dict[str, Any] = {
