@@ -55,7 +55,10 @@ class StrictTool(Tool):
         max_tokens = bank_of(context).max_output_tokens
         if max_tokens is None or not isinstance(result, CallToolResult) or self.name in UNCAPPED:
             return result
-        return within(result, max_tokens, self._paging(arguments))
+        content: Row = result.structured_content or {}
+        return (
+            result if is_within(content, max_tokens) else answered(capped(content, max_tokens, self._paging(arguments)))
+        )
 
     def _paging(self, arguments: dict[str, Any]) -> "Paging":
         known = self.parameters.get("properties", {})
@@ -152,21 +155,6 @@ def answered(answer: BaseModel | Row) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
-def within(result: CallToolResult, max_tokens: int, paging: "Paging") -> CallToolResult:
-    """Return an answer that has at most so many tokens, structure and text alike."""
-    texts = [part.text for part in result.content if isinstance(part, TextContent)]
-    if all(is_within(text, max_tokens) for text in texts):
-        return result
-    if result.structured_content is not None:
-        content = capped(result.structured_content, max_tokens, paging)
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        return result.model_copy(
-            update={"content": [TextContent(type="text", text=text)], "structured_content": content}
-        )
-    text = capped_text("\n\n".join(texts), max_tokens, paging)
-    return result.model_copy(update={"content": [TextContent(type="text", text=text)]})
-
-
 async def answered_job(
     ctx: Context[Any], kind: str, payload: Mapping[str, JsonValue], key: str | None = None
 ) -> CallToolResult:
@@ -209,8 +197,6 @@ _BOUNDARIES = ("\n\n", "\n", ". ", " ")
 _CHARS_PER_TOKEN = 7
 """No token of the estimate has more letters."""
 
-Json: TypeAlias = dict[str, Any]
-
 
 class Paging(NamedTuple):
     """What a caller can ask of the tool to get what was left out."""
@@ -230,28 +216,18 @@ class _Cut(NamedTuple):
     is_top: bool
 
 
-def is_within(text: str, max_tokens: int) -> bool:
-    """Whether a text is within the limit: a short one surely is, without being looked at."""
+def is_within(content: Row, max_tokens: int) -> bool:
+    """Whether an answer is within the limit: a short one surely is, without its tokens being counted."""
+    text = _as_text(content)
     return 3 * len(text) <= max_tokens or _count(text) <= max_tokens
 
 
-def capped_text(text: str, max_tokens: int, paging: Paging) -> str:
-    """Return a text within the limit, with a line that says what was left out where something was."""
-    if is_within(text, max_tokens):
-        return text
-    kept = _beginning(text, max_tokens - NOTE_TOKENS)
-    return f"{kept}\n\n[{_note(_count(text) - _count(kept), None, paging)}]"
-
-
-def capped(content: Mapping[str, Any], max_tokens: int, paging: Paging) -> Json:
-    """Return an answer within the limit: the last entries of its longest lists are left out, its longest texts cut.
+def capped(content: Row, max_tokens: int, paging: Paging) -> Row:
+    """Return an answer cut to the limit: the last entries of its longest lists are left out, its longest texts cut.
 
     `cut` then says how many tokens are missing and how to get them.
     """
-    whole = _tokens(content)
-    if whole <= max_tokens:
-        return dict(content)
-    left: Json = json.loads(json.dumps(content))
+    left: Row = json.loads(json.dumps(content))
     room = max_tokens - NOTE_TOKENS
     shown: int | None = None
     while (excess := _tokens(left) - room) > 0:
@@ -264,13 +240,13 @@ def capped(content: Mapping[str, Any], max_tokens: int, paging: Paging) -> Json:
             _shorten_list(cast(list[Any], value), excess)
             shown = len(cast(list[Any], value)) if cut.is_top else shown
         else:
-            cut.holder[cut.key] = _shortened(value, excess)
-    missing = whole - _tokens(left)
+            cut.holder[cut.key] = _beginning(value, _count(value) - excess - 1)
+    missing = _tokens(content) - _tokens(left)
     left["cut"] = {"left_out_tokens": missing, "how": _note(missing, shown, paging)}
     return left
 
 
-def _heaviest(value: Json) -> _Cut | None:
+def _heaviest(value: Row) -> _Cut | None:
     """Return the longest list of more than one entry; where none weighs enough, the longest text."""
     cuts = list(_cuts(value, 0))
     lists = [cut for cut in cuts if isinstance(cut.holder[cut.key], list)]
@@ -285,7 +261,7 @@ def _heaviest(value: Json) -> _Cut | None:
 def _cuts(value: object, depth: int) -> Iterator[_Cut]:
     pairs: Iterable[tuple[Any, Any]]
     if isinstance(value, dict):
-        pairs = cast(Json, value).items()
+        pairs = cast(Row, value).items()
     elif isinstance(value, list):
         pairs = enumerate(cast(list[Any], value))
     else:
@@ -307,10 +283,6 @@ def _shorten_list(entries: list[Any], excess: int) -> None:
         saved += _tokens(entries.pop())
 
 
-def _shortened(text: str, excess: int) -> str:
-    return _beginning(text, max(0, _count(text) - excess - 1))
-
-
 def _beginning(text: str, max_tokens: int) -> str:
     """Return the beginning of a text, at most so many tokens of it, up to a paragraph, line, sentence or word."""
     low, high = 0, min(len(text), max(0, max_tokens) * _CHARS_PER_TOKEN)
@@ -329,15 +301,13 @@ def _beginning(text: str, max_tokens: int) -> str:
 
 def _note(missing: int, shown: int | None, paging: Paging) -> str:
     """Say how many tokens are missing, and how to get them."""
-    said = f"{missing:,} tokens were left out"
-    ways: list[str] = []
     if shown is not None and paging.offset is not None:
-        ways.append(f"call again with offset={paging.offset + shown}")
+        way = f"call again with offset={paging.offset + shown}"
     elif paging.counts:
-        ways.append(f"call again with a smaller {' or '.join(paging.counts)}")
+        way = f"call again with a smaller {' or '.join(paging.counts)}"
     else:
-        ways.append("ask for less at once")
-    return f"{said}: {', '.join(ways)}, or raise output.max_tokens"
+        way = "ask for less at once"
+    return f"{missing:,} tokens were left out: {way}, or raise output.max_tokens"
 
 
 def _count(text: str) -> int:
@@ -347,4 +317,8 @@ def _count(text: str) -> int:
 
 
 def _tokens(value: object) -> int:
-    return _count(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return _count(_as_text(value))
+
+
+def _as_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
