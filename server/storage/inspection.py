@@ -13,6 +13,7 @@ from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.files import remote_kind, size_of
+from swarm_memory.server.storage.engine.transactions import one_moment
 from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged
@@ -93,8 +94,7 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
 
     Raises what the driver raises when the damage lets no statement through.
     """
-    connection.execute("BEGIN")
-    try:
+    with one_moment(connection):
         _refresh_keyword_indexes(connection)
         pages = [*_page_faults(connection)]
         memories = damaged(connection)
@@ -109,9 +109,6 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
         indexes += _passage_faults(connection)
         for space in all_spaces(connection, _SOURCES):
             indexes += _vector_faults(connection, space, _PASSAGES, searchable)[0]
-    finally:
-        if connection.in_transaction:  # SQLite undoes one itself where it has no memory
-            connection.execute("ROLLBACK")
     return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
 
 

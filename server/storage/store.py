@@ -46,16 +46,15 @@ async def open_store(
     sqlite: str = "auto",
     busy_timeout_s: float = 10.0,
     embedder: Embedder,
-    create: bool = True,
     consolidate_every: int = 20,
 ) -> "SqliteStore":
-    """Open the bank in a file, which is made when it is not there and `create` says so.
+    """Open the bank in a file, which is made when it is not there.
 
     Raises `ConfigError` when the SQLite that `sqlite` names cannot be used, `StoreUntrusted` for a file that is no bank
     of ours, `StorageError`. A bank that this user may only read opens read-only.
     """
     driver = await asyncio.to_thread(choose, sqlite)
-    threads = await open_threads(path, driver, create=create, timeout_s=busy_timeout_s)
+    threads = await open_threads(path, driver, busy_timeout_s)
     store = SqliteStore(path, driver, embedder, threads, busy_timeout_s, consolidate_every)
     try:
         await store.refresh()

@@ -26,6 +26,7 @@ from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, make_private, remote_kind, size_of
 from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
+from swarm_memory.server.storage.engine.transactions import transaction
 from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:
@@ -109,14 +110,8 @@ def write_transaction(
     with writer_lock(database, timeout_s):
         if opened is not None:
             opened.check()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection, "IMMEDIATE"):
             yield
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
             truncate_wal(connection)
 
@@ -313,17 +308,11 @@ def migrate(connection: "Connection") -> int:
 
 def _apply(connection: "Connection", migration: Migration) -> bool:
     """Apply one migration unless it is there: the version is looked at again inside the exclusive transaction."""
-    connection.execute("BEGIN EXCLUSIVE")
-    try:
+    with transaction(connection, "EXCLUSIVE"):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         missing = version < migration.number
         if missing:
             for statement in migration.statements:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {migration.number:d}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     return missing

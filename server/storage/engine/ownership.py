@@ -20,6 +20,7 @@ from swarm_memory.schema.sqlite.statements import (
     vector_table,
 )
 from swarm_memory.server.storage.engine.backup import advice
+from swarm_memory.server.storage.engine.transactions import one_moment
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -96,14 +97,10 @@ def check_content(connection: "Connection", database: Path) -> BankState:
 
 def _contents(connection: "Connection") -> tuple[int, int, list[tuple[str, str, str, str | None]]]:
     """Return application id, schema version and objects as of one moment: another process may be making the bank."""
-    connection.execute("BEGIN")
-    try:
+    with one_moment(connection):
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         return application_id, version, connection.execute(_OBJECTS).fetchall()
-    finally:
-        if connection.in_transaction:  # SQLite undoes one itself where it has no memory
-            connection.execute("ROLLBACK")
 
 
 def _objects_of(connection: "Connection", version: int) -> dict[str, str]:

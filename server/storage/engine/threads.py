@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import CoroutineType, ModuleType
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import aiosqlite
 
@@ -220,8 +220,8 @@ class Threads(NamedTuple):
         return tuple(thread for thread in self if thread is not None)
 
 
-async def open_threads(path: Path, driver: Driver, *, create: bool, timeout_s: float) -> Threads:
-    """Connect to the bank in a file, which is made when it is not there and `create` says so.
+async def open_threads(path: Path, driver: Driver, timeout_s: float) -> Threads:
+    """Connect to the bank in a file, which is made when it is not there.
 
     Raises `StoreUntrusted` for a file that is no bank of ours, `StorageError`. Where this user may only read, there is
     no writer.
@@ -231,7 +231,7 @@ async def open_threads(path: Path, driver: Driver, *, create: bool, timeout_s: f
         writer = await ConnectionThread.open(
             path,
             driver.module,
-            lambda: connect(path, driver=driver, create=create, timeout_s=timeout_s),
+            lambda: connect(path, driver=driver, timeout_s=timeout_s),
             again=lambda: connect(path, driver=driver, create=False, timeout_s=timeout_s),
             writes=True,
         )
@@ -371,59 +371,31 @@ class Part:
         self.read, self.read_beside, self.write = bank.read, bank.read_beside, bank.write
 
 
-class Runs(Protocol):
-    """What runs functions on the connections of a bank: the bank itself, or a part of it."""
-
-    async def read(self, function: "Callable[[Connection], T]") -> T: ...
-
-    async def read_beside(self, function: "Callable[[Connection], T]") -> T: ...
-
-    async def write(self, function: "Callable[[Connection], T]") -> T: ...
+S = TypeVar("S", bound=BankThreads | Part)
 
 
-S = TypeVar("S", bound=Runs)
+class _Door(Protocol):
+    def __call__(
+        self, method: "Callable[Concatenate[S, Connection, P], T]", /
+    ) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]": ...
 
 
-def reads(
-    method: "Callable[Concatenate[S, Connection, P], T]",
-) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
-    """Have a method, which gets the connection, run on the thread that reads."""
+def _through(name: Literal["read", "read_beside", "write"]) -> _Door:
+    """Return a decorator that has a method, which gets the connection, run by `BankThreads` as that is named."""
 
-    @wraps(method)
-    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.read(_call(method, self, *args, **kwargs))
+    def decorate(
+        method: "Callable[Concatenate[S, Connection, P], T]",
+    ) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
+        @wraps(method)
+        async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+            def call(connection: "Connection") -> T:
+                return method(self, connection, *args, **kwargs)
 
-    return run
+            return await getattr(self, name)(call)
 
+        return run
 
-def reads_beside(
-    method: "Callable[Concatenate[S, Connection, P], T]",
-) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
-    """The same on the second thread that reads."""
-
-    @wraps(method)
-    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.read_beside(_call(method, self, *args, **kwargs))
-
-    return run
+    return decorate
 
 
-def writes(
-    method: "Callable[Concatenate[S, Connection, P], T]",
-) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
-    """Have a method, which gets the connection, run in one transaction on the thread that writes."""
-
-    @wraps(method)
-    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.write(_call(method, self, *args, **kwargs))
-
-    return run
-
-
-def _call(
-    method: "Callable[Concatenate[S, Connection, P], T]", store: S, *args: P.args, **kwargs: P.kwargs
-) -> "Callable[[Connection], T]":
-    def call(connection: "Connection") -> T:
-        return method(store, connection, *args, **kwargs)
-
-    return call
+reads, reads_beside, writes = _through("read"), _through("read_beside"), _through("write")

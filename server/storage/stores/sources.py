@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
+from swarm_memory.server.storage.engine.transactions import one_moment
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.pools import Keywords, Near, Search
 from swarm_memory.server.storage.search.vectors import Quantization, QueryVector, cosines
@@ -234,7 +234,7 @@ def _remove_group(connection: "Connection", index: Index, partition: int, source
 
 def _joined(connection: "Connection", search: Search, near: Near, keywords: Keywords) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
-    with _one_moment(connection):
+    with one_moment(connection):
         seqs = list(dict.fromkeys([*near.found, *keywords.found]))
         values = {"seqs": to_json(seqs), "distance": NEIGHBOURS}
         beside = [seq for (seq,) in connection.execute(_QUERIES["neighbours"], values).fetchall()]
@@ -246,17 +246,6 @@ def _joined(connection: "Connection", search: Search, near: Near, keywords: Keyw
         legs=search.legs(near, keywords),
         notices=search.notices(near, "passages"),
     )
-
-
-@contextmanager
-def _one_moment(connection: "Connection") -> Generator[None]:
-    """Have all that is read in the block be of one moment."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if connection.in_transaction:  # SQLite undoes one itself where it has no memory
-            connection.execute("ROLLBACK")
 
 
 def _candidates(
