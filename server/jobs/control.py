@@ -20,6 +20,7 @@ WAIT_S = 45.0
 
 LOOK_S = 0.1
 ENDED: frozenset[JobStatus] = frozenset({"completed", "failed", "cancelled"})
+_LISTED = 20
 _ALL: tuple[JobStatus, ...] = ("running", "queued", "completed", "failed", "cancelled")
 
 
@@ -30,10 +31,9 @@ async def run_as_job(
     *,
     key: str | None = None,
     wake: Callable[[], None],
-    wait_s: float | None = None,
-    on_progress: Report | None = None,
+    on_progress: Report,
 ) -> Job:
-    """Queue a job, wake the worker, and wait at most `wait_s` (45) for its end; return it as it then stands.
+    """Queue a job, wake the worker, and wait a while for its end; return it as it then stands.
 
     While an equal job (same kind and key) waits in the queue, this one takes its place.
     """
@@ -49,22 +49,17 @@ async def run_as_job(
     )
     job_id = await toolbox.store.enqueue(job)
     wake()
-    return await follow(toolbox, job_id, wait_s=wait_s, on_progress=on_progress)
+    return await _follow(toolbox, job_id, on_progress)
 
 
-async def follow(
-    toolbox: Toolbox, job_id: str, *, wait_s: float | None = None, on_progress: Report | None = None
-) -> Job:
-    """Wait at most `wait_s` (45) for the end of a job, telling its progress; return it as it then stands.
-
-    Raises `NotFoundError`.
-    """
+async def _follow(toolbox: Toolbox, job_id: str, on_progress: Report) -> Job:
+    """Wait at most `WAIT_S` for the end of a job, telling its progress; return it as it then stands."""
     told = -1
-    deadline = time.monotonic() + (WAIT_S if wait_s is None else wait_s)
+    deadline = time.monotonic() + WAIT_S
     while True:
         job = await _found(toolbox, job_id)
         progress = job.progress or Progress(done=0, message=f"{job.kind} is {job.status}: {job.id}")
-        if progress.done > told and on_progress is not None:
+        if progress.done > told:
             told = progress.done
             await on_progress(progress)
         if job.status in ENDED or time.monotonic() >= deadline:
@@ -72,44 +67,33 @@ async def follow(
         await anyio.sleep(LOOK_S)
 
 
-def not_failed(job: Job) -> Job:
-    """Return the job. Raises `InputError` with what it says when it has failed."""
-    if job.status == "failed":
-        raise InputError(job.error or "the job failed and does not say why")
-    return job
-
-
 async def manage_jobs(
-    toolbox: Toolbox,
-    action: JobAction,
-    job_id: str | None,
-    *,
-    limit: int = 20,
-    wake: Callable[[], None] | None = None,
-    wait_s: float | None = None,
-    on_progress: Report | None = None,
+    toolbox: Toolbox, action: JobAction, job_id: str | None, *, wake: Callable[[], None], on_progress: Report
 ) -> list[Job]:
     """Show, wait for, cancel or go on with one job, or list those of the project, newest first.
 
     A scaling job may be named by its run too. Raises `InputError`, `NotFoundError`.
     """
     if action == "list":
-        return await toolbox.store.list_jobs(toolbox.scope, _ALL, limit)
+        return await toolbox.store.list_jobs(toolbox.scope, _ALL, _LISTED)
     if not job_id:
         raise InputError(f"job_id is missing: action {action} is about one job")
     found = await _found(toolbox, job_id)
-    if action == "resume":
-        found = await resume(toolbox, found)
-        if wake is not None:
+    match action:
+        case "status":
+            return [found]
+        case "cancel":
+            await _cancel(toolbox, found)
+            return [await _found(toolbox, found.id)]
+        case "resume":
+            found = await _resume(toolbox, found)
             wake()
-    if action == "cancel":
-        await cancel(toolbox, found.id)
-    elif action in ("result", "resume"):
-        await follow(toolbox, found.id, wait_s=wait_s, on_progress=on_progress)
-    return [await _found(toolbox, found.id)]
+        case "result":
+            pass
+    return [await _follow(toolbox, found.id, on_progress)]
 
 
-async def resume(toolbox: Toolbox, job: Job) -> Job:
+async def _resume(toolbox: Toolbox, job: Job) -> Job:
     """Queue a job that failed or was cancelled once more, with what it was asked; one that has not ended stays.
 
     A scaling run goes on where it stopped. Raises `InputError` for a job that completed.
@@ -126,13 +110,12 @@ async def resume(toolbox: Toolbox, job: Job) -> Job:
     return await _found(toolbox, await toolbox.store.enqueue(again))
 
 
-async def cancel(toolbox: Toolbox, job_id: str) -> bool:
-    """Cancel a job that has not ended, and with it the scaling run that it works on. Raises `NotFoundError`."""
-    job = await _found(toolbox, job_id)
+async def _cancel(toolbox: Toolbox, job: Job) -> None:
+    """Cancel a job that has not ended, and with it the scaling run that it works on."""
     run_id: Any = job.payload.get("run_id")
     if job.status not in ENDED and isinstance(run_id, str):
         await toolbox.store.cancel_run(toolbox.scope, run_id)
-    return await toolbox.store.cancel_job(toolbox.scope, job_id)
+    await toolbox.store.cancel_job(toolbox.scope, job.id)
 
 
 async def _found(toolbox: Toolbox, job_id: str) -> Job:

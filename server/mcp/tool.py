@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
-from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import Row, of_job
@@ -162,12 +162,14 @@ async def answered_job(
 
     Raises `InputError` with what it says when it has failed.
     """
-    from swarm_memory.server.jobs.control import not_failed, run_as_job
+    from swarm_memory.server.jobs.control import run_as_job
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
     ended = await run_as_job(toolbox, kind, payload, key=key, wake=bank.wake_worker, on_progress=telling(ctx))
-    return answered(of_job(not_failed(ended)))
+    if ended.status == "failed":
+        raise InputError(ended.error or "the job failed and does not say why")
+    return answered(of_job(ended))
 
 
 def bank_of(ctx: Context[Any]) -> Bank:

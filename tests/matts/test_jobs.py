@@ -15,10 +15,10 @@ from worlds import TASK, Agent, attempt, matts, met, missed, opened
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
-from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.job import Job, JobAction, Progress, Report
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.jobs.control import cancel, follow, manage_jobs, run_as_job
+from swarm_memory.server.jobs.control import manage_jobs, run_as_job
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.server.mcp.answers import of_job
@@ -57,6 +57,30 @@ def given(*trajectories: Trajectory, **fields: Any) -> dict[str, Any]:
     return {"run_id": new_id(RUN), "task": TASK, "count": len(listed), "runner": runner} | fields
 
 
+async def unheard(_: Progress) -> None:
+    """Nobody listens."""
+
+
+async def queued(
+    tools: Toolbox,
+    working: Worker,
+    kind: str,
+    payload: Mapping[str, JsonValue],
+    wait_s: float = 0.0,
+    on_progress: Report = unheard,
+) -> Job:
+    """Queue a job and wait so long for its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("swarm_memory.server.jobs.control.WAIT_S", wait_s)
+        return await run_as_job(tools, kind, payload, wake=working.wake, on_progress=on_progress)
+
+
+async def asked(tools: Toolbox, action: JobAction, job_id: str | None) -> Job:
+    """Ask for the one job that there is to be."""
+    (job,) = await manage_jobs(tools, action, job_id, wake=lambda: None, on_progress=unheard)
+    return job
+
+
 async def test_a_short_job_is_done_within_the_wait_and_tells_its_progress(tmp_path: Path) -> None:
     told: list[Progress] = []
 
@@ -74,7 +98,7 @@ async def test_a_short_job_is_done_within_the_wait_and_tells_its_progress(tmp_pa
             release.set()
 
         group.start_soon(let_go_when_told)
-        job = await run_as_job(tools, "count", {"given": 1}, wake=working.wake, wait_s=4, on_progress=note)
+        job = await queued(tools, working, "count", {"given": 1}, 4, note)
         assert (job.status, job.result) == ("completed", {"counted": 4, "given": 1})
         assert job.progress is None
         assert told[-1] == Progress(done=4, total=4, message="4 of 4")
@@ -86,17 +110,17 @@ async def test_a_long_job_gives_its_id_and_is_asked_for_later(tmp_path: Path) ->
     async with opened(tmp_path) as tools, anyio.create_task_group() as group:
         working = worker(tools, count=counts(3, release))
         group.start_soon(working.run)
-        begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
+        begun = await queued(tools, working, "count", {}, 0.3)
         assert begun.status == "running"
-        (shown,) = map(of_job, await manage_jobs(tools, "status", begun.id))
+        shown = of_job(await asked(tools, "status", begun.id))
         assert (shown["status"], shown["done"], shown["total"]) == ("running", 3, 3)
         assert "hint" in shown
         release.set()
-        (ended,) = map(of_job, await manage_jobs(tools, "result", begun.id))
+        ended = of_job(await asked(tools, "result", begun.id))
         assert (ended["status"], ended["result"]) == ("completed", {"counted": 3, "given": None})
         assert "hint" not in ended
-        listed = [of_job(each) for each in await manage_jobs(tools, "list", None)]
-        assert [(each["job_id"], each["status"]) for each in listed] == [(begun.id, "completed")]
+        listed = await asked(tools, "list", None)
+        assert (listed.id, listed.status) == (begun.id, "completed")
         group.cancel_scope.cancel()
 
 
@@ -105,7 +129,7 @@ async def test_progress_is_in_the_database_for_every_process_to_see(tmp_path: Pa
     async with opened(tmp_path) as tools, opened(tmp_path) as other, anyio.create_task_group() as group:
         working = worker(tools, count=counts(3, release))
         group.start_soon(working.run)
-        begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
+        begun = await queued(tools, working, "count", {}, 0.3)
         seen = await other.store.get_job(other.scope, begun.id)
         assert seen is not None
         assert seen.progress == Progress(done=3, total=3, message="3 of 3")
@@ -115,14 +139,13 @@ async def test_progress_is_in_the_database_for_every_process_to_see(tmp_path: Pa
 async def test_a_cancelled_job_stops_soon_and_a_queued_one_never_begins(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools, anyio.create_task_group() as group:
         working = worker(tools, count=counts(1, anyio.Event()))
-        waiting = await run_as_job(tools, "other", {}, wake=working.wake, wait_s=0)
-        assert await cancel(tools, waiting.id)
+        waiting = await queued(tools, working, "other", {})
+        assert (await asked(tools, "cancel", waiting.id)).status == "cancelled"
         group.start_soon(working.run)
-        begun = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)
-        (shown,) = map(of_job, await manage_jobs(tools, "cancel", begun.id))
-        assert shown["status"] == "cancelled"
-        assert not await cancel(tools, begun.id)
-        second = await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.5)
+        begun = await queued(tools, working, "count", {}, 0.3)
+        for _ in range(2):
+            assert (await asked(tools, "cancel", begun.id)).status == "cancelled"
+        second = await queued(tools, working, "count", {}, 0.5)
         assert second.status == "running", "the worker is free again"
         group.cancel_scope.cancel()
 
@@ -137,8 +160,8 @@ async def test_a_long_job_does_not_keep_short_ones_waiting(tmp_path: Path) -> No
     async with opened(tmp_path) as tools, anyio.create_task_group() as group:
         working = Worker(tools, {"short": short}, None, {"count": counts(1, anyio.Event())})
         group.start_soon(working.run)
-        assert (await run_as_job(tools, "count", {}, wake=working.wake, wait_s=0.3)).status == "running"
-        assert (await run_as_job(tools, "short", {}, wake=working.wake, wait_s=4)).status == "completed"
+        assert (await queued(tools, working, "count", {}, 0.3)).status == "running"
+        assert (await queued(tools, working, "short", {}, 4)).status == "completed"
         assert done.is_set()
         group.cancel_scope.cancel()
 
@@ -149,27 +172,27 @@ async def test_what_the_operator_must_change_is_not_tried_again(tmp_path: Path) 
 
     async with opened(tmp_path) as tools:
         working = worker(tools, scale=refuses)
-        begun = await run_as_job(tools, "scale", {}, wake=working.wake, wait_s=0)
+        begun = await queued(tools, working, "scale", {})
         await working.work_off_due()
-        job = await follow(tools, begun.id, wait_s=0)
+        job = await asked(tools, "status", begun.id)
         assert (job.status, job.attempts, job.error) == ("failed", 1, "set matts.enabled")
 
 
 async def test_a_job_that_is_not_there_or_not_named_says_so(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         with pytest.raises(NotFoundError, match="job_x"):
-            await manage_jobs(tools, "status", "job_x")
+            await asked(tools, "status", "job_x")
         with pytest.raises(InputError, match="job_id"):
-            await manage_jobs(tools, "cancel", None)
+            await asked(tools, "cancel", None)
 
 
 async def test_scaling_as_a_job_gives_best_items_and_progress(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         working = worker(tools, **long_handlers(tmp_path))
         payload = given(missed(), met(), missed())
-        begun = await run_as_job(tools, RUN_MATTS, payload, wake=working.wake, wait_s=0)
+        begun = await queued(tools, working, RUN_MATTS, payload)
         await working.work_off_due()
-        job = await follow(tools, begun.id, wait_s=0)
+        job = await asked(tools, "status", begun.id)
         assert job.status == "completed", job.error
         result: dict[str, Any] = dict(job.result or {})
         assert (result["status"], result["best"], result["best_answer"]) == ("completed", 2, "Done.")
@@ -200,7 +223,7 @@ print('done')
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         first = worker(tools, **long_handlers(tmp_path))
         group.start_soon(first.run)
-        begun.append((await run_as_job(tools, RUN_MATTS, payload, wake=first.wake, wait_s=0)).id)
+        begun.append((await queued(tools, first, RUN_MATTS, payload)).id)
         with anyio.fail_after(HANG_S):
             while not (log.exists() and log.read_text() == "12"):
                 await anyio.lowlevel.checkpoint()
@@ -209,7 +232,7 @@ print('done')
     async with opened(tmp_path, settings) as tools:
         second = worker(_later(tools), **long_handlers(tmp_path))
         assert await second.work_off_due() == 1
-        job = await follow(tools, begun[0], wait_s=0)
+        job = await asked(tools, "status", begun[0])
         assert job.status == "completed", job.error
     assert log.read_text() == "1223"
 
@@ -234,12 +257,12 @@ async def test_cancelling_a_scaling_job_ends_its_processes_and_its_run(tmp_path:
     async with opened(tmp_path, settings) as tools, anyio.create_task_group() as group:
         working = worker(tools, **long_handlers(tmp_path))
         group.start_soon(working.run)
-        begun = await run_as_job(tools, RUN_MATTS, payload, wake=working.wake, wait_s=0)
+        begun = await queued(tools, working, RUN_MATTS, payload)
         cache = Path.home() / ".cache" / "swarm-memory" / "matts" / str(payload["run_id"])
         with anyio.fail_after(HANG_S):
             while not (cache / "1" / "begun").exists():
                 await anyio.lowlevel.checkpoint()
-            assert await cancel(tools, begun.id)
+            assert (await asked(tools, "cancel", begun.id)).status == "cancelled"
             while cache.exists():
                 await anyio.lowlevel.checkpoint()
         run = await tools.store.get_run(tools.scope, str(payload["run_id"]))
@@ -265,9 +288,9 @@ async def test_a_runner_that_cannot_run_fails_the_job_with_what_to_change(
     async with opened(tmp_path, Settings()) as tools:
         working = worker(tools, **long_handlers(tmp_path))
         payload = given() | {"count": 1, "runner": runner}
-        begun = await run_as_job(tools, RUN_MATTS, payload, wake=working.wake, wait_s=0)
+        begun = await queued(tools, working, RUN_MATTS, payload)
         await working.work_off_due()
-        job = await follow(tools, begun.id, wait_s=0)
+        job = await asked(tools, "status", begun.id)
         assert (job.status, job.attempts) == ("failed", 1)
         assert said in (job.error or "")
 
@@ -278,13 +301,13 @@ async def test_consolidation_and_imports_are_jobs_too(tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl").write_text("no json\n")
     async with opened(tmp_path) as tools:
         working = worker(tools, **long_handlers(tmp_path))
-        imported = await run_as_job(tools, IMPORT, {"paths": [str(tmp_path)]}, wake=working.wake, wait_s=0)
-        tidied = await run_as_job(tools, CONSOLIDATE, {"dry_run": True}, wake=working.wake, wait_s=0)
+        imported = await queued(tools, working, IMPORT, {"paths": [str(tmp_path)]})
+        tidied = await queued(tools, working, CONSOLIDATE, {"dry_run": True})
         await working.work_off_due()
-        job = await follow(tools, imported.id, wait_s=0)
+        job = await asked(tools, "status", imported.id)
         result: dict[str, Any] = dict(job.result or {})
         assert (job.status, result["transcripts"]["files"], result["transcripts"]["tasks"]) == ("completed", 2, 1)
         assert list(result["transcripts"]["faults"]) == [str(tmp_path / "broken.jsonl")]
-        job = await follow(tools, tidied.id, wait_s=0)
+        job = await asked(tools, "status", tidied.id)
         assert job.status == "completed", job.error
         assert (job.result or {})["dry_run"] is True
