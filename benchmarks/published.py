@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from swarm_memory.schema.benchmark import BenchmarkRun
+from swarm_memory.server.benchmark.performance import MEASUREMENTS
 from swarm_memory.server.cli.console import print_table
-from swarm_memory.tools.benchmark.suites.performance import MEASUREMENTS
 
 PUBLISHED = {
     "open": (0.000, "handing out a connection that is open"),

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.config import ENV_PREFIX
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.benchmark.suites.performance import Load, MadeMemories
+from swarm_memory.tools.benchmark.suites.made import MadeMemories
 from swarm_memory.tools.retrieve.embed import prepare
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ ITEMS = 1000
 
 START_TIMEOUT_S, CALL_TIMEOUT_S = 60.0, 60.0
 _SERVER = (sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A number of clients that call at the same time over HTTP."""
+
+    clients: int
+    latencies_ms: tuple[float, ...]
+    seconds: float
+    failed: int
 
 
 async def load_over_http(scratch: Path, clients: int, requests: int, seed: int) -> Load:

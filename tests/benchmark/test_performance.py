@@ -11,15 +11,10 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
+from swarm_memory.server.benchmark.performance import MEASUREMENTS, steps_to
 from swarm_memory.server.benchmark.running import read_run, run_benchmark
 from swarm_memory.tools.benchmark.charts import svg
-from swarm_memory.tools.benchmark.suites.performance import (
-    DOMAINS,
-    MEASUREMENTS,
-    HashedEmbedder,
-    MadeMemories,
-    steps_to,
-)
+from swarm_memory.tools.benchmark.suites.made import DOMAINS, HashedEmbedder, MadeMemories
 from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
