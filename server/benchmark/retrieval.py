@@ -1,15 +1,18 @@
 """The suite of retrieval: reads the data, builds the systems that are asked for, and has them measured."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import anyio.to_thread
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.benchmark import Dataset, SuiteResults
 from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
@@ -18,27 +21,22 @@ from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
 from swarm_memory.server.benchmark.suite_files import read_json, read_lines, read_text
 from swarm_memory.server.wiring import make_embedder
 from swarm_memory.tools.benchmark.conversations import Documents, locomo, locomo_sessions, longmemeval
-from swarm_memory.tools.benchmark.datasets import beir, cut, info_of, normalized, sample, with_debris
-from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
+from swarm_memory.tools.benchmark.datasets import Split, beir, by_group, cut, info_of, normalized, sample, with_debris
+from swarm_memory.tools.benchmark.measures import DEPTH, measures
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
 from swarm_memory.tools.benchmark.suites.answering import Graded, answer_table, grade_answers
-from swarm_memory.tools.benchmark.suites.retrieval import (
-    DEBRIS_STORES,
-    REFERENCE,
-    Asked,
-    DatasetName,
-    RetrievalOptions,
-    Summary,
-    ask_all,
-    fill,
-)
+from swarm_memory.tools.benchmark.suites.retrieval_report import DEBRIS_STORES, REFERENCE, Asked, Summary
 from swarm_memory.tools.benchmark.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 _CACHE = "embeddings"
 _TELL_EVERY = 20
 
 _LEG = {"min_cosine": 0.0, "delta": 0.0, "fusion": "convex"}
 """One leg alone: no floor, no diversity."""
+
+DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
 
 DATASETS: dict[DatasetName, str] = {
     "sample": "ships with the package: notes of coding work, with near misses",
@@ -48,6 +46,98 @@ DATASETS: dict[DatasetName, str] = {
     "locomo": "the file as published, one item for each turn",
     "locomo-sessions": "the same file, one item for each session",
 }
+
+
+class EmbedderChoice(Model):
+    """Another embedder than the settings name. Where its endpoint is and its key stay those of the settings."""
+
+    provider: Literal["static", "openai", "fastembed"] | None = None
+    model: str | None = None
+    dimensions: int | None = Field(default=None, ge=8, le=4096)
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+
+
+class RetrievalOptions(SuiteOptions):
+    """What is asked of the retrieval suite."""
+
+    SYSTEMS: ClassVar[tuple[str, ...]] = (
+        "hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi", "hybrid+recency",
+    )  # fmt: skip
+    SWEPT: ClassVar[tuple[str, ...]] = ("retrieve.", "embedding.", "poison")
+    """What can be swept: what leaves questions and gold as they are, so that the runs can be compared in pairs."""
+
+    dataset: DatasetName = Field(default="sample", description="Which data")
+    path: str | None = Field(default=None, description="The file or folder of the data")
+    documents: Documents = Field(default="full", description="longmemeval: what of a session is its document")
+    systems: Annotated[tuple[str, ...], BeforeValidator(comma_list)] = Field(
+        default=("hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi"),
+        description="What is measured; hybrid+recency too",
+    )
+    k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(comma_list)] = Field(
+        default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
+    )
+    floor: bool = Field(default=True, description="false: take what is nearest though it does not fit")
+    retrieve: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Settings of `retrieve.` that are other than yours"
+    )
+    embedding: EmbedderChoice = Field(default=EmbedderChoice(), description="Another embedder; command line only")
+    split: Split = Field(default="all", description="held: every tenth question; tune: the others")
+    limit: int | None = Field(default=None, ge=1, description="Questions at most")
+    groups: Annotated[tuple[int, int] | None, BeforeValidator(comma_list)] = Field(
+        default=None, description="Only the groups from the first to the last of these numbers"
+    )
+    poison: int = Field(default=0, ge=0, le=10_000, description="Near-duplicate debris added to each group")
+    sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(comma_list)]] = Field(
+        default_factory=dict, description="Values to try, by option: retrieve.*, embedding.*, poison"
+    )
+    answers: bool = Field(default=False, description="Also let the chat model answer from what was found")
+
+    @field_validator("systems")
+    @classmethod
+    def _known(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
+        for name in systems:
+            if name not in cls.SYSTEMS:
+                raise ValueError(f"there is no system {name!r}; the systems are {', '.join(cls.SYSTEMS)}")
+        return systems
+
+    def retrieve_settings(self, settings: RetrieveSettings) -> RetrieveSettings:
+        """Return the settings of retrieval as these options change them. Raises `InputError`."""
+        changes = dict(self.retrieve) | ({} if self.floor else {"min_cosine": 0.0})
+        return checked_options(RetrieveSettings, {**settings.model_dump(), **changes}, "retrieve.")
+
+    def variants(self) -> Iterator[tuple[str, Self]]:
+        """Yield each combination that a sweep asks for, with what tells it from the others; without one, itself.
+
+        Raises `InputError` for what cannot be swept.
+        """
+        for name in self.sweep:
+            if not name.startswith(self.SWEPT):
+                raise InputError(f"option sweep: {name!r} cannot be swept, only {', '.join(self.SWEPT)}")
+        for values in product(*self.sweep.values()):
+            chosen = dict(zip(self.sweep, map(_number, values), strict=True))
+            label = ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in chosen.items())
+            yield label, self._changed(chosen)
+
+    def _changed(self, chosen: Mapping[str, JsonValue]) -> Self:
+        changed: dict[str, Any] = self.model_dump(exclude={"sweep"})
+        for name, value in chosen.items():
+            group, dot, key = name.partition(".")
+            changed[group] = {**changed[group], key: value} if dot else value
+        return checked_options(type(self), changed, "sweep: ")
+
+
+def _number(value: JsonValue) -> JsonValue:
+    """Take a typed number for one."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
 
 AnyOptions = TypeVar("AnyOptions", bound=RetrievalOptions)
 
@@ -144,14 +234,26 @@ class RetrievalRun(Generic[AnyOptions]):
         asked = Asked(f"{system.name} ({label})" if label and system.name != REFERENCE else system.name)
         self.asked.append(asked)
         try:
-            await fill(system, dataset, asked)
-            bank = getattr(system, "bank", None)
-            if isinstance(bank, Bank):
-                asked.ingest_s = bank.seconds
-            await ask_all(system, dataset, self.options.k, asked, self._tell)
+            await _fill(system, dataset, asked)
+            await self._ask_all(system, dataset, asked)
             await self._answers(system, dataset, asked.system)
         finally:
             self.context.keep(self.results())
+
+    async def _ask_all(self, system: MemorySystem, dataset: Dataset, asked: Asked) -> None:
+        """Ask every question once, as deep as the greatest cut-off."""
+        depth = max(*self.options.k, DEPTH)
+        for number, question in enumerate(dataset.questions, start=1):
+            started = time.perf_counter()
+            found = await system.retrieve(question, depth)
+            asked.latencies_ms.append((time.perf_counter() - started) * 1000)
+            if question.gold:
+                asked.questions.append(question)
+                asked.values.append(measures(found, question.gold, self.options.k))
+            else:
+                asked.unanswerable += 1
+                asked.withheld += not found
+            await self._tell(asked.system, number)
 
     def _names(self, options: RetrievalOptions, *, first: bool) -> list[str]:
         """Return what is measured of a variant; the reference does not change in a sweep."""
@@ -195,6 +297,17 @@ class RetrievalRun(Generic[AnyOptions]):
         if number % _TELL_EVERY == 0 or self.done == self.total:
             message = f"{system}: {number} asked"
             await self.context.report(Progress(done=self.done, total=self.total, message=message))
+
+
+async def _fill(system: MemorySystem, dataset: Dataset, asked: Asked) -> None:
+    """Give a system all items, and take down how long that took and how much it takes; a bank that is shared tells."""
+    started = time.perf_counter()
+    for group, items in by_group(dataset).items():
+        await system.ingest(group, items)
+    bank = getattr(system, "bank", None)
+    asked.ingest_s = bank.seconds if isinstance(bank, Bank) else time.perf_counter() - started
+    size = await system.size_bytes()
+    asked.bytes_per_item = None if size is None else size / len(dataset.items)
 
 
 async def measure(context: SuiteContext, options: RetrievalOptions) -> SuiteResults:

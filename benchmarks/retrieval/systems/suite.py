@@ -6,9 +6,8 @@ from pydantic import Field
 
 from swarm_memory.schema.benchmark import Dataset, SuiteResults
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.benchmark.retrieval import RetrievalRun, Variant, measured
+from swarm_memory.server.benchmark.retrieval import RetrievalOptions, RetrievalRun, Variant, measured
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
-from swarm_memory.tools.benchmark.suites.retrieval import RetrievalOptions
 from swarm_memory.tools.benchmark.systems import MemorySystem
 from swarm_memory.tools.ports.models import Reranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K

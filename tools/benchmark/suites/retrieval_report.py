@@ -1,126 +1,18 @@
-"""The retrieval suite: its options, what it asks a memory system and counts, and that as figures and tables."""
+"""What memory systems gave when they were asked, and that as figures, tables and plots."""
 
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, field_validator
-
-from swarm_memory.schema.base import Model, digest
-from swarm_memory.schema.benchmark import BenchmarkQuestion, Cases, Dataset, DatasetInfo, Plot, SuiteResults, Table
-from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.benchmark.conversations import Documents
-from swarm_memory.tools.benchmark.datasets import Split, by_group
+from swarm_memory.schema.base import digest
+from swarm_memory.schema.benchmark import BenchmarkQuestion, Cases, DatasetInfo, Plot, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
-from swarm_memory.tools.benchmark.measures import DEPTH, Resampling, columns, measures, percentile
-from swarm_memory.tools.benchmark.suite import SuiteOptions, checked_options, comma_list
-from swarm_memory.tools.benchmark.systems import MemorySystem
+from swarm_memory.tools.benchmark.measures import DEPTH, Resampling, columns, percentile
 from swarm_memory.tools.credit.intervals import Interval
-from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 REFERENCE = "bm25-okapi"
 MRR, NDCG = f"mrr@{DEPTH}", f"ndcg@{DEPTH}"
 DEBRIS_STORES = ("hybrid", "hybrid poisoned", "hybrid poisoned+consolidated")
-
-DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
-
-OnAsked = Callable[[str, int], Awaitable[None]]
-"""Called with the name of a system and how many questions it was asked by now."""
-
-
-class EmbedderChoice(Model):
-    """Another embedder than the settings name. Where its endpoint is and its key stay those of the settings."""
-
-    provider: Literal["static", "openai", "fastembed"] | None = None
-    model: str | None = None
-    dimensions: int | None = Field(default=None, ge=8, le=4096)
-    query_prefix: str | None = None
-    document_prefix: str | None = None
-
-
-class RetrievalOptions(SuiteOptions):
-    """What is asked of the retrieval suite."""
-
-    SYSTEMS: ClassVar[tuple[str, ...]] = (
-        "hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi", "hybrid+recency",
-    )  # fmt: skip
-    SWEPT: ClassVar[tuple[str, ...]] = ("retrieve.", "embedding.", "poison")
-    """What can be swept: what leaves questions and gold as they are, so that the runs can be compared in pairs."""
-
-    dataset: DatasetName = Field(default="sample", description="Which data")
-    path: str | None = Field(default=None, description="The file or folder of the data")
-    documents: Documents = Field(default="full", description="longmemeval: what of a session is its document")
-    systems: Annotated[tuple[str, ...], BeforeValidator(comma_list)] = Field(
-        default=("hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi"),
-        description="What is measured; hybrid+recency too",
-    )
-    k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(comma_list)] = Field(
-        default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
-    )
-    floor: bool = Field(default=True, description="false: take what is nearest though it does not fit")
-    retrieve: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Settings of `retrieve.` that are other than yours"
-    )
-    embedding: EmbedderChoice = Field(default=EmbedderChoice(), description="Another embedder; command line only")
-    split: Split = Field(default="all", description="held: every tenth question; tune: the others")
-    limit: int | None = Field(default=None, ge=1, description="Questions at most")
-    groups: Annotated[tuple[int, int] | None, BeforeValidator(comma_list)] = Field(
-        default=None, description="Only the groups from the first to the last of these numbers"
-    )
-    poison: int = Field(default=0, ge=0, le=10_000, description="Near-duplicate debris added to each group")
-    sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(comma_list)]] = Field(
-        default_factory=dict, description="Values to try, by option: retrieve.*, embedding.*, poison"
-    )
-    answers: bool = Field(default=False, description="Also let the chat model answer from what was found")
-
-    @field_validator("systems")
-    @classmethod
-    def _known(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
-        for name in systems:
-            if name not in cls.SYSTEMS:
-                raise ValueError(f"there is no system {name!r}; the systems are {', '.join(cls.SYSTEMS)}")
-        return systems
-
-    def retrieve_settings(self, settings: RetrieveSettings) -> RetrieveSettings:
-        """Return the settings of retrieval as these options change them. Raises `InputError`."""
-        changes = dict(self.retrieve) | ({} if self.floor else {"min_cosine": 0.0})
-        return checked_options(RetrieveSettings, {**settings.model_dump(), **changes}, "retrieve.")
-
-    def variants(self) -> Iterator[tuple[str, Self]]:
-        """Yield each combination that a sweep asks for, with what tells it from the others; without one, itself.
-
-        Raises `InputError` for what cannot be swept.
-        """
-        for name in self.sweep:
-            if not name.startswith(self.SWEPT):
-                raise InputError(f"option sweep: {name!r} cannot be swept, only {', '.join(self.SWEPT)}")
-        for values in product(*self.sweep.values()):
-            chosen = dict(zip(self.sweep, map(_number, values), strict=True))
-            label = ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in chosen.items())
-            yield label, self._changed(chosen)
-
-    def _changed(self, chosen: Mapping[str, JsonValue]) -> Self:
-        changed: dict[str, Any] = self.model_dump(exclude={"sweep"})
-        for name, value in chosen.items():
-            group, dot, key = name.partition(".")
-            changed[group] = {**changed[group], key: value} if dot else value
-        return checked_options(type(self), changed, "sweep: ")
-
-
-def _number(value: JsonValue) -> JsonValue:
-    """Take a typed number for one."""
-    if not isinstance(value, str):
-        return value
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
 
 
 @dataclass(slots=True)
@@ -141,32 +33,6 @@ class Asked:
     def latency(self, share: float) -> float:
         """Return the ms that this share of the answers did not exceed."""
         return percentile(self.latencies_ms, share)
-
-
-async def fill(system: MemorySystem, dataset: Dataset, asked: Asked) -> None:
-    """Give a system all items, and take down how long that took and how much it takes."""
-    started = time.perf_counter()
-    for group, items in by_group(dataset).items():
-        await system.ingest(group, items)
-    asked.ingest_s = time.perf_counter() - started
-    size = await system.size_bytes()
-    asked.bytes_per_item = None if size is None else size / len(dataset.items)
-
-
-async def ask_all(system: MemorySystem, dataset: Dataset, ks: Sequence[int], asked: Asked, on_asked: OnAsked) -> None:
-    """Ask every question once, as deep as the greatest cut-off."""
-    depth = max(*ks, DEPTH)
-    for number, question in enumerate(dataset.questions, start=1):
-        started = time.perf_counter()
-        found = await system.retrieve(question, depth)
-        asked.latencies_ms.append((time.perf_counter() - started) * 1000)
-        if question.gold:
-            asked.questions.append(question)
-            asked.values.append(measures(found, question.gold, ks))
-        else:
-            asked.unanswerable += 1
-            asked.withheld += not found
-        await on_asked(asked.system, number)
 
 
 class Summary:
