@@ -1,6 +1,5 @@
 """Which suites there are, and one run of a suite from begin to end: what it is given, its file, its row."""
 
-import json
 import os
 import platform
 import tempfile
@@ -21,7 +20,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteRe
 from swarm_memory.schema.errors import InputError, NotFoundError, SwarmMemoryError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.benchmark.suite_files import read_json, write_text
+from swarm_memory.server.benchmark.suite_files import write_text
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
@@ -32,7 +31,7 @@ SUITES = {
     "retrieval": "swarm_memory.server.benchmark.retrieval",
     "learning": "swarm_memory.server.benchmark.tasks",
     "performance": "swarm_memory.server.benchmark.performance",
-    "tool-memory": "swarm_memory.tools.benchmark.suites.tool_choice",
+    "tool-memory": "swarm_memory.server.benchmark.tool_choice",
 }
 """By name the module that has it as `SUITE`; it is imported when it is asked for."""
 
@@ -91,8 +90,6 @@ async def run_benchmark(
             folder=Path(scratch),
             cache=folder,
             open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
-            read=partial(anyio.to_thread.run_sync, partial(_read, root)),
-            write=partial(anyio.to_thread.run_sync, partial(_write, folder)),
             report=report,
             keep=kept.append,
         )
@@ -105,14 +102,6 @@ async def run_benchmark(
             await end("failed", kept[-1] if kept else SuiteResults(), redact(str(error)).text)
             raise
     return await end("completed", results), file
-
-
-def _read(root: Path, path: str) -> object:
-    return read_json(root / Path(path).expanduser())
-
-
-def _write(folder: Path, name: str, record: Mapping[str, JsonValue]) -> None:
-    write_text(folder / name, json.dumps(record, ensure_ascii=False, indent=1))
 
 
 async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> BenchmarkRun:

@@ -14,6 +14,7 @@ from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
 from swarm_memory.server.benchmark.suite_files import parsed
+from swarm_memory.server.benchmark.tool_choice import RESULTS_FILE
 from swarm_memory.tools.benchmark.measures import Resampling
 from swarm_memory.tools.benchmark.suites.mock_tools import (
     BUSY,
@@ -27,7 +28,6 @@ from swarm_memory.tools.benchmark.suites.mock_tools import (
     read_questions,
     search,
 )
-from swarm_memory.tools.benchmark.suites.tool_choice import RESULTS_FILE
 from swarm_memory.tools.benchmark.suites.tool_choosers import ChatChooser, GuidanceReader
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
@@ -127,7 +127,7 @@ async def test_the_reader_without_guidance_draws_lots_that_can_be_drawn_again() 
 async def test_the_model_is_told_the_guidance_as_data_and_must_name_a_tool() -> None:
     script: list[ScriptedAnswer] = [{"tool": "SearchToolC"}, {"tool": "Best"}]
     model = ScriptedChatModel(script)
-    chooser = ChatChooser(model, DESCRIPTION, 5)
+    chooser = ChatChooser(model, 5)
     assert await chooser.choose("What is a fjord?", TOOLS, GUIDANCE, "1") == "SearchToolC"
     (request,) = model.requests
     assert GUIDANCE.strip().splitlines()[1] in request.user

@@ -37,12 +37,8 @@ class SuiteContext:
     folder: Path
     """A folder that is removed after the run."""
     cache: Path
-    """A folder that stays, for what costs much to make again; it may not be there yet."""
+    """The folder of the runs' files, which stays; it may not be there yet."""
     open_store: OpenStore
-    read: Callable[[str], Awaitable[object]]
-    """Reads a file of JSON that an option names. Raises `InputError`."""
-    write: Callable[[str, Mapping[str, JsonValue]], Awaitable[None]]
-    """Writes what the suite leaves beside the files of runs, by a file's name. Raises `ConfigError`."""
     report: Report
     """Tells how far the suite is."""
     keep: Callable[[SuiteResults], None]

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
+from swarm_memory.tools.benchmark.suites.mock_tools import DESCRIPTION
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
@@ -27,17 +27,6 @@ _OWN_WEIGHT = 4.0
 """What a tool's rate counts beside what is said of a word: so many calls."""
 _UNCOUNTED = 2
 """Calls that a statement without counts stands for."""
-
-
-class Chooser(Protocol):
-    """Chooses one of the tools for a question, from what it is told of them."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
-        """Return the name of a tool. Raises `ModelError` where a model is asked."""
-        ...
 
 
 @dataclass(slots=True)
@@ -120,12 +109,13 @@ class _Choice(Answered):
 class ChatChooser:
     """Asks the chat model, as an agent is asked that has these tools."""
 
-    def __init__(self, model: ChatModel, description: str, timeout_s: float) -> None:
+    def __init__(self, model: ChatModel, timeout_s: float) -> None:
         self.name = model.name
-        self._model, self._description, self._timeout_s = model, description, timeout_s
+        self._model, self._timeout_s = model, timeout_s
 
     async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
-        listed = "\n".join(f"- {tool}: {self._description}" for tool in tools)
+        """Return the name of a tool. Raises `ModelError`."""
+        listed = "\n".join(f"- {tool}: {DESCRIPTION}" for tool in tools)
         answer, _ = await ask(
             self._model,
             render(

@@ -1,11 +1,13 @@
 """The tool memory suite: its options, and its epochs of training and testing."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path
 from typing import Literal
 
 import anyio
+import anyio.to_thread
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Scope
@@ -13,6 +15,7 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.server.benchmark.suite_files import read_json, write_text
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.benchmark.suites.mock_tools import (
     DESCRIPTION,
@@ -35,7 +38,7 @@ from swarm_memory.tools.benchmark.suites.tool_choice_report import (
     Calls,
     Scenario,
 )
-from swarm_memory.tools.benchmark.suites.tool_choosers import ChatChooser, Chooser, GuidanceReader
+from swarm_memory.tools.benchmark.suites.tool_choosers import ChatChooser, GuidanceReader
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls, interval_of
@@ -83,7 +86,7 @@ class _Run:
     bench: SuiteContext
     options: ToolSuiteOptions
     questions: QuestionSet
-    chooser: Chooser
+    chooser: ChatChooser | GuidanceReader
     delay_s: float
     """Between two submissions."""
     called: list[Called] = field(default_factory=list[Called])
@@ -255,9 +258,9 @@ async def _scores(workspace: Toolbox) -> Mapping[str, float]:
 
 async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
     """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
-    questions = await _questions(bench, options)
+    questions = await anyio.to_thread.run_sync(_questions, bench.root, options)
     bank = _judged_as_chosen(bench.toolbox, options)
-    chooser = ChatChooser(bank.chat, DESCRIPTION, options.timeout_s) if bank.chat is not None else GuidanceReader()
+    chooser = ChatChooser(bank.chat, options.timeout_s) if bank.chat is not None else GuidanceReader()
     delay_s = interval_of(None, bank.chat) if options.delay_s is None else options.delay_s
     run = _Run(bench, options, questions, chooser, delay_s)
     run.notes.append(
@@ -270,15 +273,16 @@ async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResult
                 for at in numbers:
                     await _Epoch(run, at + 1, replace(bank, store=store)).measure()
     finally:
-        await bench.write(RESULTS_FILE, run.record())
+        record = json.dumps(run.record(), ensure_ascii=False, indent=1)
+        await anyio.to_thread.run_sync(write_text, bench.cache / RESULTS_FILE, record)
     return run.results()
 
 
-async def _questions(bench: SuiteContext, options: ToolSuiteOptions) -> QuestionSet:
+def _questions(root: Path, options: ToolSuiteOptions) -> QuestionSet:
     if options.queries is None:
         return chosen(own_questions(), "own questions", options.per_level)
-    name = PurePath(options.queries).name
-    return chosen(read_questions(await bench.read(options.queries), name), name, options.per_level)
+    path = root / Path(options.queries).expanduser()
+    return chosen(read_questions(read_json(path), path.name), path.name, options.per_level)
 
 
 def _judged_as_chosen(toolbox: Toolbox, options: ToolSuiteOptions) -> Toolbox:
