@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import click
 from pydantic import BaseModel
 
+from swarm_memory.schema.job import Progress, Report
+
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _LONG_WORD = 40
@@ -81,18 +83,28 @@ def progress(what: str, *, quiet: bool) -> Generator["Moved"]:
     if quiet or not sys.stderr.isatty():
         yield lambda done, total=None, message="": None
         return
+    from rich import progress as bars
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    text = bars.TextColumn("{task.description}")
+    columns = (text, bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task(what, total=None)
 
         def moved(done: int, total: int | None = None, message: str = "") -> None:
             bar.update(shown, completed=done, total=total, description=escape(message[-80:]) or what)
 
         yield moved
+
+
+def as_report(moved: Moved) -> Report:
+    """Return what tells `moved` of the progress of an operation that waits for whom it tells."""
+
+    async def report(told: Progress) -> None:
+        moved(told.done, told.total, told.message)
+
+    return report
 
 
 def _least(column: list[str]) -> int:

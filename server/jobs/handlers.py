@@ -60,11 +60,7 @@ async def index_sources(toolbox: Toolbox, job: Job, report: Report, *, root: Pat
         asked = IndexRequest.model_validate(job.payload)
     except ValidationError as error:
         raise InputError(f"the job's payload is no request to index: {error.errors()[0]['msg']}") from error
-
-    async def tell(done: int, group: str) -> None:
-        await report(Progress(done=done, message=group))
-
-    done = await index(toolbox, asked, root, on_progress=tell)
+    done = await index(toolbox, asked, root, on_progress=report)
     return done.model_dump(mode="json", exclude_defaults=True)
 
 

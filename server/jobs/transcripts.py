@@ -1,10 +1,10 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -58,10 +58,6 @@ def _trajectories(
         yield read_task(path, task_id, session_id=session_id, limits=limits)
 
 
-OnFile: TypeAlias = Callable[[int, Path], Awaitable[None]]
-"""Is told before each file how many are done."""
-
-
 @dataclass
 class Tally:
     """What became of the files: of the tasks of transcripts, and of each export."""
@@ -83,14 +79,11 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
     return sorted({file for path in paths for file in (path.glob("*.jsonl") if path.is_dir() else (path,))})
 
 
-async def import_files(
-    toolbox: Toolbox, files: Sequence[Path], *, quarantine: bool = False, on_file: OnFile | None = None
-) -> Tally:
+async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool, report: Report) -> Tally:
     """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own."""
     tally = Tally()
     for number, file in enumerate(files):
-        if on_file is not None:
-            await on_file(number, file)
+        await report(Progress(done=number, total=len(files), message=file.name))
         try:
             if _is_export(file):
                 tally.exports[str(file)] = await _read_export(toolbox, file, quarantine)
@@ -105,6 +98,7 @@ async def import_files(
                 tally.calls += await log_calls_of(toolbox, trajectory)
         except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
+    await report(Progress(done=len(files), total=len(files), message="all read"))
     return tally
 
 
@@ -128,13 +122,7 @@ async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path
     if not isinstance(named, list) or not named:
         raise InputError("the job names no paths")
     files = checked_files([str(path) for path in named], root)
-
-    async def on_file(number: int, file: Path) -> None:
-        await report(Progress(done=number, total=len(files), message=file.name))
-
-    tally = await import_files(toolbox, files, quarantine=job.payload.get("quarantine") is True, on_file=on_file)
-    await report(Progress(done=len(files), total=len(files), message="all read"))
-    return as_row(tally)
+    return as_row(await import_files(toolbox, files, job.payload.get("quarantine") is True, report))
 
 
 def _is_export(path: Path) -> bool:

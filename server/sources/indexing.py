@@ -9,11 +9,12 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.sources.sources import OnIndexed, index_source
+from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 INDEX_SOURCES = "index_sources"
@@ -51,7 +52,7 @@ NO_LEAVE = Leave()
 
 
 async def index(
-    toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE, on_progress: OnIndexed | None = None
+    toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE, on_progress: Report | None = None
 ) -> IndexedSource:
     """Index what is asked, in the project in `root`.
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import swarm_memory.server.cli.demo as demo
+from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.transcript import read_trajectories
@@ -14,13 +15,17 @@ from swarm_memory.tools.toolbox import Toolbox
 SESSION = Path(next(iter(demo.__path__))) / "session.jsonl"
 
 
+async def unheard(_: Progress) -> None:
+    """Nobody listens."""
+
+
 def trajectories() -> list[Trajectory]:
     return list(read_trajectories(SESSION, limits=LearnSettings()))
 
 
 async def test_an_imported_session_tells_what_its_tools_are_good_for_once(toolbox: Toolbox) -> None:
-    first = await import_files(toolbox, [SESSION])
-    again = await import_files(toolbox, [SESSION])
+    first = await import_files(toolbox, [SESSION], False, unheard)
+    again = await import_files(toolbox, [SESSION], False, unheard)
     assert first.calls >= 5
     assert again.calls == 0
     (guidance,) = (await retrieve_tool_memory(toolbox, ["Bash"])).tools

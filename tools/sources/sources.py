@@ -6,7 +6,7 @@ Files, servers and formats are the readers' business; where passages are kept is
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
+from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.source import (
     SOURCE_KINDS,
     Fault,
@@ -50,9 +51,6 @@ BATCH_PASSAGES = 256
 
 _POOL_FACTOR, _POOL_FLOOR = 5, 100
 _REMOVED_AT_ONCE = 200
-
-OnIndexed = Callable[[int, str], Awaitable[None]]
-"""Told how many groups were looked at, and the name of the last."""
 
 
 @dataclass(slots=True)
@@ -154,7 +152,7 @@ async def index_source(
     location: str,
     groups: AsyncIterable[ReadGroup],
     *,
-    on_progress: OnIndexed | None = None,
+    on_progress: Report | None = None,
 ) -> IndexedSource:
     """Bring the index of one source up to date with all the groups that it now has.
 
@@ -168,7 +166,7 @@ async def index_source(
     async for group in groups:
         await run.take(group)
         if on_progress is not None:
-            await on_progress(len(run.seen), group[0])
+            await on_progress(Progress(done=len(run.seen), message=group[0]))
     await run.flush()
     removed = await run.remove_gone()
     await run.settle()

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.cli.console import json_option, print_json, print_table, progress, say
+from swarm_memory.server.cli.console import as_report, json_option, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from swarm_memory.schema.benchmark import BenchmarkRun, Table
-    from swarm_memory.schema.job import Progress
     from swarm_memory.tools.benchmark.compare import Comparison
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -54,11 +53,7 @@ def run(
 
     async def operate(toolbox: "Toolbox") -> "tuple[BenchmarkRun, Path]":
         with progress("reading", quiet=as_json) as moved:
-
-            async def report(told: "Progress") -> None:
-                moved(told.done, told.total, told.message)
-
-            return await run_benchmark(toolbox, Path.cwd(), suite, given, report=report, out=file)
+            return await run_benchmark(toolbox, Path.cwd(), suite, given, report=as_report(moved), out=file)
 
     try:
         done, written = invocation.run(operate)

@@ -11,15 +11,10 @@ import click
 from swarm_memory.schema.base import counted, plural
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
-from swarm_memory.server.cli.console import json_option, print_json, progress, say
+from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.paths import host_folder, transcript_folders
-from swarm_memory.server.jobs.transcripts import (
-    Tally,
-    as_row,
-    files_of,
-    import_files,
-)
+from swarm_memory.server.jobs.transcripts import Tally, as_row, files_of, import_files
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.memories import Forgotten
@@ -336,11 +331,7 @@ def import_(invocation: Invocation, paths: tuple[Path, ...], quarantine: bool, a
         raise InputError(f"no transcripts of {invocation.root} in {host_folder()}; name files or folders")
     files = files_of(given)
     with progress("reading", quiet=as_json) as moved:
-
-        async def on_file(number: int, file: Path) -> None:
-            moved(number, len(files), file.name)
-
-        tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine=quarantine, on_file=on_file))
+        tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine, as_report(moved)))
     if as_json:
         print_json(as_row(tally))
     else:

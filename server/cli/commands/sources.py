@@ -8,7 +8,7 @@ import click
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceInfo, SourceKind, SourceSearch
-from swarm_memory.server.cli.console import json_option, print_json, print_table, progress, say
+from swarm_memory.server.cli.console import as_report, json_option, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ def index(invocation: Invocation, path: str | None, kind: SourceKind, start_serv
 
     async def operate(toolbox: "Toolbox") -> IndexedSource:
         with progress("reading", quiet=as_json) as moved:
-
-            async def count(done: int, group: str) -> None:
-                moved(done, message=group)
-
-            return await operation(toolbox, asked, invocation.root, leave, count)
+            return await operation(toolbox, asked, invocation.root, leave, as_report(moved))
 
     done = invocation.run(operate)
     if as_json:
