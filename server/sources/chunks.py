@@ -66,29 +66,20 @@ def markdown_blocks(text: str) -> list[Block]:
     return list(_Blocks(text).read())
 
 
-def chunks(
-    text: str,
-    blocks: Sequence[Block],
-    *,
-    max_words: int = MAX_WORDS,
-    overlap_words: int = OVERLAP_WORDS,
-    min_words: int = MIN_WORDS,
-) -> list[Chunk]:
-    """Return the chunks in order: at most `max_words` each, cut where the structure is weakest.
+def chunks(text: str, blocks: Sequence[Block]) -> list[Chunk]:
+    """Return the chunks in order: at most `MAX_WORDS` each, cut where the structure is weakest.
 
     Before a heading first, else between blocks, else between sentences, lines, words. A code block or table that fits
-    into a chunk is never cut. A chunk that goes on with the same section repeats up to `overlap_words` of whole
+    into a chunk is never cut. A chunk that goes on with the same section repeats up to `OVERLAP_WORDS` of whole
     sentences (of words where a sentence is longer) of the one before; after code or a table nothing is repeated.
     """
-    builder = _Builder(text, max_words, min(overlap_words, max_words // 2))
-    sections = list(_sections(blocks))
-    for number, section in enumerate(sections):
-        words = sum(word_count(text, block.start, block.end) for block in section.blocks)
-        small = 0 < builder.words < min_words and builder.words + words <= max_words
-        if number and not small:
+    builder = _Builder(text)
+    for headings, section in _sections(blocks):
+        words = sum(word_count(text, block.start, block.end) for block in section)
+        if not (0 < builder.words < MIN_WORDS and builder.words + words <= MAX_WORDS):
             builder.close()
-        builder.open(section.headings)
-        for block in section.blocks:
+        builder.open(headings)
+        for block in section:
             builder.add(block)
     builder.close()
     return builder.chunks
@@ -185,34 +176,27 @@ class _Blocks:
         return {"=": 1, "-": 2, "~": 3, "^": 4}[rule[1][0]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A heading (none before the first one) with the blocks under it, and the path of headings to it."""
-
-    headings: tuple[str, ...]
-    blocks: tuple[Block, ...]
-
-
-def _sections(blocks: Sequence[Block]) -> Iterator[_Section]:
+def _sections(blocks: Sequence[Block]) -> Iterator[tuple[tuple[str, ...], list[Block]]]:
+    """Yield a heading (none before the first one) with the blocks under it, behind the path of headings to it."""
     path: list[tuple[int, str]] = []
     current: list[Block] = []
     for block in blocks:
         if block.kind == "heading":
             if current:
-                yield _Section(tuple(name for _, name in path if name), tuple(current))
+                yield tuple(name for _, name in path if name), current
             current = []
             path = [(level, name) for level, name in path if level < block.level]
             path.append((block.level, block.heading))
         current.append(block)
     if current:
-        yield _Section(tuple(name for _, name in path if name), tuple(current))
+        yield tuple(name for _, name in path if name), current
 
 
 class _Builder:
     """Collects blocks into chunks. `words` is what the open chunk has, what it repeats included."""
 
-    def __init__(self, text: str, max_words: int, overlap_words: int) -> None:
-        self.text, self.max_words, self.overlap_words = text, max_words, overlap_words
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.chunks: list[Chunk] = []
         self.words = 0
         self._start = self._end = 0
@@ -238,13 +222,13 @@ class _Builder:
         """Take a block in, beginning new chunks where it has no room."""
         words = word_count(self.text, block.start, block.end)
         is_whole = block.kind in ("code", "table")
-        if self.words + words > self.max_words and (is_whole or self.words >= self.max_words // 2):
+        if self.words + words > MAX_WORDS and (is_whole or self.words >= MAX_WORDS // 2):
             self._cut(room_for=words)
-        if self.words + words <= self.max_words and is_whole:
+        if self.words + words <= MAX_WORDS and is_whole:
             self._take(block.start, block.end, words, may_repeat=False)
             return
-        for start, end, count in _pieces(self.text, block, self.max_words - self.overlap_words):
-            if self.words and self.words + count > self.max_words:
+        for start, end, count in _pieces(self.text, block, MAX_WORDS - OVERLAP_WORDS):
+            if self.words and self.words + count > MAX_WORDS:
                 self._cut(room_for=count)
             self._take(start, end, count, may_repeat=not is_whole)
 
@@ -258,7 +242,7 @@ class _Builder:
 
     def _cut(self, room_for: int) -> None:
         """End the chunk and begin the next with the last sentences of it, as many as leave room for what follows."""
-        repeated = self._tail(min(self.overlap_words, self.max_words - room_for))
+        repeated = self._tail(min(OVERLAP_WORDS, MAX_WORDS - room_for))
         begun, limit = self._start, self._end
         self.close()
         if repeated is not None and begun < repeated < limit:

@@ -55,12 +55,7 @@ _GENERATED_MARK = re.compile(
 )
 
 
-def read_code(
-    root: Path,
-    *,
-    allows: Callable[[str], bool] | None = None,
-    timeout_s: float = definitions.TIMEOUT_S,
-) -> Iterator[Group]:
+def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
     """Yield (group, content hash, parse) of each source file in `root`, a folder or one file; the group is its path.
 
     .gitignore is respected; what is generated or minified is left out, and what `allows` (given the path) refuses.
@@ -69,7 +64,7 @@ def read_code(
     (signature and body) under its qualified name, docstring or leading comment as description, and after it the first
     sentence of what the file says of itself (what a function is for stands there as often); with path and lines. A
     body over 6,000 characters is divided into passages of the same name. A file with syntax errors gives what can be
-    parsed; of one that is too large, or takes longer than `timeout_s`, `parse` raises `InputError`. Raises
+    parsed; of one that is too large, or takes longer than 10 s, `parse` raises `InputError`. Raises
     `ConfigError` without the extra `code`, `InputError` when there is no such file or folder.
     """
     check_installed()
@@ -81,19 +76,19 @@ def read_code(
             continue
         if not named and (_GENERATED_NAME.search(path) or not _is_wanted(file, path)):
             continue
-        if (group := _group(name, file, named, timeout_s)) is not None:
+        if (group := _group(name, file, named)) is not None:
             yield group
     yield from unlisted
 
 
-def _group(name: str, file: Path, named: bool, timeout_s: float) -> Group | None:
+def _group(name: str, file: Path, named: bool) -> Group | None:
     data = read_bytes(file, MAX_BYTES)
     if isinstance(data, str):
         return faulty(name, data)
     language = language_of(name, data)
     if language is None or is_binary(data) or (not named and _is_generated(data)):
         return None
-    return Group(name, content_hash(READER, name, data), partial(_parsed, name, language, data, timeout_s))
+    return Group(name, content_hash(READER, name, data), partial(_parsed, name, language, data))
 
 
 def _is_wanted(file: Path, path: str) -> bool:
@@ -113,17 +108,17 @@ def _is_generated(data: bytes) -> bool:
     return any(len(line) > _MAX_LINE_CHARS for line in data.split(b"\n")) and data.count(b"\n") < len(data) / 200
 
 
-def _parsed(name: str, language: Language, data: bytes, timeout_s: float) -> list[Passage]:
+def _parsed(name: str, language: Language, data: bytes) -> list[Passage]:
     try:
-        return code_passages(name, language, decode(data).text, timeout_s)
+        return code_passages(name, language, decode(data).text)
     except Timeout as error:
-        raise InputError(f"{name} took longer than {timeout_s:g} s to parse") from error
+        raise InputError(f"{name} took longer than {definitions.TIMEOUT_S:g} s to parse") from error
 
 
-def code_passages(name: str, language: Language, text: str, timeout_s: float = definitions.TIMEOUT_S) -> list[Passage]:
+def code_passages(name: str, language: Language, text: str) -> list[Passage]:
     """Return the passages of one file; `name` is its path within the source. Raises `Timeout`."""
     source = text.encode("utf-8", "replace")
-    writer = _Writer(name, language.name, source, outline(language, source, timeout_s))
+    writer = _Writer(name, language.name, source, outline(language, source))
     writer.write()
     return writer.passages
 

@@ -152,12 +152,12 @@ class Outline:
     doc: str
 
 
-def outline(language: Language, source: bytes, timeout_s: float = TIMEOUT_S) -> Outline:
+def outline(language: Language, source: bytes) -> Outline:
     """Parse UTF-8 `source` and return its outline: of text with syntax errors what could be parsed.
 
-    Raises `Timeout` after `timeout_s`, `ConfigError` without the grammar.
+    Raises `Timeout` after `TIMEOUT_S`, `ConfigError` without the grammar.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + TIMEOUT_S
     tree = _parse(language, source, deadline)
     found = [_definition(kind, node, source) for kind, node in _captured(language, tree, deadline)]
     ordered = list(_qualified(sorted(_with_names(found), key=lambda each: (each.start, -each.end))))

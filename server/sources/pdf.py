@@ -29,13 +29,13 @@ def is_available() -> bool:
     return importlib.util.find_spec("pypdf") is not None
 
 
-def read_pdf(path: Path, timeout_s: float = TIMEOUT_S) -> Pages | str:
+def read_pdf(path: Path) -> Pages | str:
     """Return the pages of a PDF, or why there are none: encrypted, broken, too slow."""
     command = [sys.executable, "-I", "-m", "swarm_memory.server.sources.pdf", str(path.resolve())]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)  # noqa: S603 - our own module
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False)  # noqa: S603 - our own module
     except subprocess.TimeoutExpired:
-        return f"took longer than {timeout_s:.0f} s to read"
+        return f"took longer than {TIMEOUT_S:.0f} s to read"
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         return f"is no PDF that can be read ({said[-1][:200] if said else f'exit code {done.returncode}'})"

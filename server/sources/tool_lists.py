@@ -10,16 +10,16 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Format, Group, faulty, read_bytes, read_files
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import shorten
@@ -74,11 +74,11 @@ def parse_tools(group: str, data: bytes) -> list[Passage]:
     return passages_of(group, entries)
 
 
-def passages_of(group: str, entries: Sequence[Mapping[str, Any]], *, kind: SourceKind = "tool") -> list[Passage]:
+def passages_of(group: str, entries: Sequence[Mapping[str, Any]]) -> list[Passage]:
     """Return one passage for each description of a tool; raises `InputError` when there are more than 10,000."""
     if len(entries) > MAX_TOOLS:
         raise InputError(f"{group} has {len(entries):,} tools: {MAX_TOOLS:,} are the most")
-    return [_passage(group, position, entry, kind) for position, entry in enumerate(entries)]
+    return [_passage(group, position, entry) for position, entry in enumerate(entries)]
 
 
 def parse_json(data: bytes) -> Any:
@@ -89,10 +89,10 @@ def parse_json(data: bytes) -> Any:
         raise InputError(f"is not valid JSON: {str(error)[:200] or 'it is nested too deep'}") from None
 
 
-def described_parameters(schema: object, depth: int = MAX_DEPTH) -> str:
+def described_parameters(schema: object) -> str:
     """Return the parameters of a JSON schema as lines `name (type, required): description`, those within named a.b."""
     lines: list[str] = []
-    _describe(schema, "", depth, lines)
+    _describe(schema, "", MAX_DEPTH, lines)
     return "\n".join(lines)
 
 
@@ -140,7 +140,7 @@ def _has_schema(entry: Mapping[str, Any]) -> bool:
     return any(isinstance(entry.get(key), dict) for key in (*_SCHEMA_KEYS, "properties"))
 
 
-def _passage(group: str, position: int, entry: Mapping[str, Any], kind: SourceKind) -> Passage:
+def _passage(group: str, position: int, entry: Mapping[str, Any]) -> Passage:
     schema = next((mapping_of(entry[key]) for key in _SCHEMA_KEYS if isinstance(entry.get(key), dict)), None)
     if schema is None:
         schema = dict(entry) if "properties" in entry else {}
@@ -149,7 +149,7 @@ def _passage(group: str, position: int, entry: Mapping[str, Any], kind: SourceKi
     about = text_of(entry.get("description"))
     data: dict[str, JsonValue] = {"input_schema": schema} if schema else {}
     return Passage(
-        kind=kind,
+        kind="tool",
         group=group,
         position=position,
         title=name.strip()[:1000],
@@ -187,25 +187,18 @@ class McpServer:
     """One server: how it is started, or where it is reached."""
 
     name: str
-    transport: Literal["stdio", "http"]
     command: str = ""
     args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
     url: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
-    unset: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    unset: Sequence[str] = ()
     """Variables that it names, without a default, and that are not set: they stay as they are written."""
+    fault: str = ""
+    """Why its entry names nothing that can be asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """An entry that names no server that can be asked."""
-
-    name: str
-    reason: str
-
-
-def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer | Unusable]:
+def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer]:
     """Return the servers of a `.mcp.json`, without ourselves. Raises `InputError` when it is none.
 
     `${VAR}` and `${VAR:-default}` stand for variables of `environ` in command, args, env, url and headers.
@@ -223,29 +216,28 @@ def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer | Unus
     if len(entries) > MAX_SERVERS:
         raise InputError(f"{path} names {len(entries)} servers: {MAX_SERVERS} are the most")
     found = [_server(name, mapping_of(entry), environ) for name, entry in entries.items()]
-    return [each for each in found if isinstance(each, Unusable) or not _is_ours(each)]
+    return [each for each in found if not _is_ours(each)]
 
 
-def _server(name: str, entry: Mapping[str, object], environ: Mapping[str, str]) -> McpServer | Unusable:
+def _server(name: str, entry: Mapping[str, object], environ: Mapping[str, str]) -> McpServer:
     unset: dict[str, None] = {}
 
     def expanded(text: object) -> str:
         return _VARIABLE.sub(lambda found: _value(found, environ, unset), text_of(text))
 
-    def pairs(value: object) -> tuple[tuple[str, str], ...]:
-        return tuple((key, expanded(text)) for key, text in mapping_of(value).items())
+    def pairs(value: object) -> dict[str, str]:
+        return {key: expanded(text) for key, text in mapping_of(value).items()}
 
     kind = text_of(entry.get("type")) or ("stdio" if "command" in entry else "http")
     if kind == "stdio" and text_of(entry.get("command")):
         command, args = expanded(entry["command"]), tuple(expanded(each) for each in list_of(entry.get("args")))
-        env = pairs(entry.get("env"))
-        return McpServer(name, "stdio", command, args, env, unset=tuple(unset))
+        return McpServer(name, command, args, pairs(entry.get("env")), unset=[*unset])
     if kind in ("http", "streamable-http") and text_of(entry.get("url")).startswith(("http://", "https://", "${")):
         url, headers = expanded(entry["url"]), pairs(entry.get("headers"))
-        return McpServer(name, "http", url=url, headers=headers, unset=tuple(unset))
+        return McpServer(name, url=url, headers=headers, unset=[*unset])
     if kind == "sse":
-        return Unusable(name, "is reached by SSE, which is out of use: give its type as http")
-    return Unusable(name, "has neither a command nor an http address")
+        return McpServer(name, fault="is reached by SSE, which is out of use: give its type as http")
+    return McpServer(name, fault="has neither a command nor an http address")
 
 
 def _value(found: "re.Match[str]", environ: Mapping[str, str], unset: dict[str, None]) -> str:
@@ -273,10 +265,7 @@ async def read_servers(
     `InputError` when the file is no such list.
     """
     for server in read_config(config, environ):
-        if isinstance(server, Unusable):
-            yield faulty(server.name, server.reason)
-            continue
-        group = await _read_server(server, folder, timeout_s)
+        group = faulty(server.name, server.fault) if server.fault else await _read_server(server, folder, timeout_s)
         if group is not None:
             yield group
 
@@ -284,35 +273,27 @@ async def read_servers(
 async def _read_server(server: McpServer, folder: Path, timeout_s: float) -> Group | None:
     """Return the tools of a server; None when it turns out to be ourselves."""
     import anyio
+    from httpx2 import HTTPError
+    from mcp.shared.exceptions import MCPError
 
+    tools: list[dict[str, Any]] | None = None
+    fault = ""
     try:
         with anyio.fail_after(timeout_s):
-            tools = await _listed(server, folder)
-    except TimeoutError:
-        return faulty(server.name, f"did not list its tools within {timeout_s:g} s{_hint(server)}")
-    except (OSError, InputError, ValueError) as error:
-        return faulty(server.name, f"cannot be asked for its tools: {_reason(error, server)}{_hint(server)}")
-    except BaseExceptionGroup as group:
-        outcome = _known(group)
-        if outcome is None:
-            raise
-        return faulty(server.name, f"cannot be asked for its tools: {_reason(outcome, server)}{_hint(server)}")
+            async with _connected(server, folder) as client:
+                info = client.server_info
+                if info is None or info.name != _OURSELVES:
+                    tools = await _all_tools(client)
+    except* TimeoutError:
+        fault = f"did not list its tools within {timeout_s:g} s"
+    except* (MCPError, HTTPError, OSError, ValueError, InputError) as group:
+        fault = f"cannot be asked for its tools: {_reason(group, server)}"
+    if fault:
+        hint = f"; not set: {', '.join(server.unset)}" if server.unset else ""
+        return faulty(server.name, fault + hint)
     if tools is None:
         return None
     return Group(server.name, digest([SERVERS_READER, tools]), partial(_parsed, server, tools))
-
-
-async def _listed(server: McpServer, folder: Path) -> list[dict[str, Any]] | None:
-    from mcp.shared.exceptions import MCPError
-
-    try:
-        async with _connected(server, folder) as client:
-            info = client.server_info
-            if info is not None and info.name == _OURSELVES:
-                return None
-            return await _all_tools(client)
-    except MCPError as error:
-        raise InputError(str(error)) from None
 
 
 async def _all_tools(client: "Client") -> list[dict[str, Any]]:
@@ -337,7 +318,7 @@ async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"
 
     # The SDK logs each line that is no message, with its text: a server could fill our terminal.
     logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
-    if server.transport == "stdio":
+    if server.command:
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         parameters = StdioServerParameters(
@@ -367,31 +348,9 @@ def _parsed(server: McpServer, tools: list[dict[str, Any]]) -> list[Passage]:
     return [each.model_copy(update={"data": {**each.data, "server": server.name}}) for each in found]
 
 
-def _known(group: BaseExceptionGroup[BaseException]) -> Exception | None:
-    """Return why a connection failed, where it is one of the reasons that servers give; None for a fault of ours."""
-    from httpx2 import HTTPError
-    from mcp.shared.exceptions import MCPError
-
-    _, others = group.split((MCPError, OSError, HTTPError, ValueError, InputError))
-    if others is not None:
-        return None
-    first: BaseException = next(_leaves(group))
-    return first if isinstance(first, Exception) else None
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for each in group.exceptions:
-        if isinstance(each, BaseExceptionGroup):
-            yield from _leaves(cast("BaseExceptionGroup[BaseException]", each))
-        else:
-            yield each
-
-
-def _reason(error: Exception, server: McpServer) -> str:
-    """Return what went wrong, without what the variables of an address stand for."""
+def _reason(error: BaseException, server: McpServer) -> str:
+    """Return what went wrong first, without what the variables of an address stand for."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     text = " ".join(str(error).split()) or type(error).__name__
     return shorten(redact(text.replace(server.url, "its address") if server.url else text).text, _MAX_REASON_CHARS)
-
-
-def _hint(server: McpServer) -> str:
-    return f"; not set: {', '.join(server.unset)}" if server.unset else ""

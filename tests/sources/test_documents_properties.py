@@ -5,11 +5,13 @@ import re
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.server.sources import chunks as cutting
 from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks, word_count
 from swarm_memory.server.sources.documents import Document, document_passages, page, read_documents
 from swarm_memory.server.sources.files import declared_charset, decode, is_binary
@@ -44,7 +46,8 @@ MAX_WORDS, OVERLAP_WORDS, MIN_WORDS = 40, 8, 10
 
 def cut(text: str) -> list[Chunk]:
     blocks = markdown_blocks(text)
-    return chunks(text, blocks, max_words=MAX_WORDS, overlap_words=OVERLAP_WORDS, min_words=MIN_WORDS)
+    with mock.patch.multiple(cutting, MAX_WORDS=MAX_WORDS, OVERLAP_WORDS=OVERLAP_WORDS, MIN_WORDS=MIN_WORDS):
+        return chunks(text, blocks)
 
 
 @given(MARKDOWN)
