@@ -52,14 +52,21 @@ class Origin:
     trajectory: Trajectory
     verdict: Verdict
     drawing: Drawing
-    had: Sequence[MemoryItem] = ()
-    """Memories that the task was given and nobody vouches for: what repeats them is hearsay."""
 
 
-def drawn_item(draft: MemoryDraft, origin: Origin, *, outcome: Outcome, confidence: float, at: datetime) -> MemoryItem:
+def drawn_item(
+    draft: MemoryDraft,
+    origin: Origin,
+    had: Sequence[MemoryItem],
+    *,
+    outcome: Outcome,
+    confidence: float,
+    at: datetime,
+) -> MemoryItem:
     """Return a draft as a new item, which is not prepared for the bank yet.
 
-    Whether it is hearsay is looked for here, in time linear in the length of the trajectory.
+    What repeats memories that the task `had` and nobody vouches for is hearsay. That is looked for here, in time linear
+    in the length of the trajectory.
     """
     provenance = Provenance(
         task_id=origin.trajectory.task_id,
@@ -72,7 +79,7 @@ def drawn_item(draft: MemoryDraft, origin: Origin, *, outcome: Outcome, confiden
         prompt_hash=origin.drawing.prompt_hash,
         model=origin.drawing.model,
         run_id=origin.run_id,
-        hearsay=repeats_what_was_told(draft, origin.trajectory, origin.had),
+        hearsay=repeats_what_was_told(draft, origin.trajectory, had),
     )
     return MemoryItem(
         id=new_id(MEMORY),
@@ -133,21 +140,15 @@ async def new_items(
 ) -> SortedOut:
     """Return the items that were `made` of what a trajectory taught, ready to be stored, and what is known already.
 
-    `made` is given the memories that the task had and nobody vouches for, and runs in a thread. Raises `StorageError`.
+    `made` is given the memories that the task had and nobody vouches for, and runs in a thread. Those that are suspect
+    come in quarantine. Without vectors where the embedder fails, without the model where the one that screens does;
+    that is said then. Raises `StorageError`.
     """
     had = await _not_vouched_for(toolbox, trajectory)
-    memories, fault = await _prepared(toolbox, await asyncio.to_thread(made, had))
-    return await _sorted_out(toolbox, trajectory, memories, fault)
-
-
-async def _prepared(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
-    """Return the items, those that are suspect in quarantine, with their indexes.
-
-    Without vectors where the embedder fails, without the model where the one that screens does; that is said then.
-    """
-    items, fault = await screened(toolbox, items)
+    items, unscreened = await screened(toolbox, await asyncio.to_thread(made, had))
     memories, unembedded = await prepare_or_say(toolbox, items)
-    return memories, "; ".join(filter(None, (fault, unembedded))) or None
+    fault = "; ".join(filter(None, (unscreened, unembedded))) or None
+    return await _sorted_out(toolbox, trajectory, memories, fault)
 
 
 async def _memories_had(toolbox: Toolbox, trajectory: Trajectory) -> tuple[str, ...]:

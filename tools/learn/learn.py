@@ -5,7 +5,6 @@ When enough is new, its consolidation is queued.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
 from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem
@@ -20,17 +19,6 @@ from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
 from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
-
-
-@dataclass(frozen=True, slots=True)
-class _Taught:
-    """A trajectory judged, and what was drawn from it, with the ids that both are stored under."""
-
-    run_id: str
-    trajectory_id: str
-    trajectory: Trajectory
-    judged: Judged
-    distilled: Distillation
 
 
 async def learn(
@@ -53,24 +41,29 @@ async def learn(
     if before is not None:
         return await _already(toolbox, kept, before)
     await check_quota(toolbox)
-    taught = await _draw(toolbox, kept, agent_verdict, agent_drafts)
-    found = await new_items(toolbox, kept, lambda had: _items(toolbox, taught, had))
-    written = await _write(toolbox, taught, found)
+    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
+    if agent_drafts is None:
+        drawn = await distill(toolbox, kept, judged.verdict)
+    else:
+        drawn = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
+    origin = Origin(new_id(RUN), toolbox.scope, new_id(TRAJECTORY), kept, judged.verdict, drawn)
+    found = await new_items(toolbox, kept, lambda had: _items(toolbox, origin, drawn.drafts, had))
+    written = await _write(toolbox, origin, judged, found)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
-    credited = await _credit(toolbox, kept, taught.judged.verdict)
+    credited = await _credit(toolbox, kept, judged.verdict)
     return LearnResult(
         status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
-        trajectory_id=taught.trajectory_id,
-        run_id=taught.run_id,
-        verdict=taught.judged.verdict,
-        distiller=taught.distilled.distiller,
+        trajectory_id=origin.trajectory_id,
+        run_id=origin.run_id,
+        verdict=judged.verdict,
+        distiller=drawn.distiller,
         stored=found.items,
         reinforced=found.known,
         superseded=written,
         credited=credited,
-        reason=found.why_less(taught.distilled.reason),
+        reason=found.why_less(drawn.reason),
         consolidation_due=await queue_when_due(
             toolbox, embedder_answers=any(memory.vector is not None for memory in found.new)
         ),
@@ -91,50 +84,28 @@ async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefo
     )
 
 
-async def _draw(
-    toolbox: Toolbox, kept: Trajectory, agent_verdict: Verdict | None, agent_drafts: Sequence[MemoryDraft] | None
-) -> _Taught:
-    """Judge a trajectory and distill it; nothing is stored yet."""
-    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
-    if agent_drafts is None:
-        distilled = await distill(toolbox, kept, judged.verdict)
-    else:
-        distilled = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
-    return _Taught(new_id(RUN), new_id(TRAJECTORY), kept, judged, distilled)
-
-
 def _checked(drafts: Sequence[MemoryDraft], kept: Trajectory, toolbox: Toolbox) -> Distillation:
     accepted, rejections = check_drafts(drafts, kept, toolbox.settings)
     return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
 
 
-def _items(toolbox: Toolbox, taught: _Taught, had: Sequence[MemoryItem]) -> list[MemoryItem]:
-    verdict = taught.judged.verdict
-    origin = Origin(
-        run_id=taught.run_id,
-        scope=toolbox.scope,
-        trajectory_id=taught.trajectory_id,
-        trajectory=taught.trajectory,
-        verdict=verdict,
-        drawing=taught.distilled,
-        had=had,
-    )
-    outcome = "Failure" if verdict.label == "Failure" else "Success"
-    confidence, now = confidence_of(verdict, toolbox.settings), toolbox.clock.now()
-    return [
-        drawn_item(draft, origin, outcome=outcome, confidence=confidence, at=now) for draft in taught.distilled.drafts
-    ]
+def _items(
+    toolbox: Toolbox, origin: Origin, drafts: Sequence[MemoryDraft], had: Sequence[MemoryItem]
+) -> list[MemoryItem]:
+    outcome = "Failure" if origin.verdict.label == "Failure" else "Success"
+    confidence, now = confidence_of(origin.verdict, toolbox.settings), toolbox.clock.now()
+    return [drawn_item(draft, origin, had, outcome=outcome, confidence=confidence, at=now) for draft in drafts]
 
 
-async def _write(toolbox: Toolbox, taught: _Taught, found: SortedOut) -> tuple[str, ...] | LearnedBefore:
+async def _write(toolbox: Toolbox, origin: Origin, judged: Judged, found: SortedOut) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
-    kept = taught.trajectory
+    kept = origin.trajectory
     record = LearnRecord(
         scope=toolbox.scope,
-        run_id=taught.run_id,
-        trajectory_id=taught.trajectory_id,
+        run_id=origin.run_id,
+        trajectory_id=origin.trajectory_id,
         trajectory=kept,
-        verdict=taught.judged.verdict,
+        verdict=origin.verdict,
         embedder=toolbox.embedder.name,
         memories=found.new,
         reinforced=found.known,
@@ -144,10 +115,10 @@ async def _write(toolbox: Toolbox, taught: _Taught, found: SortedOut) -> tuple[s
     )
     superseded = await toolbox.store.save_learning(record)
     written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
-    if written is not None and written.run_id != taught.run_id:
+    if written is not None and written.run_id != origin.run_id:
         return written
-    superseded += await supersede_guardrails(toolbox, found.items, taught.run_id)
-    audit = audit_event(taught.trajectory_id, taught.judged, record.at)
+    superseded += await supersede_guardrails(toolbox, found.items, origin.run_id)
+    audit = audit_event(origin.trajectory_id, judged, record.at)
     if audit is not None:
         await toolbox.store.add_event(toolbox.scope, audit)
     return superseded

@@ -200,7 +200,8 @@ def _items(
         owner = next(each for each in attempts if each.number == drawn.attempt)
         return drawn_item(
             drawn.draft,
-            Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, contrast, had),
+            Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, contrast),
+            had,
             outcome=drawn.outcome,
             confidence=mean_confidence(drawn.outcome, verdicts, toolbox.settings),
             at=now,
