@@ -70,7 +70,6 @@ NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"
 
 _ID = re.compile(r"r[mt]_[0-9A-HJKMNP-TV-Z]{26}")
 _REFERENCE = re.compile(r"^\d+\) .*\[(rm_[0-9A-HJKMNP-TV-Z]{26})\]$", re.MULTILINE)
-_TERMINAL_CODE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?")
 _HOME = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:[/\s]|$)"
 _URL = re.compile(
     rf"(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?!{_HOME})|\bwww\.|\bdata:\w+/|\b(?:java|vb)script:)[^\s)>\]]+"
@@ -85,27 +84,12 @@ _TAG_END = re.compile(r"(\u2039[^<>\u2039\u203a]{0,200})>")
 _SUSPECT = re.compile(r"[^ -~]|[<&]|\]\(|```|INST\]|://|www\.|data:|script:|r[mt]_")
 """A text without any of these has nothing that `harmless` would change but its white space."""
 
-_INVISIBLE = dict.fromkeys(
-    code
-    for first, last in (
-        (0x00, 0x08),
-        (0x0E, 0x1F),
-        (0x7F, 0x84),
-        (0x86, 0x9F),
-        (0xAD, 0xAD),
-        (0x61C, 0x61C),
-        (0x180E, 0x180E),
-        (0x200B, 0x200F),
-        (0x202A, 0x202E),
-        (0x2060, 0x206F),
-        (0xD800, 0xDFFF),
-        (0xFE00, 0xFE0F),
-        (0xFEFF, 0xFEFF),
-        (0xFFF9, 0xFFFB),
-        (0xE0000, 0xE01EF),
-    )
-    for code in range(first, last + 1)
+_INVISIBLE = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
+    r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\ud800-\udfff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
 )
+"""Characters that no line of notes needs; those that are white space become blanks."""
 
 
 def is_memory_id(text: str) -> bool:
@@ -126,8 +110,8 @@ def harmless(text: str) -> str:
     """
     if not _SUSPECT.search(text):
         return " ".join(text.split())
-    text = _TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
-    text = " ".join(text.translate(_INVISIBLE).split())
+    text = _ANSI.sub("", text) if "\x1b" in text or "\x9b" in text else text
+    text = " ".join(_INVISIBLE.sub("", text).split())
     if "<" in text or "&" in text or not text.isascii():
         text = _TAG_END.sub("\\1\u203a", _TAG.sub("\u2039", text))
     text = _ID.sub("(id)", _URL.sub("(link)", text))
