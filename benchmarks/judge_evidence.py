@@ -10,14 +10,16 @@ that gave any, word for word.
 
 import argparse
 import gzip
-import tempfile
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.hosts.transcript import Labelled, read_labelled
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import judge_by_evidence
@@ -47,29 +49,51 @@ def measure(path: Path, items: int) -> None:
     outcomes: Counter[tuple[str, bool | None]] = Counter()
     stored = 0
     shown = 0
-    for labelled in read(path):
-        trajectory = archivable(labelled.trajectory, settings)
+    for read_in, label in read(path):
+        trajectory = archivable(read_in, settings)
         verdict = judge_by_evidence(trajectory, settings)
-        outcomes[(verdict.label, labelled.label)] += 1
+        outcomes[(verdict.label, label)] += 1
         distilled = distill_by_extraction(trajectory, verdict, settings)
         stored += len(distilled.drafts)
         if distilled.drafts and shown < items:
             shown += 1
-            print(f"\n--- {trajectory.task_id}: {verdict.label} {verdict.confidence} (label: {labelled.label})")
+            print(f"\n--- {trajectory.task_id}: {verdict.label} {verdict.confidence} (label: {label})")
             for draft in distilled.drafts:
                 print(f"* {draft.title}\n  {draft.description}\n{draft.content}\n  {draft.domain} {draft.tags}")
     print(f"{path.name}: {figures(outcomes)}, items={stored}")
 
 
-def read(path: Path) -> Iterator[Labelled]:
-    """Read a file, unpacked where it is packed."""
-    if path.suffix != ".gz":
-        yield from read_labelled(path)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / path.stem
-        plain.write_bytes(gzip.decompress(path.read_bytes()))
-        yield from read_labelled(plain)
+def read(path: Path) -> Iterator[tuple[Trajectory, bool | None]]:
+    """Yield the trajectories of a file, each with the label that stands beside it."""
+    content = path.read_bytes()
+    lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
+    labels = dict(filter(None, map(labelled, lines)))
+    for trajectory in read_trajectories(path):
+        yield trajectory, labels.get(trajectory.task_id)
+
+
+def labelled(line: bytes) -> tuple[str, bool | None] | None:
+    """Return the id of a line's trajectory and whether its task was met; None for another line."""
+    try:
+        record: Any = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or "id" not in record:
+        return None
+    return str(cast("dict[str, Any]", record)["id"]), label_of(cast("dict[str, Any]", record))
+
+
+def label_of(record: dict[str, Any]) -> bool | None:
+    """Return whether the record says that its task was met."""
+    for key in ("success", "label", "passed", "reward"):
+        value = record.get(key)
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return value >= 1
+        if isinstance(value, str) and value.lower() in ("success", "failure"):
+            return value.lower() == "success"
+    return None
 
 
 def figures(outcomes: Counter[tuple[str, bool | None]]) -> str:

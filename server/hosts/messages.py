@@ -3,7 +3,7 @@
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -93,19 +93,6 @@ def read_object(record: JsonObject, limits: LearnSettings, *, task_id: str, sess
     )
     draft.agent_id = as_text(record.get("agent_id")) or None
     return draft.finished(0)
-
-
-def label_of(record: JsonObject) -> bool | None:
-    """Return whether the record says that its task was met; learning must never look at this."""
-    for key in ("success", "label", "passed", "reward"):
-        value = record.get(key)
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, int | float):
-            return value >= 1
-        if isinstance(value, str) and value.lower() in ("success", "failure"):
-            return value.lower() == "success"
-    return None
 
 
 def _is_ours(record: JsonObject) -> bool:
@@ -234,13 +221,6 @@ class _Reader:
             input_tokens=as_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
             output_tokens=as_count(usage.get("completion_tokens", usage.get("output_tokens"))),
         )
-
-
-def read_stream(
-    messages: Iterator[JsonObject], limits: LearnSettings, *, task_id: str, session_id: str | None
-) -> Draft:
-    """Return the draft of a file that holds one message a line."""
-    return read_list((each for each in messages if is_message(each)), limits, task_id=task_id, session_id=session_id)
 
 
 def _text_of(content: object) -> str:

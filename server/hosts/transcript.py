@@ -1,4 +1,4 @@
-"""How a transcript becomes trajectories: the format is found from the content; the formats are in `transcripts/`."""
+"""How a transcript becomes trajectories: the format is found from the content."""
 
 import itertools
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.claude_code import is_claude_code, read_session
-from swarm_memory.server.hosts.messages import has_steps, is_message, label_of, read_object, read_stream
+from swarm_memory.server.hosts.messages import has_steps, is_message, read_list, read_object
 from swarm_memory.server.hosts.records import JsonObject, Records, Source, as_text, open_source
 
 ACCEPTED = (
@@ -20,14 +20,6 @@ ACCEPTED = (
 
 _AGENT_FILE = "agent-"
 _HEAD_LINES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A trajectory with what its file says of its success; learning must never look at the label."""
-
-    trajectory: Trajectory
-    label: bool | None
 
 
 def read_trajectories(
@@ -42,20 +34,12 @@ def read_trajectories(
 
     Raises `InputError`: no such file, a format that is not known, a document too large for memory.
     """
-    for each in read_labelled(source, session_id=session_id, limits=limits, subagents=subagents):
-        yield each.trajectory
-
-
-def read_labelled(
-    source: Source, *, session_id: str | None = None, limits: LearnSettings | None = None, subagents: bool = True
-) -> Iterator[Labelled]:
-    """Yield as `read_trajectories`, each with its file's label beside it."""
     reading = _Reading(source, session_id, limits or LearnSettings())
     with open_source(source) as records:
         yield from reading.read(records)
     if subagents and isinstance(source, str | Path):
         for path in subagent_files(Path(source)):
-            yield from read_labelled(path, session_id=session_id, limits=limits, subagents=False)
+            yield from read_trajectories(path, session_id=session_id, limits=limits, subagents=False)
 
 
 def read_task(
@@ -93,7 +77,7 @@ class _Reading:
     session_id: str | None
     limits: LearnSettings
 
-    def read(self, records: Records) -> Iterator[Labelled]:
+    def read(self, records: Records) -> Iterator[Trajectory]:
         """Yield what the records hold; the first one that is known decides the format."""
         stream = iter(records)
         for record in stream:
@@ -110,7 +94,7 @@ class _Reading:
             records.skipped += 1
         raise InputError(f"no transcript was found in {self._name()}: it holds {records.describe()}; {ACCEPTED}")
 
-    def _session(self, lines: Iterator[JsonObject], records: Records) -> Iterator[Labelled]:
+    def _session(self, lines: Iterator[JsonObject], records: Records) -> Iterator[Trajectory]:
         """Read a session, or a subagent's part of one: its lines are marked, and it stands in a file of its own."""
         head: list[JsonObject] = []
         for line in lines:
@@ -118,11 +102,9 @@ class _Reading:
             if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
                 break
         agent_id = self._agent_id(head[-1])
-        session = read_session(
+        yield from read_session(
             itertools.chain(head, lines), records, self.limits, session_id=self._session_id(head), agent_id=agent_id
         )
-        for trajectory in session:
-            yield Labelled(trajectory, None)
 
     def _agent_id(self, line: JsonObject) -> str | None:
         stem = self._stem()
@@ -137,7 +119,7 @@ class _Reading:
         named = next(filter(None, (as_text(line.get("sessionId")) for line in head)), None)
         return named or self._stem()
 
-    def _objects(self, objects: Iterator[JsonObject], records: Records) -> Iterator[Labelled]:
+    def _objects(self, objects: Iterator[JsonObject], records: Records) -> Iterator[Trajectory]:
         counted = 0
         for number, record in enumerate(objects, start=1):
             if not has_steps(record):
@@ -147,19 +129,20 @@ class _Reading:
             trajectory = read_object(record, self.limits, task_id=name, session_id=self.session_id)
             skipped = records.skipped - counted
             counted = records.skipped
-            yield Labelled(trajectory.model_copy(update={"skipped_lines": skipped}), label_of(record))
+            yield trajectory.model_copy(update={"skipped_lines": skipped})
 
     def _fallback_id(self, record: JsonObject, number: int) -> str:
         """Return an id that the same record gets again: from the file and its place, else from what it holds."""
         stem = self.session_id or self._stem()
         return f"{stem}:{number}" if stem else f"trajectory-{digest(record)[:16]}"
 
-    def _message_list(self, messages: Iterator[JsonObject], records: Records) -> Labelled:
+    def _message_list(self, messages: Iterator[JsonObject], records: Records) -> Trajectory:
         named = self.session_id or self._stem()
-        draft = read_stream(messages, self.limits, task_id=named or "messages", session_id=self.session_id)
+        said = filter(is_message, messages)
+        draft = read_list(said, self.limits, task_id=named or "messages", session_id=self.session_id)
         if named is None:
             draft.task_id = f"messages-{digest(draft.task)[:16]}"
-        return Labelled(draft.finished(records.skipped), None)
+        return draft.finished(records.skipped)
 
     def _stem(self) -> str | None:
         return Path(self.source).name.partition(".")[0] if isinstance(self.source, str | Path) else None

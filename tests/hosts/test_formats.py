@@ -13,7 +13,7 @@ from claude_lines import call, prompt, result, says, write
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.records import MAX_LINE_CHARS
-from swarm_memory.server.hosts.transcript import read_labelled, read_task, read_trajectories
+from swarm_memory.server.hosts.transcript import read_task, read_trajectories
 
 MESSAGES: list[dict[str, Any]] = [
     {"role": "system", "content": "You help."},
@@ -78,14 +78,14 @@ def test_a_message_list_is_read_however_it_is_written(written: str, tmp_path: Pa
     check_messages(next(read_trajectories(io.BytesIO(written.encode()))))
 
 
-def test_objects_with_steps_keep_their_ids_and_their_labels_stay_beside_them(tmp_path: Path) -> None:
+def test_objects_with_steps_keep_their_ids_and_their_labels_are_not_read(tmp_path: Path) -> None:
     path = write(tmp_path / "runs.jsonl", [STEPS, STEPS | {"id": None, "success": True, "task": ""}])
-    first, second = read_labelled(path)
-    assert (first.trajectory.task_id, first.trajectory.task, first.label) == ("run-7", "Find the answer", False)
-    assert (second.trajectory.task_id, second.trajectory.task, second.label) == ("runs:2", "Find the answer", True)
-    assert [step.text for step in first.trajectory.steps] == ["42"]
-    assert "success" not in first.trajectory.model_dump_json()
-    assert read_task(path, "run-7") == first.trajectory
+    first, second = read_trajectories(path)
+    assert (first.task_id, first.task) == ("run-7", "Find the answer")
+    assert (second.task_id, second.task) == ("runs:2", "Find the answer")
+    assert [step.text for step in first.steps] == ["42"]
+    assert "success" not in first.model_dump_json()
+    assert read_task(path, "run-7") == first
 
 
 def test_an_array_of_objects_gives_one_trajectory_each() -> None:
