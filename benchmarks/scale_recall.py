@@ -29,7 +29,8 @@ from speed_retrieve import SEED
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.search import pools, words
+from swarm_memory.server.storage.search import vectors as search
+from swarm_memory.server.storage.search import words
 from swarm_memory.server.storage.search.vectors import QueryVector
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
@@ -99,7 +100,7 @@ def exact(store: SqliteStore, space: list[Any]) -> Generator[None]:
 
     everything = 10**9
     with (
-        mock.patch.object(pools, "nearest_in", nearest),
+        mock.patch.object(search, "nearest_in", nearest),
         mock.patch.object(words, "MAX_POSTINGS", everything),
         mock.patch.object(words, "SURE_POSTINGS", everything),
         mock.patch.object(words, "COUNTED_WHOLE", everything),

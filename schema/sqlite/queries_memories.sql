@@ -188,6 +188,20 @@ DELETE FROM pattern_embeddings WHERE seq = :seq AND space_id = :space_id;
 -- Drop all vectors of an item.
 DELETE FROM pattern_embeddings WHERE seq = ?;
 
+-- name: without_vector
+-- The texts of items that have no vector in a space, by their order of arrival, after a position.
+SELECT p.seq, p.pattern_data ->> '$.title', p.pattern_data ->> '$.description', p.pattern_data ->> '$.content'
+FROM patterns AS p
+WHERE p.seq > :after AND NOT EXISTS (
+  SELECT 1 FROM pattern_embeddings AS e
+  WHERE e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
+)
+ORDER BY p.seq LIMIT :limit;
+
+-- name: places_of_items
+-- Items by their positions (a JSON list): where each stands, and whether it is active.
+SELECT p.seq, p.scope_id, p.status = 'active' FROM json_each(?) AS wanted JOIN patterns AS p ON p.seq = wanted.value;
+
 -- name: has_vector_table
 -- Whether the vector index of a space is there.
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?;

@@ -164,9 +164,9 @@ WHERE p.seq > :after AND NOT EXISTS (
 )
 ORDER BY p.seq LIMIT :limit;
 
--- name: partitions_of_passages
--- The partitions of passages by their positions (a JSON list).
-SELECT p.seq, p.partition_id FROM json_each(?) AS wanted JOIN passages AS p ON p.seq = wanted.value;
+-- name: places_of_items
+-- Passages by their positions (a JSON list): where each stands; all are active.
+SELECT p.seq, p.partition_id, 1 FROM json_each(?) AS wanted JOIN passages AS p ON p.seq = wanted.value;
 
 -- name: has_vector_table
 -- Whether the vector index of a space is there.

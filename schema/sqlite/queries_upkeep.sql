@@ -1,23 +1,15 @@
--- name: without_vector
--- Items that have no vector in a space, by their order of arrival, after a position.
-SELECT p.seq, p.id, p.pattern_data FROM patterns AS p
-WHERE p.seq > :after AND NOT EXISTS (
-  SELECT 1 FROM pattern_embeddings AS e
-  WHERE e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
-)
-ORDER BY p.seq LIMIT :limit;
-
 -- name: unembedded
 -- Items of a scope that have no vector in any space, by their order of arrival, after a position.
-SELECT p.seq, p.id, p.pattern_data FROM patterns AS p
+SELECT p.seq, p.pattern_data ->> '$.title', p.pattern_data ->> '$.description', p.pattern_data ->> '$.content'
+FROM patterns AS p
 WHERE p.scope_id = :scope_id AND p.seq > :after
   AND NOT EXISTS (SELECT 1 FROM pattern_embeddings AS e WHERE e.seq = p.seq)
 ORDER BY p.seq LIMIT :limit;
 
 -- name: unembedded_of
--- Those of some items (a JSON list of ids) that have no vector in any space.
-SELECT p.id FROM patterns AS p
-WHERE p.id IN (SELECT value FROM json_each(?))
+-- Those of some items (a JSON list of positions) that have no vector in any space.
+SELECT p.seq FROM patterns AS p
+WHERE p.seq IN (SELECT value FROM json_each(?))
   AND NOT EXISTS (SELECT 1 FROM pattern_embeddings AS e WHERE e.seq = p.seq);
 
 -- name: pending_upkeep
@@ -30,10 +22,6 @@ SELECT
     SELECT sum(m.active) FROM space_members AS m JOIN vector_spaces AS v ON v.id = m.space_id
     WHERE m.scope_id = s.id AND v.model = :model), 0)
 FROM scopes AS s WHERE s.id = :scope_id;
-
--- name: patterns_by_id
--- Items by their ids (a JSON list), of every scope.
-SELECT seq, id, scope_id, status FROM patterns WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: upkeep_state
 -- How far a scope was consolidated, its newest position, how many active items it has, and its aging (JSON).

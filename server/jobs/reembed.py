@@ -1,11 +1,11 @@
 """Gives every memory and passage a vector of the current embedder, in batches: stopped, it goes on where it was."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.ports.sources import SourceStore
 from swarm_memory.tools.ports.store import Store
+from swarm_memory.tools.ports.upkeep import Vectors
 from swarm_memory.tools.retrieve.embed import BATCH, embed_batch
 
 
@@ -32,30 +32,25 @@ async def reembed(
     what was embedded until then is kept.
     """
     done = Reembedded(embedder.name)
-    await _reembed_sources(store.sources, embedder, done, on_progress)
-    after = 0
-    while rows := await store.without_vector(embedder.name, embedder.dimensions, BATCH, after):
-        ids, texts = [row[1] for row in rows], [row[2] for row in rows]
-        vectors = await embed_batch(embedder, texts)
-        found = {memory_id: vector for memory_id, vector in zip(ids, vectors, strict=True) if vector is not None}
-        done.embedded += await store.put_vectors(embedder.name, found) if found else 0
-        done.skipped += len(rows) - len(found)
-        after = rows[-1][0]
+    async for written, skipped in _batches(store.sources.vectors, embedder):
+        done.passages += written
+        done.skipped += skipped
+        on_progress(done.embedded + done.passages + done.skipped)
+    async for written, skipped in _batches(store.vectors, embedder):
+        done.embedded += written
+        done.skipped += skipped
         on_progress(done.embedded + done.passages + done.skipped)
     if drop_others:
         done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
     return done
 
 
-async def _reembed_sources(
-    sources: SourceStore, embedder: Embedder, done: Reembedded, on_progress: Callable[[int], None]
-) -> None:
-    """Do the same for the passages of sources."""
+async def _batches(items: Vectors, embedder: Embedder) -> AsyncGenerator[tuple[int, int]]:
+    """Embed what has no vector; yield after each batch how many got one, and how many texts were refused."""
     after = 0
-    while rows := await sources.without_vector(embedder.name, embedder.dimensions, BATCH, after):
+    while rows := await items.without_vector(embedder.name, embedder.dimensions, BATCH, after):
         vectors = await embed_batch(embedder, [text for _, text in rows])
         found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
-        done.passages += await sources.put_vectors(embedder.name, found) if found else 0
-        done.skipped += len(rows) - len(found)
+        written = await items.put_vectors(embedder.name, found) if found else 0
+        yield written, len(rows) - len(found)
         after = rows[-1][0]
-        on_progress(done.embedded + done.passages + done.skipped)

@@ -13,7 +13,7 @@ from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.files import remote_kind, size_of
-from swarm_memory.server.storage.engine.transactions import one_moment
+from swarm_memory.server.storage.engine.lock import one_moment
 from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged

@@ -26,7 +26,7 @@ from swarm_memory.server.storage.stores.rollouts import SqliteRollouts
 from swarm_memory.server.storage.stores.sources import SqliteSources
 from swarm_memory.server.storage.stores.tool_memory import SqliteToolMemory
 from swarm_memory.server.storage.stores.trajectories import SqliteTrajectories
-from swarm_memory.server.storage.stores.upkeep import SqliteUpkeep
+from swarm_memory.server.storage.stores.upkeep import SqliteUpkeep, SqliteVectors
 from swarm_memory.tools.ports.care import Inspection
 from swarm_memory.tools.ports.memories import Forgotten
 from swarm_memory.tools.ports.models import Embedder
@@ -84,6 +84,7 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
         self.recorder = Recorder(self.write_records)
         self.unwritable = []
         self._closed = False
+        self.vectors = SqliteVectors(self, index)
         self.sources = SqliteSources(self)
         self.tool_memory = SqliteToolMemory(self)
         self.benchmarks = SqliteBenchmarks(self)
@@ -128,23 +129,20 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
 
     async def refresh(self) -> int:
         """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
-        if self.read_only:
-            return 0
-        refilled = await self.write(self._index.refresh) if await self.read(self._index.lacks) else 0
-        return refilled + await self.sources.refresh()
+        return 0 if self.read_only else await self.vectors.refresh() + await self.sources.vectors.refresh()
 
     async def reindex(self) -> None:
         """Make the keyword index and the vector indexes anew from the plain tables; pack what is kept as text."""
         after: int | None = 0
         while after is not None:
             after = await self.write(partial(memories.pack_tokens, after=after, limit=_PACKED_AT_ONCE))
-        await self.write(self._index.rebuild)
-        await self.sources.reindex()
+        await self.vectors.rebuild()
+        await self.sources.vectors.rebuild()
 
     async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
         """Delete the vectors of every other embedder; return their names."""
-        dropped = await self.drop_spaces_but(embedder, dimensions)
-        others = await self.sources.drop_spaces_but(embedder, dimensions)
+        dropped = await self.vectors.drop_others(embedder, dimensions)
+        others = await self.sources.vectors.drop_others(embedder, dimensions)
         return list(dict.fromkeys([*dropped, *others]))
 
     def _forget_in_backups(self, connection: "Connection", traces: Traces) -> None:

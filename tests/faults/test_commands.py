@@ -196,7 +196,7 @@ def _arguments(what: str, folder: Path) -> list[str]:
 async def _is_done(what: str, database: Path) -> None:
     async with opened(database) as store:
         if what == "reembed":
-            rows = await store.without_vector("static-minilm-256-v1", 256, 10)
+            rows = await store.vectors.without_vector("static-minilm-256-v1", 256, 10, 0)
             assert rows == []
         elif what == "matts":
             run = await store.get_run(HERE, "run_FAULT")

@@ -6,7 +6,8 @@ from array import array
 
 import pytest
 
-from swarm_memory.server.storage.search.vectors import Quantization, code, code_bits, codes, encode
+from swarm_memory.server.storage.search.codes import Quantization, code, code_bits, codes
+from swarm_memory.server.storage.search.vectors import encode
 
 
 def unit_vector(rng: random.Random, dims: int) -> "array[float]":

@@ -11,7 +11,8 @@ from swarm_memory.schema.sqlite.statements import code_table, migrations, vector
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.search import index, vectors
-from swarm_memory.server.storage.search.vectors import code, code_bits, encode
+from swarm_memory.server.storage.search.codes import code, code_bits
+from swarm_memory.server.storage.search.vectors import encode
 from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.server.storage.stores.rows import pattern_row, to_text
 from swarm_memory.tools.ports.memories import SearchQuery, StoredMemory

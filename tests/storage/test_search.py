@@ -198,12 +198,12 @@ async def test_reembedding_moves_every_item_to_the_new_space_in_steps(
     after = 0
     while True:
         async with open_bank(embedder=new) as store:  # broken off after each step
-            batch = await store.without_vector(new.name, new.dimensions, 2, after)
+            batch = await store.vectors.without_vector(new.name, new.dimensions, 2, after)
             if not batch:
                 break
             after = batch[-1][0]
-            vectors = {memory_id: new.vector(text) for _, memory_id, text in batch}
-            assert await store.put_vectors(new.name, vectors) == len(batch)
+            vectors = {seq: new.vector(text) for seq, text in batch}
+            assert await store.vectors.put_vectors(new.name, vectors) == len(batch)
     async with open_bank(embedder=new) as store:
         found = await store.nearest([here], new.name, new.vector(items[0].embedding_text), 9)
         assert len(found) == 5

@@ -8,6 +8,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.upkeep import Vectors
 
 ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
 """What a reader gives of a source: a group's name, the hash of what it is made from, and how to make its passages.
@@ -109,6 +110,9 @@ class FoundPassage:
 class SourceStore(Protocol):
     """The passages of sources. They are apart from memories: no search of the one gives any of the other."""
 
+    @property
+    def vectors(self) -> Vectors: ...
+
     async def groups(self, source: SourceKey) -> dict[str, str]:
         """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
         ...
@@ -133,12 +137,4 @@ class SourceStore(Protocol):
 
     async def remove(self, source: SourceKey) -> int:
         """Delete a source with every trace of it; return how many passages it had. Raises `NotFoundError`."""
-        ...
-
-    async def without_vector(self, embedder: str, dimensions: int, limit: int, after: int) -> list[tuple[int, str]]:
-        """Return (position, text to embed) of passages of every scope without a vector, after a position."""
-        ...
-
-    async def put_vectors(self, embedder: str, vectors: Mapping[int, Vector]) -> int:
-        """Write vectors by position, with their index; return how many passages were there."""
         ...

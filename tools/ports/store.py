@@ -11,7 +11,7 @@ from swarm_memory.tools.ports.rollouts import RolloutStore
 from swarm_memory.tools.ports.sources import SourceStore
 from swarm_memory.tools.ports.tool_memory import ToolMemoryStore
 from swarm_memory.tools.ports.trajectories import TrajectoryStore
-from swarm_memory.tools.ports.upkeep import Upkeep
+from swarm_memory.tools.ports.upkeep import Upkeep, Vectors
 
 
 class Clock(Protocol):
@@ -24,6 +24,11 @@ class Clock(Protocol):
 
 class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, RolloutStore, Upkeep, Protocol):
     """All of it, in one database."""
+
+    @property
+    def vectors(self) -> Vectors:
+        """Those of the memories."""
+        ...
 
     @property
     def tool_memory(self) -> ToolMemoryStore: ...

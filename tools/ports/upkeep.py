@@ -116,6 +116,18 @@ class UpkeepUndone:
     links_removed: int
 
 
+class Vectors(Protocol):
+    """The vectors of all that is searched together, memories or passages, of every scope."""
+
+    async def without_vector(self, embedder: str, dimensions: int, limit: int, after: int) -> list[tuple[int, str]]:
+        """Return (position, text to embed) of what has no vector of the embedder, by position, after one."""
+        ...
+
+    async def put_vectors(self, embedder: str, vectors: Mapping[int, Vector]) -> int:
+        """Write vectors by position, with their index; return how many of the items were there."""
+        ...
+
+
 class Upkeep(Protocol):
     """The upkeep of the bank: what a consolidation reads and writes. All errors are `StorageError`s."""
 
@@ -151,22 +163,12 @@ class Upkeep(Protocol):
         """Write that a run ended, that items up to a position are compared, and tidy the indexes."""
         ...
 
-    async def unembedded(self, scope: Scope, limit: int, after: int) -> list[tuple[int, str, str]]:
-        """Return (position, id, text to embed) of items of any status without a vector of any embedder, by position."""
+    async def unembedded(self, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
+        """Return (position, text to embed) of items of any status without a vector of any embedder, by position."""
         ...
 
-    async def put_first_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
-        """Write vectors by id, with their index, of items that still have none of any embedder; return how many."""
-        ...
-
-    async def without_vector(
-        self, embedder: str, dimensions: int, limit: int, after: int = 0
-    ) -> list[tuple[int, str, str]]:
-        """Return (position, id, text to embed) of items of any scope without a vector of the embedder, by position."""
-        ...
-
-    async def put_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> int:
-        """Write vectors by memory id, with their index; return how many items were there."""
+    async def put_first_vectors(self, embedder: str, vectors: Mapping[int, Vector]) -> int:
+        """Write vectors by position, with their index, of items that have none of any embedder yet; return how many."""
         ...
 
     async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:

@@ -24,9 +24,8 @@ from swarm_memory.schema.sqlite.statements import Migration, migrations
 from swarm_memory.server.storage.driver import Driver, plain_module
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, make_private, remote_kind, size_of
-from swarm_memory.server.storage.engine.lock import mark_made, was_made, writer_lock
+from swarm_memory.server.storage.engine.lock import mark_made, transaction, was_made, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
-from swarm_memory.server.storage.engine.transactions import transaction
 from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:

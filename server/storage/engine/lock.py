@@ -1,6 +1,6 @@
-"""The writer lock: a file beside the database that one writer of all processes holds.
+"""The writer lock, a file beside the database that one writer of all processes holds, and blocks of one moment.
 
-It stands around every write transaction and checkpoint, because SQLite before 3.51.3 can lose a commit of a WAL
+The lock stands around every write transaction and checkpoint, because SQLite before 3.51.3 can lose a commit of a WAL
 database when several processes write and checkpoint at once.
 """
 
@@ -11,8 +11,12 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.02
 
@@ -104,3 +108,30 @@ def _acquire(descriptor: int, database: Path, timeout_s: float) -> None:
             raise StoreBusy(f"another process has been writing to {database} for more than {timeout_s:g} s; try again")
         time.sleep(min(wait_s, left))
         wait_s = min(wait_s * 2, LONGEST_WAIT_S)
+
+
+@contextmanager
+def transaction(connection: "Connection", kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
+    """Write the block in one transaction: committed at its end, undone by an exception."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        _undo(connection)
+        raise
+
+
+@contextmanager
+def one_moment(connection: "Connection") -> Generator[None]:
+    """Have all that is read in the block be of one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        _undo(connection)
+
+
+def _undo(connection: "Connection") -> None:
+    if connection.in_transaction:  # SQLite undoes one itself where it has no memory or no disk
+        connection.execute("ROLLBACK")

@@ -20,7 +20,7 @@ from swarm_memory.schema.sqlite.statements import (
     vector_table,
 )
 from swarm_memory.server.storage.engine.backup import advice
-from swarm_memory.server.storage.engine.transactions import one_moment
+from swarm_memory.server.storage.engine.lock import one_moment
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -26,8 +26,8 @@ from swarm_memory.server.storage.engine.connection import (
 )
 from swarm_memory.server.storage.engine.files import OpenedFile
 from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Quantization
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
 

@@ -7,13 +7,14 @@ What writes runs inside the caller's transaction. Without sqlite-vec the vector 
 and filled again by the next process that has it.
 """
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
+from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.vectors import (
     LARGE,
-    Quantization,
     Space,
     all_spaces,
     check_vector,
@@ -68,20 +69,28 @@ class Index:
         values = {**_place(seq, space), "vector": encode(vector, space.quantization), "now": now}
         connection.execute(self.statements["put_vector"], values)
 
-    def replace_vector(
-        self, connection: "Connection", found: tuple[int, int, bool], vector: "Vector", space: Space, now: str
-    ) -> None:
-        """Write a vector of an item, given as (seq, partition, active), in place of those of the same model."""
-        seq, partition, active = found
-        for *former, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-            other = Space(*former)
-            if other.model == space.model:
-                if active:
-                    self._leave_vector(connection, other, seq, partition)
-                connection.execute(self.statements["drop_vector"], _place(seq, other))
-        self.put_vector(connection, seq, vector, space, now)
-        if active:
-            self._enter_vector(connection, space, seq, partition, encode(vector, space.quantization))
+    def put_vectors(
+        self,
+        connection: "Connection",
+        model: str,
+        vectors: "Mapping[int, Vector]",
+        quantization: Quantization,
+        now: str,
+    ) -> int:
+        """Write vectors by position in place of those of the same model; return how many of the items were there."""
+        rows = connection.execute(self.statements["places_of_items"], (json.dumps(list(vectors)),)).fetchall()
+        for seq, partition, active in rows:
+            space = self.make_space(connection, model, len(vectors[seq]), quantization)
+            for *former, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
+                other = Space(*former)
+                if other.model == model:
+                    if active:
+                        self._leave_vector(connection, other, seq, partition)
+                    connection.execute(self.statements["drop_vector"], _place(seq, other))
+            self.put_vector(connection, seq, vectors[seq], space, now)
+            if active:
+                self._enter_vector(connection, space, seq, partition, encode(vectors[seq], space.quantization))
+        return len(rows)
 
     def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
         """Return a space that is ready to be written to; it is made, or its stale index filled again, where needed."""

@@ -1,35 +1,42 @@
-"""Vectors as they are kept and compared, and codes of them where a partition is large.
+"""Vectors as they are kept and compared, and a search of one index, of memories as of passages, by them and by words.
 
 Comparing 100,000 vectors takes longer than an answer may. From `LARGE` vectors on a partition has codes, in a vec0
 table that takes the place of the exact one: a search takes the nearest codes, several hundred, and compares only their
 vectors. Rows are spread over buckets, because vec0 finds few of many faster than many of many: of each bucket it gives
 its nearest few.
 
-A code is the signs of random rotations of a vector; its Hamming distance follows the angle. Signs of the vector's own
-numbers would do the same with more loss: their variances differ, and a rotation evens them out. It is a Walsh-Hadamard
-transform after random flips of sign, n log n additions (Ailon and Chazelle, "The fast Johnson-Lindenstrauss transform",
-2009; signs of projections as codes: Charikar, "Similarity estimation techniques from rounding algorithms", 2002).
+Each statement of a search sees the bank of its own moment: what came or went between two is found by one of them, or
+left out.
 """
 
-import hashlib
 import json
 import math
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter, mul
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import code_table, queries
-from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed
+from swarm_memory.server.storage.search.codes import Quantization, code, code_bits, codes
+from swarm_memory.server.storage.search.words import (
+    EVERYTHING,
+    Narrowed,
+    match_any,
+    matches,
+    rarest,
+    simply_counted_below,
+    usable,
+)
+from swarm_memory.tools.ports.memories import SearchQuery
+from swarm_memory.tools.ports.sources import SourceQuery
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.index import Index
     from swarm_memory.tools.ports.models import Vector
-
-Quantization = Literal["int8", "float32"]
 
 _LENGTH_TOLERANCE = 0.01
 _INT8_MAX = 127
@@ -51,12 +58,6 @@ With 400 they hold 99.7 % of the exact ten nearest of 100,000 and 96 % of the fi
 _BATCH = 10_000
 _QUERIES, _MEMORIES = queries("codes"), queries("memories")
 _ALL_BUCKETS = ", ".join(map(str, range(BUCKETS)))
-
-MIN_BITS = 512
-"""Codes are at least so long, whatever the dimensions: short vectors are rotated more than once."""
-
-_MANY = 32
-"""From so many vectors on numpy is worth its import."""
 
 
 class Space(NamedTuple):
@@ -329,62 +330,133 @@ def _sql(space: Space, name: str) -> str:
     return _QUERIES[name].replace("{codes}", f"codes_{space.table}")
 
 
-def code_bits(dims: int) -> int:
-    """Return the length of the codes of vectors of so many dimensions, in bits; a multiple of 8."""
-    return max(MIN_BITS, _padded(dims))
+class Partition(NamedTuple):
+    """A partition that holds items, as a search sees it."""
+
+    id: int
+    items: int
+    embedded: int
+    """Items with a vector in the query's space."""
+    is_coded: bool
+    counts: list[tuple[int, int]] | None
+    """(place among the tokens, items that hold it); None where the partition is too large for counting them here."""
 
 
-def code(blob: bytes, quantization: Quantization, dims: int) -> bytes:
-    """Return the code of one encoded vector."""
-    numbers: Sequence[float] = array("b" if quantization == "int8" else "f", blob)
-    row = [*map(float, numbers), *([0.0] * (_padded(dims) - dims))]
-    signs: list[float] = []
-    for flips in _flips(dims):
-        row = _transformed([number * flip for number, flip in zip(row, flips, strict=True)])
-        signs += row
-    return int("".join("1" if number >= 0 else "0" for number in signs), 2).to_bytes(code_bits(dims) // 8, "big")
+class Near(NamedTuple):
+    """What was found by vectors."""
+
+    items: int
+    """In all partitions."""
+    unreachable: int
+    """Items without a vector in the query's space."""
+    vector: QueryVector | None
+    found: dict[int, float]
+    """Cosines by position."""
 
 
-def codes(blobs: Sequence[bytes], quantization: Quantization, dims: int) -> list[bytes]:
-    """Return the codes of encoded vectors, in order: the same as `code` gives for each, many at once."""
-    if len(blobs) < _MANY:
-        return [code(blob, quantization, dims) for blob in blobs]
-    try:
-        import numpy
-    except ImportError:
-        return [code(blob, quantization, dims) for blob in blobs]
-    kind = "i1" if quantization == "int8" else "f4"
-    rows = numpy.frombuffer(b"".join(blobs), dtype=kind).reshape(len(blobs), dims).astype("f8")
-    rows = numpy.pad(rows, ((0, 0), (0, _padded(dims) - dims)))
-    size = _padded(dims)
-    signs = numpy.empty((len(blobs), code_bits(dims)), dtype=bool)
-    for number, flips in enumerate(_flips(dims)):
-        rows = rows * numpy.array(flips)
-        for _ in range(size.bit_length() - 1):
-            even, odd = rows[:, 0::2], rows[:, 1::2]
-            rows = numpy.concatenate((even + odd, even - odd), axis=1)
-        signs[:, number * size : (number + 1) * size] = rows >= 0
-    return [row.tobytes() for row in numpy.packbits(signs, axis=1)]
+class Keywords(NamedTuple):
+    """What was found by keywords."""
+
+    found: dict[int, float]
+    """BM25 by position."""
+    frequency: dict[str, int]
+    """Of each token that was looked up, in how many items it stands."""
 
 
-def _transformed(row: list[float]) -> list[float]:
-    """Return the Walsh-Hadamard transform, unscaled, its numbers in an order that is the same for every row."""
-    for _ in range(len(row).bit_length() - 1):
-        even, odd = row[0::2], row[1::2]
-        row = [a + b for a, b in zip(even, odd, strict=True)] + [a - b for a, b in zip(even, odd, strict=True)]
-    return row
+def _everything(_connection: "Connection", _partitions: Sequence[Partition]) -> Narrowed:
+    return EVERYTHING
 
 
-def _padded(dims: int) -> int:
-    """Return the least power of two that is no less than `dims`, at least 8."""
-    return max(8, 1 << (dims - 1).bit_length())
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search: in which partitions, and for what."""
 
+    index: "Index"
+    query: SearchQuery | SourceQuery
+    where: Mapping[str, str]
+    """Parameters of the statement `searched` that name the partitions."""
+    narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = _everything
 
-@cache
-def _flips(dims: int) -> tuple[tuple[float, ...], ...]:
-    """Return the flips of sign before each rotation: the same on every machine, for ever."""
-    size = _padded(dims)
-    rotations = code_bits(dims) // size
-    drawn = hashlib.shake_128(b"swarm-memory codes 1").digest(rotations * size)
-    flips = [1.0 if each & 1 else -1.0 for each in drawn]
-    return tuple(tuple(flips[start : start + size]) for start in range(0, len(flips), size))
+    def near(self, connection: "Connection") -> Near:
+        """Return the pool of the nearest items of every partition. Raises `StorageError` for an unsound vector."""
+        query = self.query
+        if query.vector is not None:
+            check_vector(query.vector, len(query.vector), query.embedder)
+        space, partitions = self._look(connection, ())
+        items = sum(partition.items for partition in partitions)
+        if query.vector is None:
+            return Near(items, 0, None, {})
+        unreachable = items - sum(partition.embedded for partition in partitions)
+        if space is None:
+            return Near(items, unreachable, None, {})
+        vector = QueryVector.of(query.vector, space, self.index)
+        coded = {partition.id for partition in partitions if partition.is_coded}
+        try:
+            narrowed = self.narrowed(connection, partitions)
+            ids = [partition.id for partition in partitions]
+            found = nearest_in(connection, self.index, vector, ids, narrowed, query.pool, coded)
+        except connection.OperationalError:
+            if self._look(connection, ())[0] == space:
+                raise
+            return self.near(connection)  # another process dropped the space meanwhile
+        return Near(items, unreachable, vector, found)
+
+    def keywords(self, connection: "Connection") -> Keywords:
+        """Return the pool of the best keyword matches of every partition."""
+        tokens = usable(self.query.tokens)
+        partitions = self._look(connection, tokens)[1] if tokens else []
+        frequency = dict.fromkeys(tokens, 0)
+        expressions: list[str] = []
+        statements = self.index.statements
+        for partition in partitions:
+            counts = partition.counts
+            if counts is None:
+                counts = self.index.term_counts.count(connection, statements, partition.id, partition.items, tokens)
+            for place, items in counts:
+                frequency[tokens[place]] += min(items, partition.items)
+            if words := rarest(tokens, counts):
+                expressions.append(match_any(partition.id, words))
+        narrowed = self.narrowed(connection, partitions)
+        return Keywords(matches(connection, statements, expressions, narrowed, self.query.pool), frequency)
+
+    def legs(self, near: Near, keywords: Keywords) -> tuple[Leg, ...]:
+        """Return which legs answered."""
+        legs: list[Leg] = []
+        if self.query.vector is not None:
+            by_index = self.index.searchable if near.vector is None else near.vector.by_index
+            legs.append("vector" if by_index else "exact_scan")
+        if keywords.frequency:
+            legs.append("keyword")
+        return tuple(legs)
+
+    def notices(self, near: Near, what: str) -> tuple[str, ...]:
+        """Say what the vector leg could not do: that it compared one by one, that items have no vector."""
+        notices: list[str] = []
+        index = self.index
+        if near.vector is not None and not near.vector.by_index:
+            why = "its index is not up to date" if index.searchable else f"sqlite-vec is not loaded ({index.reason})"
+            notices.append(f"every vector was compared one by one: {why}")
+        if near.unreachable > 0:
+            notices.append(
+                f"{near.unreachable} {what} have no vector of {self.query.embedder} and were searched by keywords "
+                "only: run `swarm-memory reembed`"
+            )
+        return tuple(notices)
+
+    def _look(self, connection: "Connection", tokens: Sequence[str]) -> tuple[Space | None, list[Partition]]:
+        """Return the space of the query's vector and the partitions that hold items."""
+        values = {
+            **self.where,
+            "model": self.query.embedder,
+            "dims": 0 if self.query.vector is None else len(self.query.vector),
+            "tokens": json.dumps(list(tokens), ensure_ascii=False),
+            "most": simply_counted_below() if tokens else 0,
+        }
+        rows = connection.execute(self.index.statements["searched"], values).fetchall()
+        space = None if rows[0][0] is None else Space(*rows[0][:6])
+        partitions = [
+            Partition(number, items, embedded, bool(is_coded), None if counts is None else json.loads(counts))
+            for *_, number, items, embedded, is_coded, counts in rows
+            if items
+        ]
+        return space, partitions

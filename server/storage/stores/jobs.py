@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.hook_reader import JobRow, put_job
+from swarm_memory.server.storage.hook_reader import JobRow, now_text, put_job
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
     made,
@@ -95,7 +95,7 @@ class SqliteJobs(BankThreads):
         if values["status"] == "queued" and connection.execute(_QUERIES["queued_job"], held).fetchone():
             values |= {"status": "cancelled", "error": "a later job of the same key took its place"}
         is_over = values["status"] != "queued"
-        values |= {"ended_at": to_text(datetime.now(UTC)) if is_over else None, "worker": worker if is_over else None}
+        values |= {"ended_at": now_text() if is_over else None, "worker": worker if is_over else None}
         connection.execute(_QUERIES["end_job"], values)
         return True
 
@@ -114,7 +114,7 @@ class SqliteJobs(BankThreads):
 
     @writes
     def cancel_job(self, connection: "Connection", scope: Scope, job_id: str) -> bool:
-        values = (to_text(datetime.now(UTC)), job_id, find_scope(connection, scope))
+        values = (now_text(), job_id, find_scope(connection, scope))
         return connection.execute(_QUERIES["cancel_job"], values).rowcount == 1
 
     @reads

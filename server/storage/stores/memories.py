@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,19 @@ from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
+from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.pools import Keywords, Near, Partition, Search
-from swarm_memory.server.storage.search.vectors import Quantization, cosines, decode, nearest_in, query_vector
+from swarm_memory.server.storage.search.vectors import (
+    Keywords,
+    Near,
+    Partition,
+    Quantization,
+    Search,
+    cosines,
+    decode,
+    nearest_in,
+    query_vector,
+)
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, keyword_scores, pack, packed, unpack
 from swarm_memory.server.storage.stores.rows import (
     content_hash,
@@ -157,7 +167,7 @@ class MemoryWriter:
         self._index = bank.index
         self._embedder = embedder
         self._quantization: Quantization = bank.quantization_of(embedder)
-        self._now = to_text(datetime.now(UTC))
+        self._now = now_text()
 
     def add(self, memory: StoredMemory) -> bool:
         """Write a new item with its indexes; False when its id is there already."""
@@ -220,7 +230,7 @@ def change_status(
     seq, item_id, scope_id, former = found
     if former == "active":
         index.leave(connection, seq, scope_id)
-    now = to_text(datetime.now(UTC))
+    now = now_text()
     connection.execute(_BANK["set_status"], (status, reason, now, seq))
     if status == "active":
         index.enter(connection, seq, scope_id)

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +10,14 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.engine.lock import one_moment
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
-from swarm_memory.server.storage.engine.transactions import one_moment
+from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.pools import Keywords, Near, Search
-from swarm_memory.server.storage.search.vectors import Quantization, QueryVector, cosines
+from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, cosines
 from swarm_memory.server.storage.search.words import joined
-from swarm_memory.server.storage.stores.rows import (
-    find_scope,
-    find_scopes,
-    made,
-    make_scope,
-    named,
-    pairs,
-    to_json,
-    to_text,
-)
+from swarm_memory.server.storage.stores.rows import find_scope, find_scopes, made, make_scope, named, pairs, to_json
+from swarm_memory.server.storage.stores.upkeep import SqliteVectors
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     PassageCandidate,
@@ -39,7 +30,6 @@ from swarm_memory.tools.ports.sources import (
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.tools.ports.models import Vector
 
 _QUERIES = queries("sources")
 _GROUPS_AT_ONCE = 200
@@ -55,6 +45,7 @@ class SqliteSources(Part):
     def __init__(self, bank: BankThreads) -> None:
         super().__init__(bank)
         self._index = Index(bank.index.searchable, bank.index.reason, _QUERIES)
+        self.vectors = SqliteVectors(bank, self._index)
 
     @reads
     def groups(self, connection: "Connection", source: SourceKey) -> dict[str, str]:
@@ -120,37 +111,6 @@ class SqliteSources(Part):
     def _delete_source(self, connection: "Connection", source_id: int) -> None:
         connection.execute(_QUERIES["delete_source"], (source_id,))
 
-    @reads
-    def without_vector(
-        self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int
-    ) -> list[tuple[int, str]]:
-        values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
-        rows = connection.execute(_QUERIES["without_vector"], values).fetchall()
-        return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
-
-    @writes
-    def put_vectors(self, connection: "Connection", embedder: str, vectors: "Mapping[int, Vector]") -> int:
-        now, quantization = to_text(datetime.now(UTC)), self.bank.quantization_of(embedder)
-        rows = connection.execute(_QUERIES["partitions_of_passages"], (to_json(list(vectors)),)).fetchall()
-        for seq, partition in rows:
-            vector = vectors[seq]
-            space = self._index.make_space(connection, embedder, len(vector), quantization)
-            self._index.replace_vector(connection, (seq, partition, True), vector, space, now)
-        return len(rows)
-
-    async def refresh(self) -> int:
-        """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
-        return await self.write(self._index.refresh) if await self.read(self._index.lacks) else 0
-
-    async def reindex(self) -> None:
-        """Make both indexes anew from the plain tables."""
-        await self.write(self._index.rebuild)
-
-    @writes
-    def drop_spaces_but(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
-        """Delete the passages' vectors of every other embedder; return their names."""
-        return self._index.drop_spaces_but(connection, embedder, dimensions)
-
 
 class _GroupWriter:
     """Writes groups of one source, which is registered when it is new."""
@@ -167,7 +127,7 @@ class _GroupWriter:
         self._index = index
         self._embedder = embedder
         self._quantization: Quantization = quantization
-        self._now = to_text(datetime.now(UTC))
+        self._now = now_text()
         self._partition = _make_partition(connection, make_scope(connection, source.scope), source.kind)
         values = {"partition_id": self._partition, "location": source.location, "now": self._now}
         connection.execute(_QUERIES["put_source"], values)

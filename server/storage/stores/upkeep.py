@@ -6,7 +6,7 @@ leaves one event that holds all that is needed to undo it.
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -15,7 +15,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
+from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 
 _QUERIES, _BANK = queries("upkeep"), queries("bank")
-_NO_SCOPE = -1
 
 
 class SqliteUpkeep(BankThreads):
@@ -82,7 +82,7 @@ class SqliteUpkeep(BankThreads):
 
     @reads
     def memory_links(self, connection: "Connection", scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
-        values = {"scope_id": _scope_id(connection, scope), "ids": to_json(list(ids))}
+        values = {"scope_id": find_scope(connection, scope), "ids": to_json(list(ids))}
         rows = connection.execute(_QUERIES["links_of"], values).fetchall()
         return [MemoryLink(src_id=src, dst_id=dst, relation=name, weight=weight) for src, dst, name, weight in rows]
 
@@ -157,33 +157,48 @@ class SqliteUpkeep(BankThreads):
         return UpkeepUndone(tuple(restored), tuple(skipped), removed)
 
     @reads
-    def unembedded(self, connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str, str]]:
+    def unembedded(self, connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
         values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after}
-        return [_to_embed(row) for row in connection.execute(_QUERIES["unembedded"], values).fetchall()]
+        return texts_to_embed(connection.execute(_QUERIES["unembedded"], values).fetchall())
+
+    @writes
+    def put_first_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+        # One edited meanwhile has the vector of its new text.
+        rows = connection.execute(_QUERIES["unembedded_of"], (to_json(list(vectors)),)).fetchall()
+        lacking = {seq: vectors[seq] for (seq,) in rows}
+        return self.index.put_vectors(connection, embedder, lacking, self.quantization_of(embedder), now_text())
+
+
+class SqliteVectors(Part):
+    """The vectors of all that stands in one index, of every scope, and the index itself."""
+
+    def __init__(self, bank: BankThreads, index: Index) -> None:
+        super().__init__(bank)
+        self._index = index
 
     @reads
     def without_vector(
-        self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int = 0
-    ) -> list[tuple[int, str, str]]:
-        """Return (position, id, text to embed) of items of any scope that lack one of the embedder."""
+        self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int
+    ) -> list[tuple[int, str]]:
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
-        return [_to_embed(row) for row in connection.execute(_QUERIES["without_vector"], values).fetchall()]
+        return texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
 
     @writes
-    def put_first_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[str, Vector]) -> int:
-        # One edited meanwhile has the vector of its new text.
-        rows = connection.execute(_QUERIES["unembedded_of"], (to_json(list(vectors)),)).fetchall()
-        return _put_vectors(connection, self, embedder, {item_id: vectors[item_id] for (item_id,) in rows})
+    def put_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+        return self._index.put_vectors(connection, embedder, vectors, self.bank.quantization_of(embedder), now_text())
 
     @writes
-    def put_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[str, Vector]) -> int:
-        """Write vectors by memory id, with their index; return how many items were there."""
-        return _put_vectors(connection, self, embedder, vectors)
+    def drop_others(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
+        """Delete the vectors of every other embedder; return their names."""
+        return self._index.drop_spaces_but(connection, embedder, dimensions)
 
-    @writes
-    def drop_spaces_but(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
-        """Delete the memories' vectors of every other embedder; return their names."""
-        return self.index.drop_spaces_but(connection, embedder, dimensions)
+    async def refresh(self) -> int:
+        """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
+        return await self.write(self._index.refresh) if await self.read(self._index.lacks) else 0
+
+    async def rebuild(self) -> None:
+        """Make the keyword index and the vector indexes anew from the plain tables."""
+        await self.write(self._index.rebuild)
 
 
 class _BatchWriter:
@@ -262,29 +277,13 @@ def _batches(connection: "Connection", scope: Scope, run_id: str) -> list[int]:
     return [seq for seq, kind, _ in rows if kind == CHANGED and seq not in undone]
 
 
-def _put_vectors(connection: "Connection", bank: BankThreads, embedder: str, vectors: Mapping[str, Vector]) -> int:
-    now, quantization = to_text(datetime.now(UTC)), bank.quantization_of(embedder)
-    rows = connection.execute(_QUERIES["patterns_by_id"], (to_json(list(vectors)),)).fetchall()
-    for seq, item_id, scope_id, status in rows:
-        vector = vectors[item_id]
-        space = bank.index.make_space(connection, embedder, len(vector), quantization)
-        bank.index.replace_vector(connection, (seq, scope_id, status == "active"), vector, space, now)
-    return len(rows)
-
-
-def _to_embed(row: tuple[int, str, str]) -> tuple[int, str, str]:
-    seq, item_id, data = row
-    item = json.loads(data)
-    return seq, item_id, "\n".join(part for part in (item["title"], item["description"], item["content"]) if part)
-
-
-def _scope_id(connection: "Connection", scope: Scope) -> int:
-    found = find_scope(connection, scope)
-    return _NO_SCOPE if found is None else found
+def texts_to_embed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
+    """Return (position, text to embed) of rows of (position, title, description, content)."""
+    return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
 
 
 def _space(connection: "Connection", scope: Scope, embedder: str, dimensions: int) -> dict[str, Any]:
-    return {"scope_id": _scope_id(connection, scope), "model": embedder, "dims": dimensions}
+    return {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
 
 
 def _item(row: Sequence[Any]) -> UpkeepItem:
