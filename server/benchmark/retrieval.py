@@ -20,7 +20,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
 from swarm_memory.server.benchmark.suite_files import read_json, read_lines, read_text
 from swarm_memory.server.wiring import make_embedder
-from swarm_memory.tools.benchmark.conversations import Documents, locomo, locomo_sessions, longmemeval
+from swarm_memory.tools.benchmark.conversations import Documents, locomo, longmemeval
 from swarm_memory.tools.benchmark.datasets import Split, beir, by_group, cut, info_of, normalized, sample, with_debris
 from swarm_memory.tools.benchmark.measures import DEPTH, measures
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
@@ -346,7 +346,7 @@ def load(name: DatasetName, path: Path | None, documents: Documents) -> Dataset:
     forms: dict[str, Callable[[object, str], Dataset]] = {
         "file": normalized,
         "locomo": locomo,
-        "locomo-sessions": locomo_sessions,
+        "locomo-sessions": partial(locomo, by_session=True),
         "longmemeval": partial(longmemeval, documents=documents),
     }
     return forms[name](read_json(path), path.name)

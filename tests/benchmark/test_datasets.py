@@ -9,7 +9,7 @@ import pytest
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.benchmark.retrieval import load
-from swarm_memory.tools.benchmark.conversations import locomo, locomo_sessions, longmemeval
+from swarm_memory.tools.benchmark.conversations import locomo, longmemeval
 from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX, cut, info_of, sample, with_debris
 
 EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]
@@ -61,7 +61,7 @@ def test_locomo_is_read_by_turns_with_captions_and_times() -> None:
 
 
 def test_locomo_is_read_by_sessions() -> None:
-    data = locomo_sessions(_conversation(), "f.json")
+    data = locomo(_conversation(), "f.json", by_session=True)
     (item,) = data.items
     assert (item.id, item.content) == ("D1", "Ann: word1\nAnn: word2 a red bike")
     assert data.questions[0].gold == ("D1",)

@@ -69,21 +69,12 @@ _TURNS, _CONVERSATIONS = TypeAdapter(tuple[_Turn, ...]), TypeAdapter(tuple[_Conv
 _RECORDS = TypeAdapter(tuple[_Record, ...])
 
 
-def locomo(value: object, where: str) -> Dataset:
-    """Return LoCoMo by turns: each turn an item, each conversation a group. Raises `InputError`.
+def locomo(value: object, where: str, *, by_session: bool = False) -> Dataset:
+    """Return LoCoMo: each turn, or all turns of a session, an item, each conversation a group. Raises `InputError`.
 
     A turn's document is speaker, text and the caption of its picture. Questions whose evidence names no turn that
     exists are left out, as everybody does who publishes figures for it.
     """
-    return _locomo("locomo", value, where, by_session=False)
-
-
-def locomo_sessions(value: object, where: str) -> Dataset:
-    """Return LoCoMo by sessions: the turns of one session are one item. Raises `InputError`."""
-    return _locomo("locomo-sessions", value, where, by_session=True)
-
-
-def _locomo(name: str, value: object, where: str, *, by_session: bool) -> Dataset:
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
     for number, record in enumerate(checked(_CONVERSATIONS, value, where)):
@@ -93,9 +84,8 @@ def _locomo(name: str, value: object, where: str, *, by_session: bool) -> Datase
         turns = {turn.dia_id for _, _, said in sessions for turn in said}
         known = {item.id for item in own}
         for asked in record.qa:
-            named = _EVIDENCE.findall(" ".join(asked.evidence))
-            there = [(int(session), int(turn)) for session, turn in named]
-            there = [(session, turn) for session, turn in there if f"D{session}:{turn}" in turns]
+            named = ((int(session), int(turn)) for session, turn in _EVIDENCE.findall(" ".join(asked.evidence)))
+            there = [(session, turn) for session, turn in named if f"D{session}:{turn}" in turns]
             ids = dict.fromkeys(f"D{session}" if by_session else f"D{session}:{turn}" for session, turn in there)
             gold = tuple(each for each in ids if each in known)
             if gold:
@@ -106,6 +96,7 @@ def _locomo(name: str, value: object, where: str, *, by_session: bool) -> Datase
                     )
                 )
         items += own
+    name = "locomo-sessions" if by_session else "locomo"
     return complete(Dataset(name=name, items=tuple(items), questions=tuple(questions)), where)
 
 

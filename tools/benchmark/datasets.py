@@ -31,15 +31,13 @@ class Published(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class _Document(Published):
-    id: str = Field(alias="_id", coerce_numbers_to_str=True)
-    title: str | None = None
-    text: str
-
-
 class _Query(Published):
     id: str = Field(alias="_id", coerce_numbers_to_str=True)
     text: str
+
+
+class _Document(_Query):
+    title: str | None = None
 
 
 _DOCUMENT, _QUERY = TypeAdapter(_Document), TypeAdapter(_Query)

@@ -50,17 +50,17 @@ def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
     if not outcomes:
         return None
     treated, control, basis = _arms(outcomes)
-    success_rate = _rates(treated, control)
-    steps = _means(_told(treated, "steps"), _told(control, "steps"))
-    tokens = _means(_told(treated, "tokens"), _told(control, "tokens"))
+    differences = {
+        "success_rate": _rates(treated, control),
+        "steps": _means(_told(treated, "steps"), _told(control, "steps")),
+        "tokens": _means(_told(treated, "tokens"), _told(control, "tokens")),
+    }
     return Effect(
         basis=basis,
         with_memory=_arm(treated),
         without_memory=_arm(control),
-        success_rate=success_rate,
-        steps=steps,
-        tokens=tokens,
-        says=_says(basis, treated, control, {"success_rate": success_rate, "steps": steps, "tokens": tokens}),
+        **differences,
+        says=_says(basis, treated, control, differences),
     )
 
 
