@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
+from importlib.resources import files
 from itertools import zip_longest
 
 from pydantic import JsonValue
@@ -73,39 +74,19 @@ def plain(text: str) -> str:
     return _ACTIVE.sub(r"\\\1", " ".join(text.split()))
 
 
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1c1e21;--paper:#fff;--faint:#6b7280;--line:#e2e5e9;--soft:#f6f7f9}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--paper:#15171a;--faint:#9aa1ab;--line:#2c3036;--soft:#1d2024}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:72rem;padding:2rem 1.25rem 4rem;font:15px/1.5 system-ui,sans-serif;color:var(--ink);
-background:var(--paper)}
-h1{font-size:1.6rem;margin:0 0 .25rem}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
-.run{border-top:2px solid var(--line);margin-top:2.5rem;padding-top:1.5rem}.run:first-of-type{border:0;margin-top:0}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:1rem 0;font-size:.88rem}
-dt{color:var(--faint)}dd{margin:0;overflow-wrap:anywhere}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
-th,td{padding:.35rem .7rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-th{background:var(--soft);font-weight:600}th:first-child,td:first-child,.text{text-align:left}
-.note{color:var(--faint);font-size:.85rem;margin:.4rem 0}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(30rem,1fr));gap:1.5rem}figure{margin:0;min-width:0}
-figcaption{font-weight:600;margin:0 0 .4rem}svg{width:100%;height:auto;font:13px system-ui,sans-serif}
-svg text{fill:var(--ink)}svg .grid{stroke:var(--line)}svg .axis{stroke:var(--faint)}
-.status-failed,.status-interrupted,.status-cancelled{color:#b3261e}
-@media(max-width:40rem){.plots{grid-template-columns:1fr}figure{overflow-x:auto}svg{min-width:32rem}}
-"""
-
 _TEXT_CELL = ' class="text"'
 
 
 def page(runs: Sequence[BenchmarkRun], title: str = "Benchmark") -> str:
     """Return the page of one or more runs."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    style = files("swarm_memory.tools.benchmark").joinpath("data", "report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<title>{escape(title)}</title><style>{style}</style></head><body>"
         f"{''.join(map(_run, runs))}</body></html>\n"
     )
 
