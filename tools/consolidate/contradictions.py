@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.errors import ModelUnavailable
@@ -51,23 +52,6 @@ _MIN_COMMON = 3
 
 _MAX_CLAUSES = 40
 _CACHED = 20_000
-
-_ANTONYMS = """
-    enable disable, increase decrease, raise lower, before after, add remove, allow forbid, allow deny, allow block,
-    permit forbid, include exclude, start stop, open close, accept reject, show hide, lock unlock,
-    first last,
-    synchronous asynchronous, sync async, sequential parallel, serial parallel, keep discard, keep delete, keep remove,
-    encrypt decrypt, mutable immutable, eager lazy, eagerly lazily, strict lenient,
-    trust distrust, early late, small large, short long,
-    minimum maximum, minimise maximise, minimize maximize, on off, commit revert, mount unmount, upgrade downgrade,
-    public private, manual automatic, manually automatically, global local, cached uncached, safe unsafe, true false,
-    retry abort, continue abort, continue stop, merge split, pin unpin, expand collapse, prefer avoid,
-    check ignore, respect ignore, handle ignore, trust ignore, read ignore, follow ignore, clear keep, drop keep,
-    create delete, attach detach, connect disconnect,
-    wrap unwrap, quote unquote, escape unescape, compress decompress, register unregister, subscribe unsubscribe,
-    hard soft, static dynamic, internal external, relative absolute, inline extract, forward backward
-"""
-"""Pairs of words of which one turns the other round."""
 
 _NEGATION = re.compile(
     r"\b(?:do(?:es)?\s+not|don['\u2019]?t|doesn['\u2019]?t|must\s+not|mustn['\u2019]?t|should\s+not|shouldn['\u2019]?t"
@@ -278,9 +262,10 @@ def is_negated(title: str) -> bool:
 
 @cache
 def _axes() -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return for each stem the axes that it stands on."""
+    """Return for each stem the axes that it stands on, by pairs of words of which one turns the other round."""
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for pair in _ANTONYMS.split(","):
+    pairs = files("swarm_memory.tools.consolidate").joinpath("data", "antonyms.txt").read_text(encoding="utf-8")
+    for pair in pairs.splitlines():
         left, right = (_stem(word) for word in pair.split())
         axis = f"{left}/{right}"
         for side in (left, right):
