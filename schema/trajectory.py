@@ -1,5 +1,6 @@
 """What an agent did on one task, parsed, and the verdict on it."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue
@@ -82,3 +83,9 @@ class Verdict(Model):
     judge: Judge
     model: str | None = None
     """The chat model that answered, where one did."""
+
+    @classmethod
+    def by_agent(cls, label: Label, confidence: float = 1.0, reasons: Sequence[str] = ()) -> "Verdict":
+        """Return the acting agent's own verdict, or its user's."""
+        sure = 0.0 if label == "Undecided" else confidence
+        return cls(label=label, confidence=sure, reasons=tuple(reasons), judge="agent")

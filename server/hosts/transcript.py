@@ -59,6 +59,16 @@ def read_task(
     raise NotFoundError(f"the transcript has no task {wanted!r}; " + (f"it has {known}" if found else "it has none"))
 
 
+def read_asked(
+    source: Source, task_id: str | None, *, session_id: str | None = None, limits: LearnSettings | None = None
+) -> Iterator[Trajectory]:
+    """Yield all as `read_trajectories`, or with a task id that one as `read_task` finds it."""
+    if task_id is None:
+        yield from read_trajectories(source, session_id=session_id, limits=limits)
+    else:
+        yield read_task(source, task_id, session_id=session_id, limits=limits)
+
+
 def subagent_files(transcript: Path) -> list[Path]:
     """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript.
 

@@ -78,7 +78,11 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
     if len(attempts) > MAX_ROLLOUTS:
         raise InputError(f"{len(attempts)} attempts were given: at most {MAX_ROLLOUTS} are compared")
     trajectories = tuple([await _trajectory(toolbox, asked, each) for each in attempts])
-    verdicts = {number: _verdict(each) for number, each in enumerate(attempts, 1) if each.verdict is not None}
+    verdicts = {
+        number: Verdict.by_agent(each.verdict, each.confidence)
+        for number, each in enumerate(attempts, 1)
+        if each.verdict is not None
+    }
     runner, count = asked.runner.model_copy(update={"trajectories": trajectories, "verdicts": verdicts}), asked.count
     if runner.kind == "given":
         count = len(attempts) if asked.mode == "parallel" else max(1, len(attempts) - 1)
@@ -89,11 +93,6 @@ async def _trajectory(toolbox: Toolbox, asked: MattsJob, given: GivenAttempt) ->
     """Return an attempt as it may be written into a job's row."""
     read = await read_one(Given(None, asked.task, given.steps, asked.task_id), toolbox.settings.learn)
     return await anyio.to_thread.run_sync(archivable, read, toolbox.settings)
-
-
-def _verdict(given: GivenAttempt) -> Verdict:
-    label = given.verdict or "Undecided"
-    return Verdict(label=label, confidence=0.0 if label == "Undecided" else given.confidence, judge="agent")
 
 
 async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:

@@ -1,6 +1,6 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,10 +10,8 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
-from swarm_memory.schema.settings import LearnSettings
-from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.paths import checked_transcript
-from swarm_memory.server.hosts.transcript import read_task, read_trajectories
+from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.tool_memory.transfer import log_calls_of
@@ -37,7 +35,8 @@ async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[s
     checked = Path(checked_transcript(path, root))
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
-    async for trajectory in in_thread(lambda: _trajectories(checked, session_id, task_id, toolbox.settings.learn)):
+    reading = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
+    async for trajectory in in_thread(reading):
         result = await learn(toolbox, trajectory)
         statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
         stored.extend(item.id for item in result.stored)
@@ -47,15 +46,6 @@ async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[s
 def _text(job: Job, name: str) -> str | None:
     value = job.payload.get(name)
     return value if isinstance(value, str) and value else None
-
-
-def _trajectories(
-    path: Path, session_id: str | None, task_id: str | None, limits: LearnSettings
-) -> Iterator[Trajectory]:
-    if task_id is None:
-        yield from read_trajectories(path, session_id=session_id, limits=limits)
-    else:
-        yield read_task(path, task_id, session_id=session_id, limits=limits)
 
 
 @dataclass

@@ -154,8 +154,7 @@ async def record_outcome(
     from swarm_memory.tools.credit.outcome import record_outcome as record
 
     toolbox = await bank_of(ctx).toolbox()
-    verdict = _own_verdict(outcome, 1.0, None)
-    assert verdict is not None
+    verdict = Verdict.by_agent(outcome)
     return answered(of_outcome(await record(toolbox, task_id, verdict, given=True, named=used or ())))
 
 
@@ -163,13 +162,8 @@ def _given(ctx: AppContext, path: str | None, task: str | None, steps: Steps, ta
     return Given(path, task, steps, task_id, bank_of(ctx).transcript_folders)
 
 
-def _own_verdict(label: str | None, confidence: float, reasons: list[str] | None) -> Verdict | None:
-    if label is None:
-        return None
-    sure = 0.0 if label == "Undecided" else confidence
-    return Verdict.model_validate(
-        {"label": label, "confidence": sure, "reasons": tuple(reasons or ()), "judge": "agent"}
-    )
+def _own_verdict(label: Outcome, confidence: float, reasons: Reasons) -> Verdict | None:
+    return None if label is None else Verdict.by_agent(label, confidence, reasons or ())
 
 
 TOOLS = (

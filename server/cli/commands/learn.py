@@ -1,7 +1,7 @@
 """`judge`, `distill`, `learn`, `post-task` and `record-outcome`: what trajectories show and teach."""
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -48,16 +48,9 @@ def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, a
       swarm-memory judge session.jsonl
       zcat runs.jsonl.gz | swarm-memory judge - --json
     """
-    from swarm_memory.tools.guard.redact import archivable
-    from swarm_memory.tools.judge.judge import judge_by_evidence, judge_given
 
-    settings = invocation.settings().settings
-
-    async def operate(trajectory: "Trajectory", toolbox: "Toolbox | None") -> Row:
-        if toolbox is not None:
-            _, verdict = await judge_given(toolbox, trajectory, None)
-        else:
-            verdict = judge_by_evidence(archivable(trajectory, settings), settings)
+    async def operate(trajectory: "Trajectory", settings: "Settings", toolbox: "Toolbox | None") -> Row:
+        _, verdict = await _judged(trajectory, settings, toolbox)
         return {"id": trajectory.task_id, **verdict.model_dump(mode="json", exclude_none=True)}
 
     _look(invocation, files, task_id, operate, as_json, _show_verdict)
@@ -79,18 +72,12 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
     """
     from swarm_memory.tools.distill.distill import distill as distill_judged
     from swarm_memory.tools.distill.distill import distill_by_extraction
-    from swarm_memory.tools.guard.redact import archivable
-    from swarm_memory.tools.judge.judge import judge_by_evidence, judge_given
 
-    settings = invocation.settings().settings
-
-    async def operate(trajectory: "Trajectory", toolbox: "Toolbox | None") -> Row:
+    async def operate(trajectory: "Trajectory", settings: "Settings", toolbox: "Toolbox | None") -> Row:
+        kept, verdict = await _judged(trajectory, settings, toolbox)
         if toolbox is not None:
-            kept, verdict = await judge_given(toolbox, trajectory, None)
             found = await distill_judged(toolbox, kept, verdict)
         else:
-            kept = archivable(trajectory, settings)
-            verdict = judge_by_evidence(kept, settings)
             found = distill_by_extraction(kept, verdict, settings)
         verdict_row = verdict.model_dump(mode="json", exclude_none=True)
         return {"id": kept.task_id, "verdict": verdict_row, **found.model_dump(mode="json", exclude_none=True)}
@@ -184,7 +171,7 @@ def _look(
     invocation: Invocation,
     files: tuple[str, ...],
     task_id: str | None,
-    operation: "Callable[[Trajectory, Toolbox | None], Awaitable[Row]]",
+    operation: "Callable[[Trajectory, Settings, Toolbox | None], Awaitable[Row]]",
     as_json: bool,
     show: Callable[[Row], None],
 ) -> None:
@@ -194,7 +181,10 @@ def _look(
     settings = invocation.settings().settings
 
     async def answered(toolbox: "Toolbox | None" = None) -> int:
-        return await _answer_files(files, task_id, settings.learn, lambda each: operation(each, toolbox), as_json, show)
+        def answer(each: "Trajectory") -> Awaitable[Row]:
+            return operation(each, settings, toolbox)
+
+        return await _answer_files(files, task_id, settings.learn, answer, as_json, show)
 
     _end(invocation.run(answered) if settings.chat.providers else anyio.run(answered), files)
 
@@ -204,20 +194,26 @@ def _end(failed: int, files: tuple[str, ...]) -> None:
         sys.exit(2 if failed == len(files) else 1)
 
 
+async def _judged(
+    trajectory: "Trajectory", settings: "Settings", toolbox: "Toolbox | None"
+) -> "tuple[Trajectory, Verdict]":
+    """Return a trajectory as it may be kept and the verdict on it; without a bank, evidence alone judges."""
+    from swarm_memory.tools.guard.redact import archivable
+    from swarm_memory.tools.judge.judge import judge_by_evidence, judge_given
+
+    if toolbox is not None:
+        return await judge_given(toolbox, trajectory, None)
+    kept = archivable(trajectory, settings)
+    return kept, judge_by_evidence(kept, settings)
+
+
 def _read(file: str, task_id: str | None, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
     """Yield the trajectories of a file, one at a time in memory."""
+    from swarm_memory.server.hosts.transcript import read_asked
     from swarm_memory.server.streaming import in_thread
 
-    return in_thread(lambda: _open(file, task_id, limits))
-
-
-def _open(file: str, task_id: str | None, limits: "LearnSettings") -> "Iterator[Trajectory]":
-    from swarm_memory.server.hosts.transcript import read_task, read_trajectories
-
     source = sys.stdin.buffer if file == "-" else file
-    if task_id is not None:
-        return iter((read_task(source, task_id, limits=limits),))
-    return read_trajectories(source, limits=limits)
+    return in_thread(lambda: read_asked(source, task_id, limits=limits))
 
 
 def _show_verdict(row: Row) -> None:
@@ -290,27 +286,20 @@ def record_outcome(
       swarm-memory record-outcome --task-id T-17 --label Success
     """
     from swarm_memory.tools.credit.outcome import record_outcome as operation
-
-    verdict = Verdict(label=label, confidence=0.0 if label == "Undecided" else 1.0, reasons=reasons, judge="agent")
+    from swarm_memory.tools.guard.redact import archivable
 
     async def operate(toolbox: "Toolbox") -> "OutcomeRecord":
-        given = None if file is None else _one_trajectory(file, task_id, toolbox.settings)
+        settings, verdict = toolbox.settings, Verdict.by_agent(label, reasons=reasons)
+        given = None
+        if file is not None:
+            found = [each async for each in _read(file, None, settings.learn)]
+            if len(found) != 1:
+                raise InputError(f"{file} holds {len(found)} tasks: give the trajectory of {task_id} alone")
+            given = archivable(found[0].model_copy(update={"task_id": task_id}), settings)
         return await operation(toolbox, task_id, verdict, given, given=True, named=used)
 
     record = invocation.run(operate)
     print_json(record) if as_json else _show_record(record)
-
-
-def _one_trajectory(file: str, task_id: str, settings: "Settings") -> "Trajectory":
-
-    from swarm_memory.server.hosts.transcript import read_trajectories
-    from swarm_memory.tools.guard.redact import archivable
-
-    source = sys.stdin.buffer if file == "-" else file
-    found = list(read_trajectories(source, limits=settings.learn))
-    if len(found) != 1:
-        raise InputError(f"{file} holds {len(found)} tasks: give the trajectory of {task_id} alone")
-    return archivable(found[0].model_copy(update={"task_id": task_id}), settings)
 
 
 _CREDITED: "Mapping[OutcomeStatus, str]" = {
