@@ -1,6 +1,6 @@
 """Makes the chat model that the settings describe."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings
@@ -27,26 +27,6 @@ class MissingChatModel:
         raise ModelUnavailable(f"{self.name} cannot be asked: {self._reason}")
 
 
-class JudgeFirstChatModel:
-    """Asks one list of models to judge and another one for all else."""
-
-    def __init__(self, judges: ChatModel, others: ChatModel) -> None:
-        self._judges = judges
-        self._others = others
-
-    @property
-    def name(self) -> str:
-        return self._others.name
-
-    @property
-    def is_local(self) -> bool:
-        return self._others.is_local
-
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Answer as the list does that the request is for."""
-        return await (self._judges if request.purpose == "judge" else self._others).complete(request)
-
-
 def build_chat_model(
     settings: ChatSettings, *, environ: Mapping[str, str], meter: ChatMeter, judge: str | None = None
 ) -> ChatModel | None:
@@ -59,21 +39,15 @@ def build_chat_model(
     if not settings.providers:
         return None
     models = {provider: _build(provider, settings.retries, environ, meter) for provider in settings.providers}
-    asked: ChatModel = _chain([models[provider] for provider in settings.providers], settings)
-    judging = settings.judging(judge)
-    if judging != settings.providers:
-        asked = JudgeFirstChatModel(_chain([models[provider] for provider in judging], settings), asked)
-    return LimitedChatModel(
-        asked, meter, max_concurrency=settings.max_concurrency, daily_token_budget=settings.daily_token_budget
-    )
-
-
-def _chain(models: Sequence[ChatModel], settings: ChatSettings) -> ChainChatModel:
-    return ChainChatModel(
-        models,
+    asked = ChainChatModel(
+        [models[provider] for provider in settings.providers],
+        judges=[models[provider] for provider in settings.judging(judge)],
         timeout_s=settings.timeout_s,
         max_failures=settings.max_failures,
         cool_down_s=settings.cool_down_s,
+    )
+    return LimitedChatModel(
+        asked, meter, max_concurrency=settings.max_concurrency, daily_token_budget=settings.daily_token_budget
     )
 
 
