@@ -3,10 +3,9 @@
 import hashlib
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Annotated, NamedTuple
@@ -214,39 +213,48 @@ class CountingChat:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One arm: how it is run."""
+@dataclass(slots=True)
+class TaskRun:
+    """One run of the suite while it goes on."""
 
-    name: TaskArm
-    k: int
-    make_runner: Callable[[Toolbox, Scenario], ScenarioRunner]
-    """Makes the runner of one task; a chat model as an agent is that of the toolbox, whose tokens are counted."""
+    context: SuiteContext
+    options: TaskOptions
+    scenarios: Sequence[Scenario]
+    tasks: list[TaskResult] = field(default_factory=list[TaskResult])
 
-    async def run(self, places: Sequence[Place], bank: Toolbox) -> AsyncIterator[TaskResult]:
-        """Yield the results of the tasks, one after the other, each learned from before the next.
+    def results(self) -> SuiteResults:
+        """Return what there is by now."""
+        found = TaskReport(self.tasks, self.options.seed).results()
+        notes = (_agent_note(self.options, self.context), *found.notes)
+        return found.model_copy(update={"notes": notes, "details": {"tasks": [asdict(each) for each in self.tasks]}})
+
+    async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> TaskResult:
+        """Do a task in an arm, learn from it, and pass on how far the run is.
 
         The judge never learns the checker's result unless the runner shows it. Raises `ConfigError`, `InputError` for a
         runner that cannot run, `StorageError`.
         """
         counted = None if bank.chat is None else CountingChat(bank.chat)
         bank = replace(bank, chat=counted)
-        for place in places:
-            before = counted.tokens if counted else 0
-            runner = self.make_runner(bank, place.scenario)
-            best, notes = await self._do(place, bank, runner)
-            spent = (counted.tokens if counted else 0) - before
-            yield self._result(place, runner.attempts, best, notes, spent)
+        runner = self._runner(arm, place.scenario, bank)
+        best, notes = await self._rollouts(arm, place, bank, runner)
+        result = _result(arm, place, runner.attempts, best, notes, counted.tokens if counted else 0)
+        self.tasks.append(result)
+        self.context.keep(self.results())
+        total = len(TASK_ARMS) * len(self.scenarios) * self.options.rounds
+        message = f"{arm}: {place.scenario.name}, round {place.round}"
+        await self.context.report(Progress(done=len(self.tasks), total=total, message=message))
+        return result
 
-    async def _do(self, place: Place, bank: Toolbox, runner: ScenarioRunner) -> tuple[int, int]:
+    async def _rollouts(self, arm: TaskArm, place: Place, bank: Toolbox, runner: ScenarioRunner) -> tuple[int, int]:
         """Do a task; return the number of the rollout that counts, and how many notes it had."""
         task = place.scenario.task
-        if self.name == "reasoningbank+matts":
-            asked = MattsRequest(task=task, count=self.k, task_id=place.key, run_id=place.run_id)
+        if arm == "reasoningbank+matts":
+            asked = MattsRequest(task=task, count=self.options.k, task_id=place.key, run_id=place.run_id)
             ended = await run_matts(bank, asked, runner)
             return ended.run.summary.best or 1, len(ended.run.summary.memory_ids)
         preamble, ids = "", ()
-        if self.name == "reasoningbank":
+        if arm == "reasoningbank":
             found = await retrieve(bank, task, task_id=place.key)
             preamble, ids = found.preamble, tuple(each.item.id for each in found.memories)
         request = RolloutRequest(
@@ -265,66 +273,46 @@ class Arm:
             answer = await runner.run(request)
         finally:
             await runner.settle(place.run_id, None)
-        if self.name == "reasoningbank" and answer.trajectory is not None:
+        if arm == "reasoningbank" and answer.trajectory is not None:
             done = answer.trajectory.model_copy(update={"task_id": place.key, "task": task, "injected_memory_ids": ids})
             await learn(bank, done, agent_verdict=answer.agent_verdict)
         return 1, len(ids)
 
-    def _result(
-        self, place: Place, attempts: dict[int, Attempt], best: int, notes: int, learning_tokens: int
-    ) -> TaskResult:
-        nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
-        chosen = attempts.get(best, nothing)
-        return TaskResult(
-            arm=self.name,
-            scenario=place.scenario.name,
-            round=place.round,
-            met=chosen.met,
-            steps=chosen.steps,
-            tokens=sum(each.tokens for each in attempts.values()) + learning_tokens,
-            tokens_counted=all(each.tokens_counted for each in attempts.values()),
-            rollouts=len(attempts),
-            met_rollouts=sum(each.met for each in attempts.values()),
-            notes=notes,
-            said=chosen.said,
-        )
+    def _runner(self, arm: TaskArm, scenario: Scenario, bank: Toolbox) -> ScenarioRunner:
+        scratch = self.context.folder / "rollouts" / arm / scenario.name
+        agent, metered = _agent(self.options, bank, scenario, scratch), self.options.command is None
+        return ScenarioRunner(scenario, agent, scratch, show_check=self.options.show_check, metered=metered)
 
 
-@dataclass(slots=True)
-class _Run:
-    """One run of the suite while it goes on."""
-
-    context: SuiteContext
-    options: TaskOptions
-    scenarios: Sequence[Scenario]
-    tasks: list[TaskResult] = field(default_factory=list[TaskResult])
-
-    def results(self) -> SuiteResults:
-        """Return what there is by now."""
-        found = TaskReport(self.tasks, self.options.seed).results()
-        notes = (_agent_note(self.options, self.context), *found.notes)
-        return found.model_copy(update={"notes": notes, "details": {"tasks": [asdict(each) for each in self.tasks]}})
-
-    async def take(self, result: TaskResult) -> None:
-        """Keep what came of a task, and pass on how far it is."""
-        self.tasks.append(result)
-        self.context.keep(self.results())
-        total = len(TASK_ARMS) * len(self.scenarios) * self.options.rounds
-        message = f"{result.arm}: {result.scenario}, round {result.round}"
-        await self.context.report(Progress(done=len(self.tasks), total=total, message=message))
+def _result(
+    arm: TaskArm, place: Place, attempts: dict[int, Attempt], best: int, notes: int, learning_tokens: int
+) -> TaskResult:
+    nothing = Attempt(met=False, steps=0, tokens=0, tokens_counted=True, said="left nothing")
+    chosen = attempts.get(best, nothing)
+    return TaskResult(
+        arm=arm,
+        scenario=place.scenario.name,
+        round=place.round,
+        met=chosen.met,
+        steps=chosen.steps,
+        tokens=sum(each.tokens for each in attempts.values()) + learning_tokens,
+        tokens_counted=all(each.tokens_counted for each in attempts.values()),
+        rollouts=len(attempts),
+        met_rollouts=sum(each.met for each in attempts.values()),
+        notes=notes,
+        said=chosen.said,
+    )
 
 
 async def measure(context: SuiteContext, options: TaskOptions) -> SuiteResults:
     """Do the tasks in all arms. Raises `InputError`, `ConfigError`, `StorageError`."""
     scenarios = await anyio.to_thread.run_sync(read_scenarios, context.root, options)
     _check_agent(context, options)
-    run = _Run(context, options, scenarios)
-    places = schedule(options.seed, scenarios, options.rounds)
-    for name in TASK_ARMS:
-        arm = Arm(name, options.k, partial(_runner, run, name))
-        async with _task_bank(run) as bank:
-            async for result in arm.run(places, bank):
-                await run.take(result)
+    run = TaskRun(context, options, scenarios)
+    for arm in TASK_ARMS:
+        async with _task_bank(context, options) as bank:
+            for place in schedule(options.seed, scenarios, options.rounds):
+                await run.do(arm, place, bank)
     return run.results()
 
 
@@ -377,30 +365,24 @@ def _agent_note(options: TaskOptions, context: SuiteContext) -> str:
 
 
 @asynccontextmanager
-async def _task_bank(run: _Run) -> AsyncGenerator[Toolbox]:
+async def _task_bank(context: SuiteContext, options: TaskOptions) -> AsyncGenerator[Toolbox]:
     """Open an empty bank with the user's settings and chat model."""
-    toolbox = run.context.toolbox
-    matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": run.options.timeout_s})
+    toolbox = context.toolbox
+    matts = toolbox.settings.matts.model_copy(update={"enabled": True, "rollout_timeout_s": options.timeout_s})
     settings = toolbox.settings.model_copy(update={"matts": matts})
-    async with run.context.open_store(toolbox.embedder) as store:
+    async with context.open_store(toolbox.embedder) as store:
         yield replace(toolbox, store=store, scope=Scope(project="scenarios"), settings=settings)
 
 
-def _runner(run: _Run, arm: TaskArm, bank: Toolbox, scenario: Scenario) -> ScenarioRunner:
-    scratch = run.context.folder / "rollouts" / arm / scenario.name
-    agent, metered = _agent(run, bank, scenario, scratch), run.options.command is None
-    return ScenarioRunner(scenario, agent, scratch, show_check=run.options.show_check, metered=metered)
-
-
-def _agent(run: _Run, bank: Toolbox, scenario: Scenario, scratch: Path) -> AgentRunner:
+def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Path) -> AgentRunner:
     from swarm_memory.server.runners.workplace import Workplace
 
     settings = bank.settings
     workplace = Workplace(scenario.work, scratch, settings.matts)
-    if run.options.command is not None:
+    if options.command is not None:
         from swarm_memory.server.runners.command import CommandRunner
 
-        return CommandRunner(run.options.command, workplace, settings.learn)
+        return CommandRunner(options.command, workplace, settings.learn)
     from swarm_memory.server.runners.model import FolderTools, ModelRunner
 
     assert bank.chat is not None, "this was checked before anything was opened"

@@ -3,28 +3,28 @@
 import json
 import shlex
 import sys
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
-from swarm_memory.schema.benchmark import BenchmarkRun
+from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.server.benchmark.tasks import (
-    Arm,
-    CountingChat,
     Scenario,
-    ScenarioRunner,
     TaskOptions,
+    TaskRun,
     read_scenarios,
     schedule,
 )
-from swarm_memory.server.runners.model import FolderTools, ModelRunner
-from swarm_memory.server.runners.workplace import Workplace
+from swarm_memory.tools.benchmark.suite import SuiteContext
 from swarm_memory.tools.benchmark.suites.task_report import TaskArm, TaskReport, TaskResult
+from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import TASKS, Told
 
@@ -89,7 +89,9 @@ async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(
         await _run(toolbox, root, told, tasks=str(TASKS), scenarios="rocket_science")
 
 
-async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(toolbox: Toolbox, tmp_path: Path) -> None:
+async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(
+    toolbox: Toolbox, tmp_path: Path, told: Told
+) -> None:
     solution = (Path(__file__).parent / "solutions" / "payment_api" / "payments.py").read_text(encoding="utf-8")
     write: ScriptedAnswer = {
         "thought": "I write it", "tool": "Write", "answer": "",
@@ -98,19 +100,19 @@ async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(toolbo
     done: ScriptedAnswer = {"thought": "", "tool": "", "arguments": "", "answer": "It is written."}
     bank = replace(toolbox, chat=ScriptedChatModel([write, done]))
 
-    scratch = tmp_path / "baseline"
-
-    def make(bank: Toolbox, chosen: Scenario) -> ScenarioRunner:
-        assert isinstance(bank.chat, CountingChat)
-        tools = FolderTools(("Write",), Workplace(chosen.work, scratch, bank.settings.matts))
-        agent = ModelRunner(bank.chat, tools)
-        return ScenarioRunner(chosen, agent, scratch, show_check=False, metered=True)
-
-    places = schedule(7, _scenarios("payment_api"), 1)
-    (result,) = [each async for each in Arm("baseline", 1, make).run(places, bank)]
+    kept: list[SuiteResults] = []
+    context = SuiteContext(bank, tmp_path, tmp_path, tmp_path, _no_store, told, kept.append)
+    scenarios = _scenarios("payment_api")
+    (place,) = schedule(7, scenarios, 1)
+    result = await TaskRun(context, TaskOptions(rounds=1), scenarios).do("baseline", place, bank)
+    assert [each.details["tasks"] for each in kept] == [[asdict(result)]]
     assert (result.met, result.tokens_counted, result.steps) == (True, True, 1)
     assert result.tokens > 1000
-    assert not any(scratch.rglob("*.py"))
+    assert not any((tmp_path / "rollouts").rglob("*.py"))
+
+
+def _no_store(embedder: Embedder) -> AbstractAsyncContextManager[Store]:
+    raise AssertionError(f"a task opened a store for {embedder.name}")
 
 
 def _scenarios(*names: str) -> tuple[Scenario, ...]:
