@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,19 +31,15 @@ _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+"
 
 
 class Features(NamedTuple):
-    """A text as numbers: three groups of columns, each with the value that all its columns have."""
+    """A text as numbers: the columns that are not 0, with their values, in three groups."""
 
     concepts: list[tuple[int, float]]
-    words: set[int]
-    characters: set[int]
+    words: list[tuple[int, float]]
+    characters: list[tuple[int, float]]
 
     def columns(self) -> Iterator[tuple[int, float]]:
-        """Yield the columns that are not 0, with their values."""
-        yield from self.concepts
-        start = concept_columns()
-        yield from ((start + bucket, len(self.words) ** -0.5) for bucket in self.words)
-        start += WORD_BUCKETS
-        yield from ((start + bucket, len(self.characters) ** -0.5) for bucket in self.characters)
+        """Yield the columns of all groups."""
+        return chain.from_iterable(self)
 
 
 class Weights(NamedTuple):
@@ -87,17 +84,9 @@ def units(text: str) -> list[str]:
 
 def score(unit: str, weights: Weights) -> float:
     """Return how suspect one unit is, before the threshold is taken off."""
-    features = features_of(unit)
-    start = concept_columns()
-    second = start + WORD_BUCKETS
     signed = _signed(weights)
-    concepts = sum(signed[column] * value for column, value in features.concepts)
-    words = sum(signed[start + bucket] for bucket in features.words) / math.sqrt(len(features.words) or 1)
-    characters = sum(signed[second + bucket] for bucket in features.characters)
-    characters /= math.sqrt(len(features.characters) or 1)
-    return weights.bias + sum(
-        scale * part for scale, part in zip(weights.scales, (concepts, words, characters), strict=True)
-    )
+    sums = (sum(signed[column] * value for column, value in group) for group in features_of(unit))
+    return weights.bias + sum(scale * part for scale, part in zip(weights.scales, sums, strict=True))
 
 
 def features_of(unit: str) -> Features:
@@ -111,7 +100,14 @@ def features_of(unit: str) -> Features:
         for at, second in enumerate(found)
         for first in found[:at]
     ]
-    return Features([*single, *pairs], set(_word_buckets(unit)), set(_character_buckets(unit)))
+    words, characters = set(_word_buckets(unit)), set(_character_buckets(unit))
+    first_word = concept_columns()
+    first_character = first_word + WORD_BUCKETS
+    return Features(
+        [*single, *pairs],
+        [(first_word + bucket, len(words) ** -0.5) for bucket in words],
+        [(first_character + bucket, len(characters) ** -0.5) for bucket in characters],
+    )
 
 
 def concept_columns() -> int:

@@ -155,11 +155,7 @@ def _was_told(words: frozenset[str], beforehand: Iterable[str], steps: Sequence[
 def _text_of(step: Step) -> str:
     if step.tool_input is None:
         return step.text
-    return f"{step.text}\n{' '.join(_strings(step.tool_input))}"
-
-
-def _strings(value: object) -> Iterator[str]:
-    yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{step.text}\n{json.dumps(step.tool_input, ensure_ascii=False)}"
 
 
 def _stand_in(words: frozenset[str], text: str) -> bool:
