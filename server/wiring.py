@@ -1,6 +1,8 @@
 """The one place that picks adapters: which store, which embedder and which chat models; the settings alone decide."""
 
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -47,6 +49,16 @@ async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
     return Toolbox(
         store=store, embedder=embedder, clock=clock, settings=settings, scope=scope, chat=chat, reranker=reranker
     )
+
+
+@asynccontextmanager
+async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
+    """Hold the bank of a project open for a block."""
+    toolbox = await open_toolbox(place, settings)
+    try:
+        yield toolbox
+    finally:
+        await toolbox.store.close()
 
 
 def make_reranker(settings: Settings) -> Reranker | None:

@@ -4,8 +4,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import AsyncIterable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import click
@@ -105,6 +106,16 @@ def as_report(moved: Moved) -> Report:
         moved(told.done, told.total, told.message)
 
     return report
+
+
+async def write_lines(lines: AsyncIterable[str], output: Path | None) -> int:
+    """Write lines to a file, which is there when all are written, or to the output; return how many."""
+    count = 0
+    with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
+        async for line in lines:
+            file.write(line + "\n")
+            count += 1
+    return count
 
 
 def _least(column: list[str]) -> int:

@@ -1,7 +1,6 @@
 """What every command is given: the project and the settings, opened when they are asked for."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -64,21 +63,16 @@ class Invocation:
         settings = self.settings().settings
         return make_care(place_of(self.folder, settings), settings)
 
-    @asynccontextmanager
-    async def toolbox(self) -> AsyncGenerator["Toolbox"]:
-        """Hold the bank open for a block."""
-        toolbox = await self.open_toolbox()
-        try:
-            yield toolbox
-        finally:
-            await toolbox.store.close()
-
     def run(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
         """Run an operation on the opened bank and return its result."""
         import anyio
 
+        from swarm_memory.server.wiring import opened_toolbox, place_of
+
+        settings = self.settings().settings
+
         async def held() -> T:
-            async with self.toolbox() as toolbox:
+            async with opened_toolbox(place_of(self.folder, settings), settings) as toolbox:
                 return await operation(toolbox)
 
         return anyio.run(held)

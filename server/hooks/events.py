@@ -24,7 +24,7 @@ from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.tool_memory import CORRECTED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.tool_memory.log import as_text, kept_input, kept_text
+from swarm_memory.tools.tool_memory.log import as_text, kept_input, kept_text, log_tool_calls, queue_evaluation
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.tasks import (
     continues,
@@ -168,8 +168,6 @@ async def _on_tool_call(toolbox: Toolbox, event: HookEvent) -> None:
     name = event.tool_name
     if not name or is_own_tool(name) or event.is_interrupt:
         return
-    from swarm_memory.tools.tool_memory.log import log_tool_calls
-
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     failed = event.hook_event_name == "PostToolUseFailure"
     call = LoggedCall(
@@ -220,8 +218,6 @@ async def _on_stop(toolbox: Toolbox, event: HookEvent) -> None:
 
 async def _evaluate_calls(toolbox: Toolbox) -> None:
     """Queue the evaluation of the calls that wait for one, where there are any."""
-    from swarm_memory.tools.tool_memory.log import queue_evaluation
-
     if (await toolbox.store.tool_memory.counts(toolbox.scope)).not_evaluated:
         await queue_evaluation(toolbox)
 

@@ -1,6 +1,5 @@
 """The MCP tools that find memories and mend them."""
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from mcp.types import CallToolResult
@@ -53,8 +52,7 @@ async def memory_status(ctx: AppContext) -> CallToolResult:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
     from swarm_memory.tools.memories.status import memory_status as status
 
-    toolbox = await bank_of(ctx).toolbox()
-    return answered(of_status(await status(toolbox, version=version("swarm-memory"))))
+    return answered(of_status(await status(await bank_of(ctx).toolbox())))
 
 
 async def manage_memories(

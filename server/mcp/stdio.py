@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -41,18 +41,10 @@ _ID_LAST = re.compile(rb",\s*" + _ID + rb"(?:\s*,\s*" + _SCALARS + rb")*\s*\}\s*
 _TAIL = 1000
 
 
-class LineSource(Protocol):
-    """What lines are read from."""
-
-    def readline(self, limit: int, /) -> bytes:
-        """Return the next line, or its first `limit` bytes."""
-        ...
-
-
 class AnswerableLines(io.RawIOBase):
     """A stream of the lines of another, none longer than `MAX_MESSAGE_BYTES`, each as `answerable` returns it."""
 
-    def __init__(self, source: LineSource) -> None:
+    def __init__(self, source: IO[bytes]) -> None:
         super().__init__()
         self._source = source
         self._left = memoryview(b"")

@@ -114,7 +114,7 @@ async def test_a_hold_out_finds_the_effect_that_is_there(shop: Shop) -> None:
         met = draw.random() < (0.9 if helped else 0.3)
         calls = [ran("pytest") for _ in range(draw.randint(2, 5) + (0 if helped else 6))]
         await half.outcome("Success" if met else "Failure", done(*calls, task_id=task_id), task_id=task_id)
-    effect = (await memory_status(half.toolbox, version="0")).effect
+    effect = (await memory_status(half.toolbox)).effect
     assert effect is not None
     assert effect.basis == "hold_out"
     assert effect.with_memory.tasks + effect.without_memory.tasks == 60
@@ -159,7 +159,7 @@ async def test_the_weeks_have_the_figures_of_their_tasks(shop: Shop) -> None:
 async def test_an_empty_bank_has_no_weeks_and_no_effect(shop: Shop) -> None:
     assert await weekly_metrics(shop.toolbox) == []
     assert await memory_effect(shop.toolbox) is None
-    assert (await memory_status(shop.toolbox, version="0")).effect is None
+    assert (await memory_status(shop.toolbox)).effect is None
 
 
 async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_attempt(shop: Shop) -> None:

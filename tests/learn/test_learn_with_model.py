@@ -107,7 +107,7 @@ async def test_a_verdict_that_is_drawn_is_audited_and_the_status_shows_the_table
         await learn(tools, broken())
         await learn(tools, repaired())
         events = await tools.store.events_of_kind(tools.scope, AUDITED, 9)
-        status = await memory_status(tools, version="1")
+        status = await memory_status(tools)
     assert [(event.subject_id, event.data["model"], event.data["evidence"]) for event in events] == [
         (drawn, "Success", "Failure")
     ]

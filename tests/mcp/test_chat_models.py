@@ -74,7 +74,7 @@ async def ask(toolbox: Toolbox, purpose: str) -> str:
 
 
 async def test_without_a_provider_there_is_no_chat_model_and_evidence_judges(toolbox: Toolbox) -> None:
-    status = await memory_status(toolbox, version="1")
+    status = await memory_status(toolbox)
     assert (toolbox.chat, status.judge, status.chat) == (None, "evidence", None)
 
 
@@ -85,7 +85,7 @@ async def test_the_judge_of_the_settings_is_asked_first_to_judge_and_only_to_jud
         chosen = [provider(one, "m-1"), provider(two, "m-2")]
         async with bank(place, settings, chosen, judge="m-2") as toolbox:
             assert [await ask(toolbox, "judge"), await ask(toolbox, "distill")] == ["openai:m-2", "openai:m-1"]
-            status = await memory_status(toolbox, version="1")
+            status = await memory_status(toolbox)
     assert status.judge == "openai:m-2 → openai:m-1"
     assert not [notice for notice in status.notices if "judge.model" in notice]
 
@@ -97,7 +97,7 @@ async def test_a_judge_that_cannot_be_chosen_is_told(
     place: Location, settings: Settings, providers: list[dict[str, str]], told: str
 ) -> None:
     async with bank(place, settings, providers, judge="claude-sonnet-4.5") as toolbox:
-        status = await memory_status(toolbox, version="1")
+        status = await memory_status(toolbox)
     assert any("claude-sonnet-4.5" in notice and told in notice for notice in status.notices)
 
 
@@ -111,7 +111,7 @@ async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: 
             usage = ChatUsage(input_tokens=1000, output_tokens=0, cost_usd=0.5)
             yesterday.record(ChatCall("judge", "openai:m", usage, 1.0, "answered"))
         async with bank(place, settings, [provider(server)], daily_token_budget=TOKENS + 49) as second:
-            chat = (await memory_status(second, version="1")).chat
+            chat = (await memory_status(second)).chat
             assert chat is not None
             assert (chat.calls_today, chat.tokens_today, chat.cost_usd_today) == (1, TOKENS, None)
             with pytest.raises(ModelUnavailable, match="18 of 67 are used"):
@@ -134,7 +134,7 @@ async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
         meter = StoreMeter(opened.store, opened.scope, opened.clock)
         usage = ChatUsage(input_tokens=1000, output_tokens=200, cost_usd=0.012)
         meter.record(ChatCall("judge", "claude_cli:haiku", usage, 1.0, "answered"))
-        status = await memory_status(opened, version="1")
+        status = await memory_status(opened)
     assert status.judge == "claude_cli:haiku"
     assert status.chat is not None
     assert status.chat.confusion["Success"] == {"Success": 1, "Failure": 1, "Undecided": 0}

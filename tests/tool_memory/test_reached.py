@@ -124,9 +124,9 @@ async def test_a_users_correction_is_noted_from_the_prompt(toolbox: Toolbox) -> 
 
 
 async def test_the_status_counts_calls_that_are_not_evaluated(toolbox: Toolbox) -> None:
-    assert (await memory_status(toolbox, version="0")).tools == "no calls logged"
+    assert (await memory_status(toolbox)).tools == "no calls logged"
     await log_tool_calls(toolbox, [call(), call("other")])
-    told = (await memory_status(toolbox, version="0")).tools
+    told = (await memory_status(toolbox)).tools
     assert told == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 summarized"
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC
+from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
@@ -15,10 +16,11 @@ AUDITS = 500
 """The table of audits is made of so many of the newest."""
 
 
-async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, ...] = ()) -> MemoryStatus:
+async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     """Return health, counts and the settings in force, secrets masked. Raises `StorageError`."""
     storage = await toolbox.store.health()
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+    notices = storage.notices
     if statistics.not_embedded:
         without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
         notices = (*notices, f"{without}, found by keywords only; run `swarm-memory reembed`")
@@ -27,7 +29,7 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
         notices = (*notices, f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
     notices = (*notices, *_judge_notices(toolbox))
     return MemoryStatus(
-        version=version,
+        version=version("swarm-memory"),
         storage=storage,
         statistics=statistics,
         embedder=toolbox.embedder.name,
@@ -38,7 +40,7 @@ async def memory_status(toolbox: Toolbox, *, version: str, notices: tuple[str, .
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         settings=toolbox.settings.model_dump(mode="json"),
-        notices=(*storage.notices, *notices),
+        notices=notices,
     )
 
 

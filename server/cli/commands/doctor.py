@@ -5,7 +5,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -15,12 +15,13 @@ import click
 
 from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings, StorageSettings
-from swarm_memory.schema.status import MemoryStatus, StorageHealth
+from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.claude_settings import plan_install
-from swarm_memory.server.wiring import make_embedder, open_toolbox, place_of
+from swarm_memory.server.location import Location
+from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.care import Care, Inspection
 from swarm_memory.tools.toolbox import Toolbox
@@ -132,16 +133,13 @@ def _sqlite(invocation: Invocation) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="swarm-memory-doctor-") as folder:
         trial = Settings(storage=StorageSettings(db=str(Path(folder) / "memory.db"), sqlite=settings.storage.sqlite))
         place = place_of(Path(folder), trial)
-        status = anyio.run(_status, lambda: open_toolbox(place, trial))
-    yield from _driver(status.storage)
+        health = anyio.run(_health, place, trial)
+    yield from _driver(health)
 
 
-async def _status(open_bank: Callable[[], Awaitable[Toolbox]]) -> MemoryStatus:
-    toolbox = await open_bank()
-    try:
-        return await memory_status(toolbox, version=version("swarm-memory"))
-    finally:
-        await toolbox.store.close()
+async def _health(place: Location, settings: Settings) -> StorageHealth:
+    async with opened_toolbox(place, settings) as toolbox:
+        return await toolbox.store.health()
 
 
 def _driver(health: StorageHealth) -> Iterator[Finding]:
@@ -189,7 +187,7 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     if not place.database.exists():
         yield Finding("bank", "ok", f"none yet; the first use makes {place.database}")
         return
-    status = anyio.run(_status, invocation.open_toolbox)
+    status = invocation.run(memory_status)
     counts, health = status.statistics, status.storage
     memories = ", ".join(f"{number} {name}" for name, number in counts.memories.items()) or "no memories"
     yield Finding("bank", "ok", f"{health.path}: schema {health.schema_version}, {memories}")

@@ -11,7 +11,7 @@ import click
 from swarm_memory.schema.base import counted, plural
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
-from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say
+from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.hosts.paths import host_folder, transcript_folders
 from swarm_memory.server.jobs.transcripts import Tally, as_row, files_of, import_files
@@ -297,15 +297,7 @@ def export(invocation: Invocation, output: Path | None, own_only: bool) -> None:
     """
     from swarm_memory.tools.memories.transfer import export_memories
 
-    async def operate(toolbox: "Toolbox") -> int:
-        count = 0
-        with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
-            async for line in export_memories(toolbox, with_global=not own_only):
-                file.write(line + "\n")
-                count += 1
-        return count
-
-    count = invocation.run(operate)
+    count = invocation.run(lambda toolbox: write_lines(export_memories(toolbox, with_global=not own_only), output))
     if output is not None:
         say(f"{counted(count, 'memory')} written to {output}.")
 

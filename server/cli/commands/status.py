@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +24,7 @@ def status(invocation: Invocation, as_json: bool) -> None:
     """Say how the bank stands: counts, database, embedder, who judges, waiting jobs."""
     from swarm_memory.tools.memories.status import memory_status
 
-    found = invocation.run(lambda toolbox: memory_status(toolbox, version=version("swarm-memory")))
+    found = invocation.run(memory_status)
     if as_json:
         print_json(found)
     else:

@@ -9,7 +9,7 @@ import click
 
 from swarm_memory.schema.base import counted, plural
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -182,15 +182,7 @@ def export_command(invocation: Invocation, names: tuple[str, ...], output: Path 
     """Write the tool memory of this project as JSON, one a line: totals, then the calls of the window."""
     from swarm_memory.tools.tool_memory.transfer import export_tools
 
-    async def operate(toolbox: "Toolbox") -> int:
-        count = 0
-        with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
-            async for line in export_tools(toolbox, names or None):
-                file.write(line + "\n")
-                count += 1
-        return count
-
-    count = invocation.run(operate)
+    count = invocation.run(lambda toolbox: write_lines(export_tools(toolbox, names or None), output))
     if output is not None:
         say(f"{counted(count, 'line')} written to {output}.")
 
