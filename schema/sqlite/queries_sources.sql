@@ -1,19 +1,17 @@
--- name: find_partition
--- The partition of a scope and kind.
-SELECT id FROM source_partitions WHERE scope_id = ? AND kind = ?;
-
--- name: add_partition
--- Make a partition.
-INSERT INTO source_partitions (scope_id, kind) VALUES (?, ?);
+-- name: put_partition
+-- The partition of a scope and kind, which is made when it is new.
+INSERT INTO source_partitions (scope_id, kind) VALUES (?, ?)
+ON CONFLICT (scope_id, kind) DO UPDATE SET kind = excluded.kind RETURNING id;
 
 -- name: find_source
--- A source by its partition and location.
-SELECT id FROM sources WHERE partition_id = ? AND location = ?;
+-- A source with its partition, by scope, kind and location.
+SELECT s.partition_id, s.id FROM source_partitions AS p JOIN sources AS s ON s.partition_id = p.id
+WHERE p.scope_id = ? AND p.kind = ? AND s.location = ?;
 
 -- name: put_source
 -- Register a source, or note when it was looked at again.
-INSERT INTO sources (partition_id, location, indexed_at) VALUES (:partition_id, :location, :now)
-ON CONFLICT (partition_id, location) DO UPDATE SET indexed_at = :now;
+INSERT INTO sources (partition_id, location, indexed_at) VALUES (?, ?, ?)
+ON CONFLICT (partition_id, location) DO UPDATE SET indexed_at = excluded.indexed_at RETURNING id;
 
 -- name: list_sources
 -- The sources of a scope with the numbers of their groups and passages.
@@ -254,9 +252,11 @@ LEFT JOIN coded_partitions AS c ON c.space = 'source_vec_' || v.id AND c.partiti
 
 -- name: candidates
 -- What scoring needs of passages by their positions (a JSON list), with their vectors in a space.
-SELECT p.seq, p.group_id, p.position, t.title, t.description, t.content, e.vector
+SELECT p.seq, r.kind, p.group_id, p.position, t.title, t.description, t.content, g.name_tokens, e.vector
 FROM json_each(:seqs) AS wanted
 CROSS JOIN passages AS p ON p.seq = wanted.value
+JOIN source_groups AS g ON g.id = p.group_id
+JOIN source_partitions AS r ON r.id = p.partition_id
 JOIN passage_tokens AS t ON t.seq = p.seq
 LEFT JOIN passage_embeddings AS e ON e.seq = p.seq AND e.model = :model AND e.dims = :dims;
 
@@ -267,14 +267,6 @@ FROM json_each(:seqs) AS wanted
 CROSS JOIN passages AS p ON p.seq = wanted.value
 JOIN passages AS n ON n.group_id = p.group_id
   AND n.position BETWEEN p.position - :distance AND p.position + :distance AND n.seq <> p.seq;
-
--- name: groups_of_candidates
--- Kind and tokens of the names of groups by their ids (a JSON list).
-SELECT g.id, r.kind, g.name_tokens
-FROM json_each(?) AS wanted
-CROSS JOIN source_groups AS g ON g.id = wanted.value
-JOIN sources AS s ON s.id = g.source_id
-JOIN source_partitions AS r ON r.id = s.partition_id;
 
 -- name: passages
 -- Passages by their positions (a JSON list) within scopes (another), in the order of the positions.

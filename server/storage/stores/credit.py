@@ -160,13 +160,6 @@ def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) 
 
 
 def _task_outcome(counted: dict[str, Any], at: datetime) -> TaskOutcome:
-    return TaskOutcome(
-        task_id=counted["task_id"],
-        label=counted["label"],
-        arm=counted["arm"],
-        randomised=counted["randomised"],
-        figures=TaskFigures.model_construct(**{"steps": None, "tokens": None, **counted["figures"]}),
-        injected=counted["injected"],
-        used=counted["used"],
-        at=at,
-    )
+    figures = TaskFigures.model_construct(**{"steps": None, "tokens": None, **counted["figures"]})
+    known: dict[str, Any] = counted | {"figures": figures, "at": at}
+    return TaskOutcome(**known)

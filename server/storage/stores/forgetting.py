@@ -17,6 +17,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import LOG
+from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import content_hash, find_scopes, log_event, to_json
@@ -162,9 +163,7 @@ def texts_of(
     connection: "Connection", name: str, scope_ids: Sequence[int], key: object = None
 ) -> Iterator[tuple[Any, ...]]:
     """Yield (key, text …) of the rows of a table, or of one; read to the end, or a cursor stays open."""
-    values: dict[str, Any] = {"scope_ids": to_json(list(scope_ids)), "key": key}
-    if name == "calls":
-        del values["key"]
+    values = {"scope_ids": to_json(list(scope_ids)), "key": key}
     yield from connection.execute(_QUERIES[f"texts_of_{name}"], values)
 
 
@@ -249,9 +248,7 @@ def take_out_of_log(folder: Path, traces: Traces) -> int:
             continue
         taken += len(lines) - len(kept)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.writelines(kept)
+        make_private(part, "".join(kept).encode())
         part.replace(path)
     return taken
 

@@ -3,7 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -92,15 +93,11 @@ class SqliteMemories(BankThreads):
     def list_memories(self, connection: "Connection", scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
         if which.limit < 1 or which.offset < 0:
             raise InputError("limit must be at least 1 and offset at least 0")
-        values = {
+        values = asdict(which) | {
             "scopes": pairs(scopes),
             "statuses": to_json(list(which.statuses)),
-            "domain": which.domain,
-            "task_id": which.task_id,
             "tags": to_json(list(which.tags)),
             "text": which.text.casefold() if which.text else None,
-            "limit": which.limit,
-            "offset": which.offset,
         }
         return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
 
@@ -228,13 +225,24 @@ def change_status(
 ) -> None:
     """Change the status of one item, given as (seq, id, scope id, former status)."""
     seq, item_id, scope_id, former = found
+    put_status(connection, index, (seq, scope_id, former), (status, reason), datetime.now(UTC))
+    log_event(connection, scope_id, f"reasoning_memory.{status}", item_id, {"from": former, "reason": reason})
+
+
+def put_status(
+    connection: "Connection",
+    index: Index,
+    found: tuple[int, int, str],
+    wanted: tuple[MemoryStatus, str | None],
+    at: datetime,
+) -> None:
+    """Write the status of one item, given as (seq, scope id, former status), with its reason, and its indexes."""
+    seq, scope_id, former = found
     if former == "active":
         index.leave(connection, seq, scope_id)
-    now = now_text()
-    connection.execute(_BANK["set_status"], (status, reason, now, seq))
-    if status == "active":
+    connection.execute(_BANK["set_status"], (*wanted, to_text(at), seq))
+    if wanted[0] == "active":
         index.enter(connection, seq, scope_id)
-    log_event(connection, scope_id, f"reasoning_memory.{status}", item_id, {"from": former, "reason": reason})
 
 
 def pack_tokens(connection: "Connection", after: int, limit: int) -> int | None:

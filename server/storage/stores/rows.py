@@ -10,6 +10,7 @@ from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.hook_reader import scope_row
 from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
@@ -65,12 +66,7 @@ def find_scope(connection: "Connection", scope: Scope) -> int | None:
 
 def make_scope(connection: "Connection", scope: Scope) -> int:
     """Return the id of a scope, which is made when it is new. Within a write transaction."""
-    found = find_scope(connection, scope)
-    if found is None:
-        connection.execute(_QUERIES["add_scope"], (scope.tenant_id, scope.project))
-        found = find_scope(connection, scope)
-    assert found is not None
-    return found
+    return scope_row(connection, scope.tenant_id, scope.project)
 
 
 def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> dict[int, Scope]:
@@ -113,22 +109,18 @@ def pattern_data(item: MemoryItem) -> str:
     return to_json(data)
 
 
+_OWN_COLUMNS = {"id", "confidence", "usage_count", "status", "status_reason", "outcome", "domain"}
+
+
 def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
     """Return the columns of an item."""
     data = pattern_data(item)
-    return {
-        "id": item.id,
+    return item.model_dump(include=_OWN_COLUMNS) | {
         "pattern_data": data,
-        "confidence": item.confidence,
-        "usage_count": item.usage_count,
         "created_at": to_text(item.created_at),
         "last_used": optional_text(item.last_used),
         "updated_at": now,
         "scope_id": scope_id,
-        "status": item.status,
-        "status_reason": item.status_reason,
-        "outcome": item.outcome,
-        "domain": item.domain,
         "task_id": item.provenance.task_id,
         "run_id": item.provenance.run_id,
         "content_hash": content_hash(item.id, data),

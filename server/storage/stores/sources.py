@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
+from swarm_memory.schema.source import Passage, SourceInfo
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.lock import one_moment
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
@@ -61,11 +60,8 @@ class SqliteSources(Part):
             writer.put(group)
         self._index.tidy(connection)
 
-    async def remove_groups(self, source: SourceKey, names: Sequence[str]) -> int:
-        return await self._remove_groups(source, names) if names else 0
-
     @writes
-    def _remove_groups(self, connection: "Connection", source: SourceKey, names: Sequence[str]) -> int:
+    def remove_groups(self, connection: "Connection", source: SourceKey, names: Sequence[str]) -> int:
         found = _find_source(connection, source)
         if found is None:
             return 0
@@ -128,12 +124,10 @@ class _GroupWriter:
         self._embedder = embedder
         self._quantization: Quantization = quantization
         self._now = now_text()
-        self._partition = _make_partition(connection, make_scope(connection, source.scope), source.kind)
-        values = {"partition_id": self._partition, "location": source.location, "now": self._now}
-        connection.execute(_QUERIES["put_source"], values)
-        found = _find_source(connection, source)
-        assert found is not None
-        self._source_id = found[1]
+        kind = (make_scope(connection, source.scope), source.kind)
+        ((self._partition,),) = connection.execute(_QUERIES["put_partition"], kind).fetchall()
+        place = (self._partition, source.location, self._now)
+        ((self._source_id,),) = connection.execute(_QUERIES["put_source"], place).fetchall()
 
     def put(self, group: StoredGroup) -> None:
         """Write a group in place of the one of its name."""
@@ -161,24 +155,10 @@ _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_
 _AROUND = ("seq", "location", "project", "group_title", "before", "after")
 
 
-def _find_partition(connection: "Connection", scope_id: int | None, kind: SourceKind) -> int | None:
-    row = connection.execute(_QUERIES["find_partition"], (scope_id, kind)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def _make_partition(connection: "Connection", scope_id: int, kind: SourceKind) -> int:
-    found = _find_partition(connection, scope_id, kind)
-    if found is None:
-        found = connection.execute(_QUERIES["add_partition"], (scope_id, kind)).lastrowid
-    assert found is not None
-    return found
-
-
 def _find_source(connection: "Connection", source: SourceKey) -> tuple[int, int] | None:
     """Return (partition, id) of a source."""
-    partition = _find_partition(connection, find_scope(connection, source.scope), source.kind)
-    row = connection.execute(_QUERIES["find_source"], (partition, source.location)).fetchone()
-    return None if row is None or partition is None else (partition, int(row[0]))
+    values = (find_scope(connection, source.scope), source.kind, source.location)
+    return connection.execute(_QUERIES["find_source"], values).fetchone()
 
 
 def _remove_group(connection: "Connection", index: Index, partition: int, source_id: int, name: str) -> bool:
@@ -194,11 +174,10 @@ def _remove_group(connection: "Connection", index: Index, partition: int, source
 
 def _joined(connection: "Connection", search: Search, near: Near, keywords: Keywords) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
-    with one_moment(connection):
-        seqs = list(dict.fromkeys([*near.found, *keywords.found]))
-        values = {"seqs": to_json(seqs), "distance": NEIGHBOURS}
-        beside = [seq for (seq,) in connection.execute(_QUERIES["neighbours"], values).fetchall()]
-        candidates = _candidates(connection, near.vector, list(dict.fromkeys([*seqs, *beside])))
+    seqs = list(dict.fromkeys([*near.found, *keywords.found]))
+    values = {"seqs": to_json(seqs), "distance": NEIGHBOURS}
+    beside = [seq for (seq,) in connection.execute(_QUERIES["neighbours"], values).fetchall()]
+    candidates = _candidates(connection, near.vector, list(dict.fromkeys([*seqs, *beside])))
     return SourceResult(
         candidates=candidates,
         passages=near.items,
@@ -216,15 +195,7 @@ def _candidates(
         values |= {"model": vector.space.model, "dims": vector.space.dims}
     rows = connection.execute(_QUERIES["candidates"], values).fetchall()
     near = _cosines(vector, [row[-1] for row in rows])
-    group_ids = to_json(list({row[1] for row in rows}))
-    groups: dict[int, tuple[SourceKind, str]] = {
-        group: (kind, name)
-        for group, kind, name in connection.execute(_QUERIES["groups_of_candidates"], (group_ids,)).fetchall()
-    }
-    return tuple(
-        PassageCandidate(seq, groups[group][0], group, position, title, description, content, groups[group][1], cosine)
-        for (seq, group, position, title, description, content, _), cosine in zip(rows, near, strict=True)
-    )
+    return tuple(PassageCandidate(*known, cosine=cosine) for (*known, _), cosine in zip(rows, near, strict=True))
 
 
 def _cosines(vector: QueryVector | None, blobs: list[bytes | None]) -> list[float | None]:

@@ -138,7 +138,21 @@ class SqliteToolMemory(Part):
     def past_calls(
         self, connection: "Connection", scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
     ) -> PastCalls:
-        return _past_calls(connection, scope, usable(tokens), tools)
+        scope_id = find_scope(connection, scope)
+        if scope_id is None:
+            return PastCalls((), 0, {})
+        (documents,) = connection.execute(_QUERIES["count_kept"], (scope_id,)).fetchone()
+        frequency = {token: _frequency(connection, scope_id, token) for token in usable(tokens)}
+        if tools is not None or documents <= SMALL_SCOPE:
+            values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
+            rows = connection.execute(_QUERIES["evaluated_calls"], values).fetchall()
+        else:
+            searched = _rarest(frequency)
+            values = {"expression": match_any(scope_id, searched), "limit": POOL, "scope_id": scope_id}
+            rows = connection.execute(_QUERIES["similar_calls"], values).fetchall() if searched else []
+        prefix = in_scope(scope_id, "")
+        calls = tuple(PastCall(tool, score, told.replace(prefix, "")) for tool, score, told in rows)
+        return PastCalls(calls, documents, frequency)
 
     @reads
     def last_warning(self, connection: "Connection", scope: Scope, tool_name: str) -> datetime | None:
@@ -296,26 +310,6 @@ def _save_failure(
         "wait_s": retry_after_s,
     }
     connection.execute(_QUERIES["put_failed_evaluation"], values)
-
-
-def _past_calls(
-    connection: "Connection", scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
-) -> PastCalls:
-    scope_id = find_scope(connection, scope)
-    if scope_id is None:
-        return PastCalls((), 0, {})
-    (documents,) = connection.execute(_QUERIES["count_kept"], (scope_id,)).fetchone()
-    frequency = {token: _frequency(connection, scope_id, token) for token in tokens}
-    if tools is not None or documents <= SMALL_SCOPE:
-        values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
-        rows = connection.execute(_QUERIES["evaluated_calls"], values).fetchall()
-    else:
-        searched = _rarest(frequency)
-        values = {"expression": match_any(scope_id, searched), "limit": POOL, "scope_id": scope_id}
-        rows = connection.execute(_QUERIES["similar_calls"], values).fetchall() if searched else []
-    prefix = in_scope(scope_id, "")
-    calls = tuple(PastCall(tool, score, told.replace(prefix, "")) for tool, score, told in rows)
-    return PastCalls(calls, documents, frequency)
 
 
 def _frequency(connection: "Connection", scope_id: int, token: str) -> int:

@@ -18,6 +18,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.stores.memories import put_status
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
     log_event,
@@ -248,17 +249,11 @@ class _BatchWriter:
         self, seq: int, item_id: str, former: str, wanted: tuple[MemoryStatus, str | None, float], told: str | None
     ) -> None:
         status, reason, confidence = wanted
-        now = to_text(self._at)
-        self._connection.execute(_BANK["set_confidence"], (confidence, now, seq))
-        if status == former:
-            return
-        if former == "active":
-            self._index.leave(self._connection, seq, self._scope_id)
-        self._connection.execute(_BANK["set_status"], (status, reason, now, seq))
-        if status == "active":
-            self._index.enter(self._connection, seq, self._scope_id)
-        data = {"from": former, "reason": told, "run_id": self._run_id}
-        log_event(self._connection, self._scope_id, f"reasoning_memory.{status}", item_id, data, self._at)
+        self._connection.execute(_BANK["set_confidence"], (confidence, to_text(self._at), seq))
+        if status != former:
+            put_status(self._connection, self._index, (seq, self._scope_id, former), (status, reason), self._at)
+            data = {"from": former, "reason": told, "run_id": self._run_id}
+            log_event(self._connection, self._scope_id, f"reasoning_memory.{status}", item_id, data, self._at)
 
     def _found(self, item_id: str) -> tuple[int, str, str | None, float, str, str | None] | None:
         return self._connection.execute(_QUERIES["pattern_as_it_is"], (item_id, self._scope_id)).fetchone()
