@@ -81,8 +81,7 @@ def _lines(plot: Plot) -> Iterator[str]:
     for number, each in enumerate(plot.series):
         points = [(x_axis.at(float(x)), y_axis.at(y)) for x, y in zip(each.x, each.y, strict=True)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        dash = f' stroke-dasharray="{_dash(number)}"' if _dash(number) else ""
-        yield f'<polyline points="{path}" fill="none" stroke="{_colour(number)}" stroke-width="2"{dash}/>'
+        yield f'<polyline points="{path}" fill="none" stroke="{_colour(number)}" stroke-width="2"{_dash(number)}/>'
         yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{_colour(number)}"/>' for x, y in points)
 
 
@@ -152,8 +151,7 @@ def _frame(plot: Plot, y_axis: _Axis) -> Iterator[str]:
 def _legend(series: Sequence[Series]) -> Iterator[str]:
     x, y = _WIDTH - _RIGHT + 14, _TOP + 8
     for number, each in enumerate(series):
-        dash = f' stroke-dasharray="{_dash(number)}"' if _dash(number) else ""
-        yield f'<path d="M{x} {y}h16" stroke="{_colour(number)}" stroke-width="4"{dash}/>'
+        yield f'<path d="M{x} {y}h16" stroke="{_colour(number)}" stroke-width="4"{_dash(number)}/>'
         lines = _broken(each.name, int((_RIGHT - 36) / _CHAR), 3)
         yield from (_text(x + 22, y + 4 + 15 * at, line, "start") for at, line in enumerate(lines))
         y += 15 * len(lines) + 5
@@ -168,7 +166,9 @@ def _colour(number: int) -> str:
 
 
 def _dash(number: int) -> str:
-    return _DASHES[number % len(_DASHES)]
+    """Return the attribute that dashes a line; nothing for one that is whole."""
+    dash = _DASHES[number % len(_DASHES)]
+    return f' stroke-dasharray="{dash}"' if dash else ""
 
 
 def _round_step(step: float) -> float:

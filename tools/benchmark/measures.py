@@ -15,6 +15,7 @@ DEPTH = 10
 
 RESAMPLES = 2000
 _AT_ONCE = 200
+_BOUNDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 
 def measures(found: Sequence[str], gold: Collection[str], ks: Sequence[int]) -> dict[str, float]:
@@ -62,9 +63,7 @@ class Resampling:
         if not rows:
             return []
         values = numpy.asarray(rows, dtype="f8").T
-        means = numpy.concatenate([weights @ values for weights in self._weights()])
-        tail = (1 - LEVEL) / 2
-        low, high = numpy.quantile(means, [tail, 1 - tail], axis=0)
+        low, high = numpy.quantile(self._means(values), _BOUNDS, axis=0)
         return [Interval(*map(float, each)) for each in zip(values.mean(axis=0), low, high, strict=True)]
 
     def ratio(self, values: Sequence[float], others: Sequence[float]) -> Interval:
@@ -75,18 +74,17 @@ class Resampling:
         import numpy
 
         pairs = numpy.asarray([values, others], dtype="f8").T
-        means = numpy.concatenate([weights @ pairs for weights in self._weights()])
+        means = self._means(pairs)
         sound = means[means[:, 1] > 0]
-        tail = (1 - LEVEL) / 2
-        low, high = numpy.quantile(sound[:, 0] / sound[:, 1], [tail, 1 - tail])
+        low, high = numpy.quantile(sound[:, 0] / sound[:, 1], _BOUNDS)
         value = pairs[:, 0].mean() / pairs[:, 1].mean()
         return Interval(float(value), float(low), float(high))
 
-    def _weights(self) -> "list[NDArray[float64]]":
-        """Return how often each case is drawn, as a share of n, in blocks of resamples."""
+    def _means(self, values: "NDArray[float64]") -> "NDArray[float64]":
+        """Return the means of n rows of values for every resample, some resamples at once."""
         import numpy
 
         drawn = numpy.random.default_rng(self._seed)
-        blocks = [min(_AT_ONCE, RESAMPLES - at) for at in range(0, RESAMPLES, _AT_ONCE)]
         even = numpy.full(self._n, 1 / self._n)
-        return [drawn.multinomial(self._n, even, size=size) / self._n for size in blocks]
+        counts = (drawn.multinomial(self._n, even, size=_AT_ONCE) for _ in range(RESAMPLES // _AT_ONCE))
+        return numpy.concatenate([each / self._n @ values for each in counts])

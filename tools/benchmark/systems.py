@@ -133,13 +133,8 @@ class BankSystem:
         return self.bank.items_of(question.group, kept)
 
     def _found_by_leg(self, parts: ScoreParts) -> bool:
-        match self.leg:
-            case "vector":
-                return parts.cosine is not None
-            case "keyword":
-                return parts.keyword is not None
-            case None:
-                return True
+        found = {"vector": parts.cosine, "keyword": parts.keyword}
+        return self.leg is None or found[self.leg] is not None
 
     async def size_bytes(self) -> int | None:
         return await self.bank.size_bytes()
