@@ -99,14 +99,11 @@ def _cited(trajectory: Trajectory, ids: Sequence[str]) -> set[str]:
 
 
 def _named(sentence: str, ids: Sequence[str]) -> Iterator[str]:
-    for part in _ID.findall(sentence):
-        found = [memory_id for memory_id in ids if memory_id[3:].startswith(part.upper())]
-        if len(found) == 1 and len(part) >= _MIN_PREFIX:
-            yield found[0]
-    for part in _ID_END.findall(sentence):
-        found = [memory_id for memory_id in ids if memory_id.endswith(part.upper())]
-        if len(found) == 1 and len(part) >= _MIN_SUFFIX:
-            yield found[0]
+    fronts = [part.upper() for part in _ID.findall(sentence) if len(part) >= _MIN_PREFIX]
+    ends = [part.upper() for part in _ID_END.findall(sentence) if len(part) >= _MIN_SUFFIX]
+    meant = [[each for each in ids if each[3:].startswith(part)] for part in fronts]
+    meant += [[each for each in ids if each.endswith(part)] for part in ends]
+    yield from (found[0] for found in meant if len(found) == 1)
 
 
 def _first_calls(trajectory: Trajectory, injections: Sequence[Injection]) -> dict[str, float]:
