@@ -182,10 +182,10 @@ def _checked(
     return tuple(drawn), tuple(refused)
 
 
-def _owner(evidence: Sequence[str], attempts: Sequence[Attempt]) -> int:
+def _owner(evidence: Sequence[str], attempts: Sequence[Attempt]) -> Attempt:
     """Return the attempt that the first step of the evidence is of."""
     first = evidence[0].partition("-")[0] if evidence else ""
-    return next((each.number for each in attempts if f"r{each.number}" == first), attempts[0].number)
+    return next((each for each in attempts if f"r{each.number}" == first), attempts[0])
 
 
 def _plain(text: str, settings: Settings) -> str:
@@ -222,7 +222,7 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
 
 def _alone(attempt: Attempt, settings: Settings) -> tuple[tuple[Drawn, ...], str | None]:
     found = distill_by_extraction(attempt.trajectory, attempt.verdict, settings)
-    drawn = tuple(Drawn(draft, _outcome(attempt), attempt.number) for draft in found.drafts[:MAX_ITEMS])
+    drawn = tuple(Drawn(draft, _outcome(attempt), attempt) for draft in found.drafts[:MAX_ITEMS])
     return drawn, None if drawn else found.reason
 
 
@@ -255,7 +255,7 @@ def _told(shared: Shared) -> tuple[Lesson, Drawn]:
     evidence = tuple(dict.fromkeys([*lesson.draft.evidence, *others]))[:_MAX_EVIDENCE]
     tags = tuple(dict.fromkeys(("contrast", *lesson.draft.tags)))[:8]
     draft = lesson.draft.model_copy(update={"evidence": evidence, "tags": tags})
-    return lesson, Drawn(draft, "Success", owner.attempt.number)
+    return lesson, Drawn(draft, "Success", owner.attempt)
 
 
 def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
@@ -264,4 +264,4 @@ def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
         for find in (corrections, pointers) if each.calls else ():
             for lesson in find(each.material):
                 if lesson.proven and lesson.value >= MIN_VALUE:
-                    yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt.number)
+                    yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt)

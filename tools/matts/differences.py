@@ -247,7 +247,7 @@ def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]
     calls = [told[key].call for key in deeds] or list(shortest.looked.calls[-2:])
     when = _when(calls[0], missed)
     draft = _draft(shortest.looked, f"Do {head} when {when}", when, lines, calls)
-    yield Drawn(draft, "Success", shortest.looked.attempt.number)
+    yield Drawn(draft, "Success", shortest.looked.attempt)
 
 
 def _done(looked: Looked) -> _Done:
@@ -362,7 +362,7 @@ def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], me
     title = f'{told} "{one_line(bare(symptom), _MAX_TITLE - len(told) - 3)}"'
     calls = [each.failed[mark][-1] for each in having]
     draft = _draft(owner, title, f'`{mark[0]}` fails with "{symptom}"', lines, calls, failure.kind)
-    return Drawn(draft, "Failure", owner.attempt.number)
+    return Drawn(draft, "Failure", owner.attempt)
 
 
 def _loops(looked: Looked) -> dict[str, Call]:
@@ -381,7 +381,7 @@ def _loop(name: str, count: int, met: Sequence[Looked], missed: Sequence[Looked]
         "At the second such result stop, look for its cause and take another way; never report it as done.",
     ]
     draft = _draft(owner, f"Do not call `{name}` again and again unchanged", f"`{name}` is used", lines, [call])
-    return Drawn(draft, "Failure", owner.attempt.number)
+    return Drawn(draft, "Failure", owner.attempt)
 
 
 def _name(call: Call) -> str:

@@ -20,7 +20,7 @@ from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.items import Origin, SortedOut, drawn_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
-from swarm_memory.tools.matts.rollouts import Attempt, Drawn, best_of, numbered
+from swarm_memory.tools.matts.rollouts import Attempt, best_of, numbered
 from swarm_memory.tools.matts.scaling import Scaling
 from swarm_memory.tools.ports.rollouts import AgentRunner, RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -193,21 +193,18 @@ async def _credit(toolbox: Toolbox, run: MattsRun, first: Attempt) -> None:
 def _items(
     toolbox: Toolbox, run: MattsRun, contrast: Contrast, attempts: Sequence[Attempt], had: Sequence[MemoryItem]
 ) -> list[MemoryItem]:
-    now = toolbox.clock.now()
     verdicts = [each.verdict for each in attempts]
-
-    def item(drawn: Drawn) -> MemoryItem:
-        owner = next(each for each in attempts if each.number == drawn.attempt)
-        return drawn_item(
-            drawn.draft,
+    return [
+        drawn_item(
+            draft,
             Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, contrast),
             had,
-            outcome=drawn.outcome,
-            confidence=mean_confidence(drawn.outcome, verdicts, toolbox.settings),
-            at=now,
+            outcome=outcome,
+            confidence=mean_confidence(outcome, verdicts, toolbox.settings),
+            at=toolbox.clock.now(),
         )
-
-    return [item(drawn) for drawn in contrast.drawn]
+        for draft, outcome, owner in contrast.drawn
+    ]
 
 
 def _why_none(run: MattsRun) -> str:

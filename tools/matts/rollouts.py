@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import anyio
 
@@ -73,13 +74,12 @@ class Attempt:
         return f"== attempt {self.number}: {self.verdict.label}{sure} =="
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(NamedTuple):
     """One item that the comparison gave."""
 
     draft: MemoryDraft
     outcome: Outcome
-    attempt: int
+    attempt: Attempt
     """The attempt that shows it best."""
 
 
