@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.settings import Settings
     from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.location import Location
     from swarm_memory.tools.ports.care import Care
@@ -33,9 +34,13 @@ class Invocation:
     @property
     def place(self) -> "Location":
         """Where the bank is. Raises `ConfigError`."""
+        return self._bank()[0]
+
+    def _bank(self) -> "tuple[Location, Settings]":
         from swarm_memory.server.wiring import place_of
 
-        return place_of(self.folder, self.settings().settings)
+        settings = self.settings().settings
+        return place_of(self.folder, settings), settings
 
     def settings(self) -> "ResolvedSettings":
         """Return the settings in force, with the rules of the guard that they leave out switched off in this process.
@@ -51,28 +56,24 @@ class Invocation:
 
     async def open_toolbox(self) -> "Toolbox":
         """Open the bank. Raises `ConfigError`, `StorageError`."""
-        from swarm_memory.server.wiring import open_toolbox, place_of
+        from swarm_memory.server.wiring import open_toolbox
 
-        settings = self.settings().settings
-        return await open_toolbox(place_of(self.folder, settings), settings)
+        return await open_toolbox(*self._bank())
 
     def care(self) -> "Care":
         """Return who looks after the bank's file. Raises `ConfigError`."""
-        from swarm_memory.server.wiring import make_care, place_of
+        from swarm_memory.server.wiring import make_care
 
-        settings = self.settings().settings
-        return make_care(place_of(self.folder, settings), settings)
+        return make_care(*self._bank())
 
     def run(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
         """Run an operation on the opened bank and return its result."""
         import anyio
 
-        from swarm_memory.server.wiring import opened_toolbox, place_of
-
-        settings = self.settings().settings
+        from swarm_memory.server.wiring import opened_toolbox
 
         async def held() -> T:
-            async with opened_toolbox(place_of(self.folder, settings), settings) as toolbox:
+            async with opened_toolbox(*self._bank()) as toolbox:
                 return await operation(toolbox)
 
         return anyio.run(held)

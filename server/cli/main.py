@@ -8,6 +8,7 @@ import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -26,46 +27,37 @@ EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
 """First match wins. 1 also stands for an operation that failed in part, and 2 for wrong usage."""
 
 COMMANDS = {
-    "serve": ("setup", "Run the MCP server over stdin and stdout, or over HTTP"),
-    "retrieve": ("retrieve", "Find the memories that fit a task"),
-    "judge": ("learn", "Say whether tasks were met, and why"),
-    "distill": ("learn", "Show what trajectories would teach"),
-    "learn": ("learn", "Judge, distill and store"),
-    "memories": ("memories", "List, show, edit, quarantine, restore or forget memories"),
-    "status": ("status", "How the bank stands"),
-    "doctor": ("doctor", "Check the installation and the bank; --repair mends the bank"),
-    "config": ("status", "Each setting, its value and where it came from"),
-    "reembed": ("upkeep", "Give every memory a vector of the current embedder"),
-    "reindex": ("upkeep", "Build the search indexes anew"),
-    "backup": ("upkeep", "Copy the bank while it is in use"),
-    "restore": ("upkeep", "Put a backup in the bank's place"),
-    "adopt": ("upkeep", "Take over a claude-flow database"),
-    "export": ("memories", "Write all memories as JSONL"),
-    "import": ("memories", "Learn from a project's transcripts, or read an export"),
-    "install": ("setup", "Write the MCP server and the hooks into Claude Code's files"),
-    "uninstall": ("setup", "Take them out again"),
-    "demo": ("setup", "Show the whole loop on a shipped transcript"),
-    "pre-task": ("retrieve", "Print what to put into the prompt"),
-    "post-task": ("learn", "Record a task's trajectory and learn from it"),
-    "record-outcome": ("learn", "Say what came of a task, to credit its memories"),
-    "metrics": ("status", "Success, steps, tokens and cost by week, with and without memory"),
-    "consolidate": ("upkeep", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
-    "matts": ("matts", "Do a task several times and learn from the comparison"),
-    "tools": ("tools", "What each tool is good for, from the calls that were made"),
-    "benchmark": ("benchmark", "Measure the memory; report and compare runs"),
-    "jobs": ("status", "Show queued work, or do it"),
-    "sources": ("sources", "Index and search tools, documents, code and API descriptions"),
+    "install": ("Set up", "setup", "Write the MCP server and the hooks into Claude Code's files"),
+    "uninstall": ("Set up", "setup", "Take them out again"),
+    "serve": ("Set up", "setup", "Run the MCP server over stdin and stdout, or over HTTP"),
+    "demo": ("Set up", "setup", "Show the whole loop on a shipped transcript"),
+    "retrieve": ("Memories", "retrieve", "Find the memories that fit a task"),
+    "memories": ("Memories", "memories", "List, show, edit, quarantine, restore or forget memories"),
+    "learn": ("Memories", "learn", "Judge, distill and store"),
+    "import": ("Memories", "memories", "Learn from a project's transcripts, or read an export"),
+    "export": ("Memories", "memories", "Write all memories as JSONL"),
+    "judge": ("Memories", "learn", "Say whether tasks were met, and why"),
+    "distill": ("Memories", "learn", "Show what trajectories would teach"),
+    "status": ("How it stands", "status", "How the bank stands"),
+    "doctor": ("How it stands", "doctor", "Check the installation and the bank; --repair mends the bank"),
+    "config": ("How it stands", "status", "Each setting, its value and where it came from"),
+    "metrics": ("How it stands", "status", "Success, steps, tokens and cost by week, with and without memory"),
+    "jobs": ("How it stands", "status", "Show queued work, or do it"),
+    "tools": ("Parts", "tools", "What each tool is good for, from the calls that were made"),
+    "sources": ("Parts", "sources", "Index and search tools, documents, code and API descriptions"),
+    "consolidate": ("Parts", "upkeep", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
+    "matts": ("Parts", "matts", "Do a task several times and learn from the comparison"),
+    "benchmark": ("Parts", "benchmark", "Measure the memory; report and compare runs"),
+    "backup": ("The file", "upkeep", "Copy the bank while it is in use"),
+    "restore": ("The file", "upkeep", "Put a backup in the bank's place"),
+    "reembed": ("The file", "upkeep", "Give every memory a vector of the current embedder"),
+    "reindex": ("The file", "upkeep", "Build the search indexes anew"),
+    "adopt": ("The file", "upkeep", "Take over a claude-flow database"),
+    "pre-task": ("Agents without hooks", "retrieve", "Print what to put into the prompt"),
+    "post-task": ("Agents without hooks", "learn", "Record a task's trajectory and learn from it"),
+    "record-outcome": ("Agents without hooks", "learn", "Say what came of a task, to credit its memories"),
 }
-
-SECTIONS = {
-    "Set up": ("install", "uninstall", "serve", "demo"),
-    "Memories": ("retrieve", "memories", "learn", "import", "export", "judge", "distill"),
-    "How it stands": ("status", "doctor", "config", "metrics", "jobs"),
-    "Parts": ("tools", "sources", "consolidate", "matts", "benchmark"),
-    "The file": ("backup", "restore", "reembed", "reindex", "adopt"),
-    "Agents without hooks": ("pre-task", "post-task", "record-outcome"),
-}
-"""The commands as the help shows them."""
+"""In the order of the help: the section, the module and the summary of each."""
 
 log = logging.getLogger("swarm_memory")
 
@@ -91,7 +83,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"swarm_memory.server.cli.commands.{COMMANDS[cmd_name][0]}")
+        module = import_module(f"swarm_memory.server.cli.commands.{COMMANDS[cmd_name][1]}")
         return module.COMMANDS[cmd_name]
 
     def resolve_command(
@@ -105,9 +97,9 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in SECTIONS.items():
+        for title, commands in groupby(COMMANDS.items(), key=lambda command: command[1][0]):
             with formatter.section(title):
-                formatter.write_dl([(name, COMMANDS[name][1]) for name in names])
+                formatter.write_dl([(name, summary) for name, (_, _, summary) in commands])
 
 
 @click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

@@ -13,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Job, Progress, Report
-from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsResult
+from swarm_memory.schema.rollout import MattsResult
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
@@ -75,8 +75,6 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
     """Return the request with the attempts in its runner. Raises `InputError` for what cannot be read."""
     if not asked.task.strip():
         raise InputError("task is empty: say what is to be done")
-    if len(attempts) > MAX_ROLLOUTS:
-        raise InputError(f"{len(attempts)} attempts were given: at most {MAX_ROLLOUTS} are compared")
     trajectories = tuple([await _trajectory(toolbox, asked, each) for each in attempts])
     verdicts = {
         number: Verdict.by_agent(each.verdict, each.confidence)

@@ -14,7 +14,7 @@ from swarm_memory.server.mcp.answers import Row, of_kept, of_learned, of_outcome
 from swarm_memory.server.mcp.tool import ADDS, AGAIN, AppContext, TaskId, answered, answered_job, bank_of, tool
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.trajectory import Trajectory
+    pass
 
 TranscriptPath = Annotated[str | None, Field(description="Claude Code transcript or trajectory (.jsonl, .json)")]
 Task = Annotated[str | None, Field(description="With steps: what was asked")]
@@ -70,27 +70,19 @@ async def distill_memories(
     Without `items` they are only proposed: nothing is stored. With `items` and your `verdict`, yours are checked,
     cleaned of paths, secrets and personal data, and stored. Good items are general steps.
     """
+    from swarm_memory.tools.distill.distill import distill
+    from swarm_memory.tools.judge.judge import judge_given
+    from swarm_memory.tools.learn.learn import learn
+
     toolbox = await bank_of(ctx).toolbox()
     trajectory = await read_one(_given(ctx, transcript_path, task, steps, task_id), toolbox.settings.learn)
     own = _own_verdict(verdict, confidence, reasons)
-    return answered(await (_stored(ctx, trajectory, own, items) if items else _proposed(ctx, trajectory, own)))
-
-
-async def _stored(ctx: AppContext, trajectory: "Trajectory", own: Verdict | None, items: list[MemoryDraft]) -> Row:
-    from swarm_memory.tools.learn.learn import learn
-
-    result = await learn(await bank_of(ctx).toolbox(), trajectory, agent_verdict=own, agent_drafts=items)
+    if not items:
+        kept, judged = await judge_given(toolbox, trajectory, own)
+        return answered(of_proposed(kept.task_id, judged, await distill(toolbox, kept, judged)))
+    result = await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
     bank_of(ctx).wake_worker()
-    return of_kept(result)
-
-
-async def _proposed(ctx: AppContext, trajectory: "Trajectory", own: Verdict | None) -> Row:
-    from swarm_memory.tools.distill.distill import distill
-    from swarm_memory.tools.judge.judge import judge_given
-
-    toolbox = await bank_of(ctx).toolbox()
-    kept, result = await judge_given(toolbox, trajectory, own)
-    return of_proposed(kept.task_id, result, await distill(toolbox, kept, result))
+    return answered(of_kept(result))
 
 
 async def learn_from_trajectory(

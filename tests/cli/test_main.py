@@ -180,10 +180,13 @@ def test_the_help_imports_no_heavy_module(project: Path) -> None:
     subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, cwd=project)
 
 
-def test_every_command_stands_in_one_section_of_the_help() -> None:
-    from swarm_memory.server.cli.main import COMMANDS, SECTIONS
-
-    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(COMMANDS)
+def test_every_command_stands_in_one_section_of_the_help(swarm: Shell) -> None:
+    lines = swarm("--help").out.splitlines()
+    for name, (section, _, summary) in command_line.COMMANDS.items():
+        (at,) = (number for number, line in enumerate(lines) if line.startswith(f"  {name} "))
+        assert summary[:20] in lines[at]
+        assert [line for line in lines[:at] if line.endswith(":") and line[0] != " "][-1] == f"{section}:"
+    assert len([line for line in lines if line == "Memories:"]) == 1
 
 
 def test_a_command_that_is_nearly_right_is_named(swarm: Shell) -> None:
