@@ -10,6 +10,7 @@ from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.server.hosts.records import (
     JsonObject,
     Records,
+    all_text,
     as_bool,
     as_count,
     as_list,
@@ -17,7 +18,7 @@ from swarm_memory.server.hosts.records import (
     as_text,
     as_time,
 )
-from swarm_memory.server.hosts.steps import Draft, StepDetails, exit_code_of
+from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.text.cleaning import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
@@ -98,7 +99,7 @@ class _Session:
         if bool(record.get("isSidechain")) is not (self.agent_id is not None):
             return None
         if record.get("isMeta") is True or record.get("isCompactSummary") is True:
-            self._note(_all_text(as_object(record.get("message")).get("content")))
+            self._note(all_text(as_object(record.get("message")).get("content")))
             return None
         self.session_id = self.session_id or as_text(record.get("sessionId")) or None
         if kind == "user":
@@ -116,11 +117,11 @@ class _Session:
     def _attachment(self, attachment: JsonObject, at: datetime | None) -> None:
         """Take what the host added by itself: our notes for their ids, and prompts typed while the agent worked."""
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
-            text = task_text(_all_text(attachment.get("prompt")))
+            text = task_text(all_text(attachment.get("prompt")))
             if self.draft is not None and not self.detour and is_task_prompt(text):
                 self.draft.add("message", "user", text, at=at)
             return
-        text = _all_text(attachment.get("content"))
+        text = all_text(attachment.get("content"))
         if attachment.get("hookEvent") == "SessionStart":
             self.noted.update(dict.fromkeys(strip_notes(text)[1]))
         else:
@@ -137,13 +138,13 @@ class _Session:
         for block in map(as_object, as_list(content)):
             if as_text(block.get("type")).endswith("tool_result"):
                 self._tool_result(block, record.get("toolUseResult"), at)
-        return self._prompt(_all_text(content), at)
+        return self._prompt(all_text(content), at)
 
     def _prompt(self, raw: str, at: datetime | None) -> Draft | None:
         text = task_text(raw)
         if text.startswith(_INTERRUPTED):
             if self.draft is not None and not self.detour:
-                self.draft.add("message", "user", text, at=at, details=StepDetails(interrupted=True))
+                self.draft.add("message", "user", text, at=at, interrupted=True)
             return None
         if not is_task_prompt(raw):
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
@@ -182,9 +183,7 @@ class _Session:
         at = as_time(record.get("timestamp"))
         if message.get("model") == "<synthetic>":
             if record.get("isApiErrorMessage") is True:
-                self.draft.add(
-                    "message", "system", _all_text(message.get("content")), at=at, details=StepDetails(is_error=True)
-                )
+                self.draft.add("message", "system", all_text(message.get("content")), at=at, is_error=True)
             return
         if usage := as_object(message.get("usage")):
             self.draft.usage[as_text(message.get("id")) or str(record.get("uuid"))] = _usage(usage)
@@ -211,8 +210,7 @@ class _Session:
             return
         self.tools[call_id] = name
         if not is_own_tool(name):
-            arguments = block.get("input")
-            draft.add("tool_call", "assistant", at=at, details=StepDetails(name=name, input=arguments, call_id=call_id))
+            draft.add("tool_call", "assistant", at=at, tool_name=name, tool_input=block.get("input"), call_id=call_id)
 
     def _tool_result(self, block: JsonObject, result: object, at: datetime | None) -> None:
         if self.draft is None or self.detour:
@@ -222,7 +220,7 @@ class _Session:
             return
         self.answered.add(call_id)
         name = self.tools.get(call_id)
-        text = _all_text(block.get("content")) or _streams(as_object(result))
+        text = all_text(block.get("content")) or _streams(as_object(result))
         if name is not None and is_own_tool(name):
             if name.endswith("retrieve_memories"):
                 self.draft.injected.update(dict.fromkeys(noted_ids(text)))
@@ -234,13 +232,11 @@ class _Session:
             "tool",
             _TOOL_ERROR.sub("", task_text(text)),
             at=at,
-            details=StepDetails(
-                name=name,
-                call_id=call_id,
-                is_error=is_error,
-                exit_code=_exit_code(name, text, is_error, as_object(result)),
-                interrupted=as_object(result).get("interrupted") is True or text.startswith(_REFUSED),
-            ),
+            tool_name=name or "",
+            call_id=call_id,
+            is_error=is_error,
+            exit_code=_exit_code(name, text, is_error, as_object(result)),
+            interrupted=as_object(result).get("interrupted") is True or text.startswith(_REFUSED),
         )
 
 
@@ -255,21 +251,6 @@ def _exit_code(tool: str | None, text: str, is_error: bool | None, result: JsonO
 
 def _streams(result: JsonObject) -> str:
     return "\n".join(filter(None, (as_text(result.get("stdout")), as_text(result.get("stderr")))))
-
-
-def _all_text(content: object) -> str:
-    """Return the texts of a content, one paragraph for each block, without tool results."""
-    if isinstance(content, str):
-        return content
-    parts: list[str] = []
-    for block in as_list(content):
-        if isinstance(block, str):
-            parts.append(block)
-        elif as_object(block).get("type") == "image":
-            parts.append("[image]")
-        else:
-            parts.append(as_text(as_object(block).get("text")))
-    return "\n".join(filter(None, parts))
 
 
 def _usage(usage: JsonObject) -> Usage:

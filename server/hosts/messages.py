@@ -9,8 +9,17 @@ from typing import get_args
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.hosts.records import JsonObject, as_bool, as_count, as_list, as_object, as_text, as_time
-from swarm_memory.server.hosts.steps import Draft, StepDetails, exit_code_of
+from swarm_memory.server.hosts.records import (
+    JsonObject,
+    all_text,
+    as_bool,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    as_time,
+)
+from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
 
 _TOOL_CALLS_MARK = "[tool_calls]"
@@ -139,14 +148,12 @@ class _Reader:
             _ROLES.get(as_text(step.get("role")), "assistant"),
             as_text(step.get("text")),
             at=as_time(step.get("at")),
-            details=StepDetails(
-                name=as_text(step.get("tool_name")) or None,
-                input=step.get("tool_input"),
-                call_id=as_text(step.get("call_id")) or None,
-                is_error=as_bool(step.get("is_error")),
-                exit_code=exit_code if isinstance(exit_code, int) else None,
-                interrupted=step.get("interrupted") is True,
-            ),
+            tool_name=as_text(step.get("tool_name")),
+            tool_input=step.get("tool_input"),
+            call_id=as_text(step.get("call_id")),
+            is_error=as_bool(step.get("is_error")),
+            exit_code=exit_code if isinstance(exit_code, int) else None,
+            interrupted=step.get("interrupted") is True,
         )
 
     def _user(self, message: JsonObject, text: str) -> None:
@@ -185,9 +192,8 @@ class _Reader:
         self.names[call_id] = name
         self.unanswered.append(call_id)
         if not is_own_tool(name):
-            self.draft.add(
-                "tool_call", "assistant", details=StepDetails(name=name, input=_arguments(arguments), call_id=call_id)
-            )
+            given = _arguments(arguments)
+            self.draft.add("tool_call", "assistant", tool_name=name, tool_input=given, call_id=call_id)
 
     def _observation(self, message: JsonObject, text: str) -> None:
         call_id = self._answered(as_text(message.get("tool_call_id")) or as_text(message.get("tool_use_id")))
@@ -199,12 +205,10 @@ class _Reader:
             "tool",
             text,
             at=as_time(message.get("timestamp")),
-            details=StepDetails(
-                name=name or None,
-                call_id=call_id or None,
-                is_error=as_bool(message.get("is_error")),
-                exit_code=exit_code_of(text),
-            ),
+            tool_name=name,
+            call_id=call_id,
+            is_error=as_bool(message.get("is_error")),
+            exit_code=exit_code_of(text),
         )
 
     def _answered(self, call_id: str) -> str:
@@ -224,20 +228,8 @@ class _Reader:
 
 
 def _text_of(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, dict):
-        return json.dumps(content, ensure_ascii=False, default=str)
-    parts: list[str] = []
-    for each in as_list(content):
-        block = as_object(each)
-        if isinstance(each, str):
-            parts.append(each)
-        elif "image" in as_text(block.get("type")):
-            parts.append("[image]")
-        else:
-            parts.append(as_text(block.get("text")))
-    return "\n".join(filter(None, parts))
+    is_object = isinstance(content, dict)
+    return json.dumps(content, ensure_ascii=False, default=str) if is_object else all_text(content)
 
 
 def _written_calls(text: str) -> tuple[str, list[object]]:
@@ -267,6 +259,10 @@ _LABEL = re.compile(
     r"^[ \t]{0,8}(thought|action input|action|observation|final answer|answer)(?: (\d{1,4}))?[ \t]*:[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
+_LABELLED: Mapping[str, tuple[StepKind, Role]] = {
+    "thought": ("thought", "assistant"),
+    "observation": ("observation", "tool"),
+}
 _CALL = re.compile(r"([A-Za-z_][\w.-]{0,100})[ \t]*[\[(](.*)[\])][ \t]*$", re.DOTALL)
 
 
@@ -291,7 +287,8 @@ def read_react(draft: Draft, text: str) -> None:
         if label == "action":
             call = _call_of(body)
         else:
-            _add(draft, label, body)
+            kind, role = _LABELLED.get(label, ("message", "assistant"))
+            draft.add(kind, role, body)
     if call is not None:
         _add_call(draft, *call)
 
@@ -306,13 +303,4 @@ def _add_call(draft: Draft, name: str, argument: str) -> None:
     if name.lower() == "finish":
         draft.add("message", "assistant", argument)
     else:
-        draft.add("tool_call", "assistant", details=StepDetails(name=name, input={"input": argument}))
-
-
-def _add(draft: Draft, label: str, body: str) -> None:
-    if label == "thought":
-        draft.add("thought", "assistant", body)
-    elif label == "observation":
-        draft.add("observation", "tool", body)
-    else:
-        draft.add("message", "assistant", body)
+        draft.add("tool_call", "assistant", tool_name=name, tool_input={"input": argument})

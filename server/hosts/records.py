@@ -37,6 +37,22 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def all_text(content: object) -> str:
+    """Return the texts of a message's content, one paragraph for each block, without tool results."""
+    if isinstance(content, str):
+        return content
+    parts: list[str] = []
+    for each in as_list(content):
+        block = as_object(each)
+        if isinstance(each, str):
+            parts.append(each)
+        elif "image" in as_text(block.get("type")):
+            parts.append("[image]")
+        else:
+            parts.append(as_text(block.get("text")))
+    return "\n".join(filter(None, parts))
+
+
 def as_bool(value: object) -> bool | None:
     """Return `value` where it is true or false, else None."""
     return value if isinstance(value, bool) else None

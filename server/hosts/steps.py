@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import TypedDict, Unpack
 
 from pydantic import JsonValue
 
@@ -64,18 +64,15 @@ class StepList:
         return (*self._head, *self._tail)
 
 
-class StepDetails(NamedTuple):
-    """What a step tells beside its text: the tool that was called, and how that ended."""
+class StepDetails(TypedDict, total=False):
+    """What a step tells beside its text, as it stands in the transcript: the tool, and how its call ended."""
 
-    name: str | None = None
-    call_id: str | None = None
-    input: object = None
-    is_error: bool | None = None
-    exit_code: int | None = None
-    interrupted: bool = False
-
-
-NO_DETAILS = StepDetails()
+    tool_name: str
+    call_id: str
+    tool_input: object
+    is_error: bool | None
+    exit_code: int | None
+    interrupted: bool
 
 
 @dataclass(slots=True)
@@ -105,23 +102,24 @@ class Draft:
         text: str = "",
         *,
         at: datetime | None = None,
-        details: StepDetails = NO_DETAILS,
+        **details: Unpack[StepDetails],
     ) -> None:
         """Append a step; one that would say nothing is left out."""
         text = self._own_words_out(text)
         if not text.strip() and kind in ("message", "thought"):
             return
+        name, call_id = details.get("tool_name"), details.get("call_id")
         step = Step(
             id=f"s{self.steps.added + 1}",
             kind=kind,
             role=role,
             text=clean(text, self.limits.max_step_chars),
-            tool_name=clean(details.name, 300) if details.name else None,
-            tool_input=self._tool_input(details.input),
-            call_id=clean(details.call_id, 200) if details.call_id else None,
-            is_error=details.is_error,
-            exit_code=details.exit_code,
-            interrupted=details.interrupted,
+            tool_name=clean(name, 300) if name else None,
+            tool_input=self._tool_input(details.get("tool_input")),
+            call_id=clean(call_id, 200) if call_id else None,
+            is_error=details.get("is_error"),
+            exit_code=details.get("exit_code"),
+            interrupted=details.get("interrupted", False),
             at=at,
         )
         self.steps.add(step)
