@@ -56,14 +56,13 @@ class OpenAIChatModel:
         meter: ChatMeter,
         *,
         retries: int = 2,
-        backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._settings = settings
         self._api_key = api_key
         self._meter = meter
         self._retries = retries
-        self._backoff = backoff or Backoff()
+        self._backoff = Backoff()
         self._sleep = sleep
         self._dialect = Dialect.first(settings.structured, settings.base_url == OPENAI_URL)
 

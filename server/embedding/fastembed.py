@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "onnx/model_quantized.onnx")
 _BATCH_TEXTS = 64
-
-
-class _Array(Protocol):
-    def tolist(self) -> list[float]: ...
-
-
-class _Model(Protocol):
-    def embed(self, documents: Iterable[str], batch_size: int) -> Iterable[_Array]: ...
-
-    def query_embed(self, query: str) -> Iterable[_Array]: ...
 
 
 class FastEmbedEmbedder(NeuralEmbedder):
@@ -70,16 +60,16 @@ class FastEmbedEmbedder(NeuralEmbedder):
         prepared = self._documents(texts)
         return await anyio.to_thread.run_sync(lambda: self._units(self._model.embed(prepared, _BATCH_TEXTS)))
 
-    def _units(self, vectors: Iterable[_Array]) -> list[Vector]:
+    def _units(self, vectors: Iterable[Any]) -> list[Vector]:
         return [self._unit(vector.tolist()) for vector in vectors]
 
     @property
-    def _model(self) -> _Model:
+    def _model(self) -> Any:
         with self._loading:
             return self._loaded
 
     @cached_property
-    def _loaded(self) -> _Model:
+    def _loaded(self) -> Any:
         library = _library()
         extra: dict[str, Any] = {}
         if self._settings.model_dir:

@@ -116,13 +116,19 @@ def _operation(
         data["servers"] = [*servers]
     if operation.get("deprecated") is True:
         data["deprecated"] = True
+    return _passage(group, position, text_of(operation.get("operationId")) or name, about, lines, data)
+
+
+def _passage(
+    group: str, position: int, title: str, about: list[str], lines: list[str], data: dict[str, JsonValue]
+) -> Passage:
     return Passage(
         kind="api",
         group=group,
         position=position,
-        title=(text_of(operation.get("operationId")) or name)[:1000],
-        description="\n".join(dict.fromkeys(part for part in about if part)),
-        content="\n".join(part for part in lines if part),
+        title=title[:1000],
+        description="\n".join(dict.fromkeys(filter(None, about))),
+        content="\n".join(filter(None, lines)),
         path=group,
         data=data,
     )
@@ -172,7 +178,7 @@ class _References:
             properties["body"] = self._whole(mapping_of(content[0]).get("schema"), MAX_REF_DEPTH)
             if body.get("required") is True:
                 required.append("body")
-        return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+        return _object_schema(properties, required)
 
     def _whole(self, value: Any, depth: int, level: int = 0) -> Any:
         """Return a schema with its references in place."""
@@ -208,16 +214,8 @@ def _rapid(group: str, document: Mapping[str, Any]) -> Iterator[Passage]:
         data: dict[str, JsonValue] = {"method": method, "url": url, "input_schema": schema}
         if api:
             data["api"] = api
-        yield Passage(
-            kind="api",
-            group=group,
-            position=position,
-            title=(f"{api}: {name}" if api else name)[:1000],
-            description=text_of(entry.get("description")),
-            content="\n".join(part for part in lines if part),
-            path=group,
-            data=data,
-        )
+        about = [text_of(entry.get("description"))]
+        yield _passage(group, position, f"{api}: {name}" if api else name, about, lines, data)
 
 
 def _rapid_schema(entry: Mapping[str, Any]) -> dict[str, JsonValue]:
@@ -236,4 +234,8 @@ def _rapid_schema(entry: Mapping[str, Any]) -> dict[str, JsonValue]:
             properties[name] = field
             if key == "required_parameters":
                 required.append(name)
+    return _object_schema(properties, required)
+
+
+def _object_schema(properties: dict[str, JsonValue], required: list[JsonValue]) -> dict[str, JsonValue]:
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}

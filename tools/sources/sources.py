@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import AsyncIterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -96,7 +96,10 @@ class _Indexing:
         groups = await asyncio.to_thread(lambda: [_prepared(*each, pii=pii) for each in self.batch])
         texts = [stored.passage.embedding_text for group in groups for stored in group.passages]
         vectors = iter(await self._embedded(texts))
-        filled = [_with_vectors(group, [next(vectors) for _ in group.passages]) for group in groups]
+        filled = [
+            replace(group, passages=tuple(replace(each, vector=next(vectors)) for each in group.passages))
+            for group in groups
+        ]
         await self.toolbox.store.sources.write_groups(self.key, filled, self.toolbox.embedder.name)
         for group in filled:
             self.added += group.name not in self.known
@@ -249,9 +252,7 @@ def _stored(passage: Passage, *, pii: bool) -> StoredPassage:
             "data": data,
         }
     )
-    fields = (kept.title, kept.description, kept.content)
-    title, description, content = (tokenize(text) for text in fields)
-    return StoredPassage(kept, None, title, description, content)
+    return StoredPassage(kept, None, tokenize(kept.title), tokenize(kept.description), tokenize(kept.content))
 
 
 def _safe_json(value: JsonValue, *, pii: bool) -> JsonValue:
@@ -264,14 +265,6 @@ def _safe_json(value: JsonValue, *, pii: bool) -> JsonValue:
     if isinstance(value, dict):
         return {clean(name): _safe_json(part, pii=pii) for name, part in value.items()}
     return value
-
-
-def _with_vectors(group: StoredGroup, vectors: Sequence[Vector | None]) -> StoredGroup:
-    filled = tuple(
-        StoredPassage(each.passage, vector, each.title_tokens, each.description_tokens, each.content_tokens)
-        for each, vector in zip(group.passages, vectors, strict=True)
-    )
-    return StoredGroup(group.name, group.content_hash, group.name_tokens, filled)
 
 
 def _checked(query: str, k: int, offset: int) -> str:
