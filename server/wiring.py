@@ -81,9 +81,9 @@ def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clo
     if not settings.chat.providers:
         return None
     from swarm_memory.server.chat.build import build_chat_model
-    from swarm_memory.server.chat.metering import StoreMeter
+    from swarm_memory.server.chat.metering import ChatMeter
 
-    meter = StoreMeter(store, scope, clock)
+    meter = ChatMeter(store, scope, clock)
     return build_chat_model(settings.chat, environ=os.environ, meter=meter, judge=settings.judge.model)
 
 

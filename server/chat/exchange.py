@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
-from swarm_memory.server.chat.metering import ChatCall, ChatMeter, Outcome, Tally
+from swarm_memory.server.chat.metering import ChatMeter, Outcome, Tally
 from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
@@ -73,7 +73,7 @@ async def exchange(name: str, request: ChatRequest, ask: Ask, meter: ChatMeter, 
         raise
     finally:
         latency_ms = (time.perf_counter() - began) * 1000
-        meter.record(ChatCall(request.purpose, name, tally.usage(), latency_ms, outcome))
+        meter.record(request.purpose, name, outcome, tally.usage(), latency_ms)
     return ChatAnswer(text=text, data=data, model=name, usage=tally.usage(), latency_ms=latency_ms)
 
 

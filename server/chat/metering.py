@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Literal, Protocol
+from typing import Literal
 
 from anyio import CapacityLimiter
 
@@ -19,31 +19,6 @@ from swarm_memory.tools.ports.store import Clock
 _CHARS_PER_TOKEN = 4
 
 Outcome = Literal["answered", "invalid", "unavailable", "cancelled"]
-
-
-@dataclass(frozen=True, slots=True)
-class ChatCall:
-    """One call that was sent, whatever became of it, as it is written to `performance_metrics`."""
-
-    purpose: str
-    model: str
-    """`provider:model`."""
-    usage: ChatUsage
-    """Over all tries; tokens of a try that was never answered are not known and not in it."""
-    latency_ms: float
-    outcome: Outcome
-
-
-class ChatMeter(Protocol):
-    """Keeps what was spent."""
-
-    async def used_today(self) -> int:
-        """Return the tokens (input and output) of all recorded calls since 00:00 UTC."""
-        ...
-
-    def record(self, call: ChatCall) -> None:
-        """Take the call and return at once, also while the caller is being cancelled."""
-        ...
 
 
 @dataclass
@@ -80,7 +55,7 @@ class Tally:
         return (self.input_tokens * self.price_in + self.output_tokens * self.price_out) / 1_000_000
 
 
-class StoreMeter:
+class ChatMeter:
     """Writes calls to a store and asks it for the day's sum, which holds what other processes wrote too."""
 
     def __init__(self, store: Journal, scope: Scope, clock: Clock) -> None:
@@ -89,16 +64,17 @@ class StoreMeter:
         self._clock = clock
 
     async def used_today(self) -> int:
-        """Return the tokens since 00:00 UTC in the whole database. Raises `StorageError`."""
+        """Return the tokens (input and output) since 00:00 UTC in the whole database. Raises `StorageError`."""
         midnight = self._clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         return (await self._store.chat_spending(midnight)).tokens
 
-    def record(self, call: ChatCall) -> None:
-        """Queue the call."""
+    def record(self, purpose: str, model: str, outcome: Outcome, usage: ChatUsage, latency_ms: float) -> None:
+        """Queue a call that was sent, whatever became of it, and return at once, also while the caller is cancelled.
+
+        `usage` is over all tries; tokens of a try that was never answered are not known and not in it.
+        """
         at = self._clock.now()
-        self._store.record_chat(
-            ChatRecord(self._scope, call.purpose, call.model, call.outcome, call.usage, call.latency_ms, at)
-        )
+        self._store.record_chat(ChatRecord(self._scope, purpose, model, outcome, usage, latency_ms, at))
 
 
 class LimitedChatModel:

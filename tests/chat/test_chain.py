@@ -9,7 +9,7 @@ from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
 from swarm_memory.server.chat.chain import ChainChatModel
-from swarm_memory.server.chat.metering import ChatCall, LimitedChatModel
+from swarm_memory.server.chat.metering import LimitedChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 REQUEST = ChatRequest(purpose="judge", system="s" * 40, user="u" * 40, max_tokens=80, timeout_s=30)
@@ -167,7 +167,7 @@ async def test_calls_under_way_count_against_the_budget() -> None:
 async def test_the_budget_begins_anew_with_the_day() -> None:
     day = [date(2030, 1, 1)]
     meter = InMemoryMeter(lambda: day[0])
-    meter.record(ChatCall("judge", "a", ChatUsage(input_tokens=7, output_tokens=3), 1.0, "answered"))
+    meter.record("judge", "a", "answered", ChatUsage(input_tokens=7, output_tokens=3), 1.0)
     assert await meter.used_today() == 10
     day[0] = date(2030, 1, 2)
     assert await meter.used_today() == 0

@@ -18,7 +18,7 @@ from scripted_server import ScriptedServer, Turn, completion, error
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
-from swarm_memory.server.chat.metering import ChatCall, StoreMeter
+from swarm_memory.server.chat.metering import ChatMeter
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox
@@ -105,11 +105,11 @@ async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: 
     async with ScriptedServer([completion("a")] * 2) as server:
         async with bank(place, settings, [provider(server)]) as first:
             await ask(first, "judge")
-            meter = StoreMeter(first.store, first.scope, first.clock)
+            meter = ChatMeter(first.store, first.scope, first.clock)
             assert await meter.used_today() == TOKENS
-            yesterday = StoreMeter(first.store, first.scope, _Yesterday())
+            yesterday = ChatMeter(first.store, first.scope, _Yesterday())
             usage = ChatUsage(input_tokens=1000, output_tokens=0, cost_usd=0.5)
-            yesterday.record(ChatCall("judge", "openai:m", usage, 1.0, "answered"))
+            yesterday.record("judge", "openai:m", "answered", usage, 1.0)
         async with bank(place, settings, [provider(server)], daily_token_budget=TOKENS + 49) as second:
             chat = (await memory_status(second)).chat
             assert chat is not None
@@ -131,9 +131,9 @@ async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
         for model, evidence in (("Success", "Success"), ("Success", "Failure"), ("odd", "Failure")):
             data = {"model": model, "evidence": evidence}
             await opened.store.add_event(opened.scope, Event(AUDITED, opened.clock.now(), "tr_1", data))
-        meter = StoreMeter(opened.store, opened.scope, opened.clock)
+        meter = ChatMeter(opened.store, opened.scope, opened.clock)
         usage = ChatUsage(input_tokens=1000, output_tokens=200, cost_usd=0.012)
-        meter.record(ChatCall("judge", "claude_cli:haiku", usage, 1.0, "answered"))
+        meter.record("judge", "claude_cli:haiku", "answered", usage, 1.0)
         status = await memory_status(opened)
     assert status.judge == "claude_cli:haiku"
     assert status.chat is not None

@@ -6,24 +6,26 @@ from datetime import UTC, date, datetime
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelError, ModelUnavailable
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange
-from swarm_memory.server.chat.metering import ChatCall, ChatMeter, Tally
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
+from swarm_memory.server.chat.metering import ChatMeter, Outcome, Tally
+from swarm_memory.tools.ports.journal import ChatRecord
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 ScriptedAnswer = str | dict[str, JsonValue] | ModelError
 """A text, an object that is sent as JSON, or the error that the call ends with."""
 
 
-class InMemoryMeter:
+class InMemoryMeter(ChatMeter):
     """A meter that forgets with its process."""
 
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
         self._today = today
-        self._calls: list[tuple[date, ChatCall]] = []
+        self._calls: list[tuple[date, ChatRecord]] = []
 
     @property
-    def calls(self) -> tuple[ChatCall, ...]:
+    def calls(self) -> tuple[ChatRecord, ...]:
         """All calls, oldest first."""
         return tuple(call for _, call in self._calls)
 
@@ -31,7 +33,8 @@ class InMemoryMeter:
         today = self._today()
         return sum(call.usage.input_tokens + call.usage.output_tokens for day, call in self._calls if day == today)
 
-    def record(self, call: ChatCall) -> None:
+    def record(self, purpose: str, model: str, outcome: Outcome, usage: ChatUsage, latency_ms: float) -> None:
+        call = ChatRecord(Scope(), purpose, model, outcome, usage, latency_ms, datetime.now(UTC))
         self._calls.append((self._today(), call))
 
 
