@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
@@ -174,7 +175,7 @@ class Worker:
             again = isinstance(outcome, SwarmMemoryError) and not isinstance(outcome, InputError | ConfigError)
             await self._failed(job, str(outcome) or repr(outcome), again=again)
         elif outcome is not None:
-            await self._toolbox.store.finish(job.id, self._name, "completed", outcome, None)
+            await self._toolbox.store.finish(job.id, self._name, JobEnd("completed", outcome))
 
     async def _leased(self, job: Job) -> Mapping[str, JsonValue] | Exception | None:
         """Return the job's result, or the error that ended it; None when another worker took it over meanwhile."""
@@ -233,7 +234,8 @@ class Worker:
     async def _postpone(self, job: Job, reason: str, until: datetime) -> None:
         """Put a job back that could not begin: however often that happens, its attempts are not used up."""
         log.warning("job %s (%s) waits until %s: %s", job.id, job.kind, until, reason)
-        await self._toolbox.store.finish(job.id, self._name, "queued", None, reason, until, tried=False)
+        end = JobEnd("queued", error=reason, run_after=until, tried=False)
+        await self._toolbox.store.finish(job.id, self._name, end)
 
     async def _failed(self, job: Job, reason: str, *, again: bool) -> None:
         limits = self._toolbox.settings.jobs
@@ -241,7 +243,8 @@ class Worker:
         log.warning("job %s (%s) %s: %s", job.id, job.kind, "will be tried again" if retry else "failed", reason)
         wait = timedelta(seconds=min(MAX_RETRY_S, limits.retry_s * 2 ** (job.attempts - 1)))
         later = self._now() + wait if retry else None
-        await self._toolbox.store.finish(job.id, self._name, "queued" if retry else "failed", None, reason, later)
+        end = JobEnd("queued" if retry else "failed", error=reason, run_after=later)
+        await self._toolbox.store.finish(job.id, self._name, end)
 
     async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float | None:
         """Return after how long a job is due, or one that runs elsewhere may be taken over; None without any."""

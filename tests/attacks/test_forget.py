@@ -23,6 +23,7 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, what_stayed
+from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.rollouts import RunEnd
@@ -80,7 +81,7 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     job = Job(id=new_id(JOB), scope=HERE, kind="tune", key="k", payload=payload, run_after=NOW, created_at=NOW)
     await store.enqueue(job)
     await store.claim("w", datetime.now(UTC), 60, ["tune"])
-    await store.finish(job.id, "w", "completed", {"stored": [{"title": TITLE}]}, None)
+    await store.finish(job.id, "w", JobEnd("completed", {"stored": [{"title": TITLE}]}))
     summary = RunSummary(runner="none", preamble=f"- {TITLE}", notes=(f"the {OUTPUT} failed",))
     run = MattsRun(
         run_id="run_1", scope=HERE, task_id="t1", task=f"tune the {TASK}", mode="parallel", k=1, summary=summary,

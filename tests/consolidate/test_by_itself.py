@@ -13,6 +13,7 @@ from swarm_memory.tools.consolidate.upkeep import WHOLE_BANK, queue_when_due
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import import_memories
+from swarm_memory.tools.ports.jobs import JobEnd
 
 EVERY = ("queued", "running", "completed", "failed", "cancelled")
 
@@ -49,7 +50,7 @@ async def test_a_failed_one_that_waits_for_its_next_try_is_not_hurried(kept: Kep
     (job,) = await _jobs(kept)
     await kept.store.claim("w", kept.clock.now(), 60, (CONSOLIDATE,))
     later = kept.clock.now().replace(hour=23)
-    await kept.store.finish(job.id, "w", "queued", None, "busy", later)
+    await kept.store.finish(job.id, "w", JobEnd("queued", error="busy", run_after=later))
     await queue_when_due(kept.toolbox)
     (job,) = await _jobs(kept)
     assert (job.run_after, job.attempts) == (later, 1)

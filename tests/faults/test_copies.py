@@ -29,6 +29,7 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
+from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -280,7 +281,7 @@ async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_bac
             assert await store.claim("other", now + timedelta(seconds=59), 60.0, ("fault",)) is None
             second = await store.claim("alive", now + jump, 60.0, ("fault",))
             taken += second is not None and second.id == first.id and second.attempts == 2
-            assert await store.finish(first.id, "alive", "completed", {}, None)
-            assert not await store.finish(first.id, "dead", "completed", {}, None)
+            assert await store.finish(first.id, "alive", JobEnd("completed", {}))
+            assert not await store.finish(first.id, "dead", JobEnd("completed", {}))
     record("D9 jobs", f"{taken} of {len(jumps)} jobs taken over, once each")
     assert taken == len(jumps)

@@ -19,6 +19,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as storage_connection
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
 
@@ -99,7 +100,7 @@ async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
                 continue
             say("claimed", job.id, job.attempts)
             await asyncio.sleep(float(work_s))
-            say("done", job.id, await store.finish(job.id, name, "completed", {"by": name}, None))
+            say("done", job.id, await store.finish(job.id, name, JobEnd("completed", {"by": name})))
 
 
 async def rebuild(database: str) -> None:

@@ -17,6 +17,7 @@ from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
+from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
@@ -187,9 +188,9 @@ async def test_a_job_whose_worker_fell_silent_is_taken_over(open_store: Any, job
         again = await store.claim("new", at(18), 10, KINDS)
         assert (again.id, again.worker, again.attempts) == (taken.id, "new", 2)
         assert not await store.heartbeat(taken.id, "dead", at(19))
-        assert not await store.finish(taken.id, "dead", "completed", {"n": 1}, None)
-        assert await store.finish(taken.id, "new", "completed", {"n": 2}, None)
-        assert not await store.finish(taken.id, "new", "failed", None, "twice")
+        assert not await store.finish(taken.id, "dead", JobEnd("completed", {"n": 1}))
+        assert await store.finish(taken.id, "new", JobEnd("completed", {"n": 2}))
+        assert not await store.finish(taken.id, "new", JobEnd("failed", error="twice"))
         (ended,) = await store.list_jobs(job().scope, ["completed"], 9)
         assert (ended.result, ended.error, ended.worker) == ({"n": 2}, None, "new")
         assert ended.ended_at is not None
@@ -201,12 +202,12 @@ async def test_a_job_that_is_put_back_is_taken_again_unless_a_later_one_stands_f
     async with open_store() as store:
         await store.enqueue(job())
         taken = await store.claim("w", at(1), 60, KINDS)
-        assert await store.finish(taken.id, "w", "queued", None, "try later")
+        assert await store.finish(taken.id, "w", JobEnd("queued", error="try later"))
         again = await store.claim("w", at(1), 60, KINDS)
         assert (again.id, again.attempts, again.error) == (taken.id, 2, "try later")
         newer = job()
         await store.enqueue(newer)
-        assert await store.finish(taken.id, "w", "queued", None, "try later")
+        assert await store.finish(taken.id, "w", JobEnd("queued", error="try later"))
         assert [each.id for each in await store.list_jobs(here, ["queued"], 9)] == [newer.id]
         assert [each.id for each in await store.list_jobs(here, ["cancelled"], 9)] == [taken.id]
         assert (await store.statistics(here, "numbers")).jobs == {"queued": 1, "cancelled": 1}

@@ -1,6 +1,7 @@
 """What durable work needs: a queue of jobs that outlives processes. No adapter, and no kind of job, is known here."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -8,6 +9,20 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a worker leaves a job."""
+
+    status: JobStatus
+    """`queued`: it is put back."""
+    result: Mapping[str, JsonValue] | None = None
+    error: str | None = None
+    run_after: datetime | None = None
+    """One that is put back is not taken before."""
+    tried: bool = True
+    """Whether the attempt counts."""
 
 
 class JobQueue(Protocol):
@@ -29,18 +44,8 @@ class JobQueue(Protocol):
         """Renew the lease; False when the job was taken over or cancelled."""
         ...
 
-    async def finish(
-        self,
-        job_id: str,
-        worker: str,
-        status: JobStatus,
-        result: Mapping[str, JsonValue] | None,
-        error: str | None,
-        run_after: datetime | None = None,
-        tried: bool = True,
-    ) -> bool:
-        """End the job (or put it back with status `queued`, not to be taken before `run_after`, and without counting
-        the attempt unless it was `tried`); False when it is no longer this worker's."""
+    async def finish(self, job_id: str, worker: str, end: JobEnd) -> bool:
+        """End the job or put it back; False when it is no longer this worker's."""
         ...
 
     async def report(self, job_id: str, worker: str, progress: Progress) -> bool:

@@ -1,11 +1,10 @@
 """The queue of jobs in the bank."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-
-from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
@@ -23,6 +22,7 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
+from swarm_memory.tools.ports.jobs import JobEnd
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -67,35 +67,24 @@ class SqliteJobs(BankThreads):
     def heartbeat(self, connection: "Connection", job_id: str, worker: str, now: datetime) -> bool:
         return connection.execute(_QUERIES["heartbeat"], (to_text(now), job_id, worker)).rowcount == 1
 
-    async def finish(
-        self,
-        job_id: str,
-        worker: str,
-        status: JobStatus,
-        result: Mapping[str, JsonValue] | None,
-        error: str | None,
-        run_after: datetime | None = None,
-        tried: bool = True,
-    ) -> bool:
-        values = {
-            "id": job_id,
-            "status": status,
-            "result": None if result is None else to_json(dict(result)),
-            "error": error,
-            "run_after": optional_text(run_after),
-            "uncounted": 0 if tried else 1,
-        }
-        return await self._end(worker, values)
-
     @writes
-    def _end(self, connection: "Connection", worker: str, values: dict[str, Any]) -> bool:
-        held = connection.execute(_QUERIES["held_job"], (values["id"], worker)).fetchone()
+    def finish(self, connection: "Connection", job_id: str, worker: str, end: JobEnd) -> bool:
+        held = connection.execute(_QUERIES["held_job"], (job_id, worker)).fetchone()
         if held is None:
             return False
-        if values["status"] == "queued" and connection.execute(_QUERIES["queued_job"], held).fetchone():
-            values |= {"status": "cancelled", "error": "a later job of the same key took its place"}
-        is_over = values["status"] != "queued"
-        values |= {"ended_at": now_text() if is_over else None, "worker": worker if is_over else None}
+        if end.status == "queued" and connection.execute(_QUERIES["queued_job"], held).fetchone():
+            end = replace(end, status="cancelled", error="a later job of the same key took its place")
+        is_over = end.status != "queued"
+        values = {
+            "id": job_id,
+            "status": end.status,
+            "result": None if end.result is None else to_json(dict(end.result)),
+            "error": end.error,
+            "run_after": optional_text(end.run_after),
+            "uncounted": int(not end.tried),
+            "ended_at": now_text() if is_over else None,
+            "worker": worker if is_over else None,
+        }
         connection.execute(_QUERIES["end_job"], values)
         return True
 
