@@ -30,7 +30,7 @@ async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredM
     if not items:
         return []
     vectors = await toolbox.embedder.embed_documents([item.embedding_text for item in items])
-    return [_stored(item, vector) for item, vector in zip(items, vectors, strict=True)]
+    return [with_indexes(item, vector) for item, vector in zip(items, vectors, strict=True)]
 
 
 async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[StoredMemory], str | None]:
@@ -44,7 +44,7 @@ async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple
 
 def prepare_without_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
     """Return the items with tokens only: keywords find them, vectors follow when the embedder answers again."""
-    return [_stored(item, None) for item in items]
+    return [with_indexes(item, None) for item in items]
 
 
 async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
@@ -56,7 +56,8 @@ async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector
         return None
 
 
-def _stored(item: MemoryItem, vector: Vector | None) -> StoredMemory:
+def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:
+    """Return an item with all that its indexes hold."""
     return StoredMemory(
         item=item,
         vector=vector,

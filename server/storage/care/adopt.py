@@ -29,12 +29,10 @@ from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.care import Adoption
-from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.models import Embedder, Vector
+from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.retrieve.embed import BATCH, embed_batch, with_indexes
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import tokenize
 
-BATCH = 64
 MAX_ROWS = 200_000
 _COLUMNS = ("id", "pattern_data", "confidence", "usage_count", "created_at", "last_used")
 _MAX_ROW_CHARS = 200_000
@@ -72,7 +70,8 @@ async def adopt(
         try:
             for start in range(0, len(items), BATCH):
                 batch = items[start : start + BATCH]
-                await store.add_memories(await _prepare(batch, embedder), embedder.name)
+                vectors = await embed_batch(embedder, [item.embedding_text for item in batch])
+                await store.add_memories(list(map(with_indexes, batch, vectors)), embedder.name)
         finally:
             await store.close()
         await asyncio.to_thread(_exchange, database, fresh, timeout_s)
@@ -204,18 +203,6 @@ def _moment(value: object) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-async def _prepare(items: Sequence[MemoryItem], embedder: Embedder) -> list[StoredMemory]:
-    vectors: Sequence[Vector | None]
-    try:
-        vectors = await embedder.embed_documents([item.embedding_text for item in items])
-    except InputError:
-        vectors = [None] * len(items)  # a text without one word: found by keywords, if by anything
-    return [
-        StoredMemory(item, vector, tokenize(item.title), tokenize(item.description), tokenize(item.content))
-        for item, vector in zip(items, vectors, strict=True)
-    ]
 
 
 def _exchange(database: Path, fresh: Path, timeout_s: float) -> None:
