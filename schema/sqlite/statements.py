@@ -45,12 +45,6 @@ def code_table(table: str, bits: int) -> str:
 
 
 @cache
-def subjects() -> tuple[str, ...]:
-    """Return the subjects of which there are queries: each has a file, and most a store."""
-    return tuple(sorted(file.stem.removeprefix("queries_") for file in _HERE.glob("queries_*.sql")))
-
-
-@cache
 def queries(subject: str) -> dict[str, str]:
     """Return every query of `queries_<subject>.sql` by its name."""
     parts = _read(f"queries_{subject}.sql").split("-- name: ")[1:]

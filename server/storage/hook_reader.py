@@ -35,7 +35,8 @@ class HookBank:
 
     def briefing_rows(self, limit: int) -> list[tuple[str, str, str]]:
         """Return (id, title, content) of the surest active items, the project's before the global ones."""
-        return briefing_rows(self._connection, self._tenant, self._project, limit)
+        values = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT, "limit": limit}
+        return self._connection.execute(_BANK["briefing"], values).fetchall()
 
     def end_session(self, session_id: str, transcript_path: str) -> str:
         """Make the jobs of a session's tasks due and queue one for its whole transcript; return that one's id."""
@@ -60,12 +61,6 @@ def open_for_hook(place: Location, wait_s: float) -> Generator[HookBank]:
             yield HookBank(connection, place, wait_s)
     finally:
         close(connection, database, wait_s)
-
-
-def briefing_rows(connection: "Connection", tenant_id: str, project: str, limit: int) -> list[tuple[str, str, str]]:
-    """Return (id, title, content) of the surest active items of a project and of its tenant's global scope."""
-    values = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT, "limit": limit}
-    return connection.execute(_BANK["briefing"], values).fetchall()
 
 
 def scope_row(connection: "Connection", tenant_id: str, project: str) -> int:

@@ -14,7 +14,6 @@ from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
 from swarm_memory.server.storage.engine.threads import Threads, open_threads, reads
 from swarm_memory.server.storage.inspection import health, inspect
-from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores import memories
 from swarm_memory.server.storage.stores.benchmarks import SqliteBenchmarks
 from swarm_memory.server.storage.stores.credit import SqliteCredit
@@ -78,13 +77,12 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
         busy_timeout_s: float,
         consolidate_every: int,
     ) -> None:
-        index = Index(driver.vec_version is not None, driver.reason)
-        super().__init__(path, driver, index, embedder, threads, busy_timeout_s)
+        super().__init__(path, driver, embedder, threads, busy_timeout_s)
         self.consolidate_every = consolidate_every
         self.recorder = Recorder(self.write_records)
         self.unwritable = []
         self._closed = False
-        self.vectors = SqliteVectors(self, index)
+        self.vectors = SqliteVectors(self, self.index)
         self.sources = SqliteSources(self)
         self.tool_memory = SqliteToolMemory(self)
         self.benchmarks = SqliteBenchmarks(self)
@@ -103,7 +101,7 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
         await self.recorder.settle()  # a retrieval that is written later would bring its query back
         # Looking through all texts takes longest, and holds up no writer.
         traces = await self.read(partial(find_traces, scopes=scopes, ids=ids, with_trajectories=with_trajectories))
-        forgotten = await self.write(partial(forget, index=self._index, scopes=scopes, traces=traces))
+        forgotten = await self.write(partial(forget, index=self.index, scopes=scopes, traces=traces))
         if forgotten.ids:
             await self.on_writer(partial(self._forget_in_backups, traces=traces))
             await asyncio.to_thread(take_out_of_log, self._path.parent, traces)
@@ -117,7 +115,7 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
     @reads
     def inspect(self, connection: "Connection") -> Inspection:
         """Look for damage and for indexes out of step; it reads the whole bank."""
-        return inspect(connection, self._index.searchable)
+        return inspect(connection, self.index.searchable)
 
     async def damaged_memories(self) -> list[str]:
         """Return the ids of memories whose text is not what was written."""

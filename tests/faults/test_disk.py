@@ -18,7 +18,7 @@ from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage import inspection as inspection_module
 from swarm_memory.server.storage.engine import connection as connection_module
-from swarm_memory.server.storage.engine.files import remote_kind
+from swarm_memory.server.storage.engine import files
 from swarm_memory.server.storage.store import SqliteStore
 
 pytestmark = pytest.mark.fault
@@ -176,8 +176,13 @@ PLACES = {
 }  # fmt: skip
 
 
-def test_file_systems_of_a_network_are_known_by_the_table_of_mounts(record: Any) -> None:
-    right = sum(remote_kind(Path(path), MOUNTS) == kind for path, kind in PLACES.items())
+def test_file_systems_of_a_network_are_known_by_the_table_of_mounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: Any
+) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_text(MOUNTS, "utf-8")
+    monkeypatch.setattr(files, "MOUNTS", str(table))
+    right = sum(files.remote_kind(Path(path)) == kind for path, kind in PLACES.items())
     record("B9", f"{right} of {len(PLACES)} places classified")
     assert right == len(PLACES)
 

@@ -63,7 +63,12 @@ async def test_a_session_that_ends_frees_its_jobs_and_queues_one_for_the_rest(
 
 
 async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
-    open_bank: Any, embedder: Any, item: Make, with_indexes: WithIndexes, place: Location
+    open_bank: Any,
+    embedder: Any,
+    item: Make,
+    with_indexes: WithIndexes,
+    place: Location,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
     items = [
@@ -81,8 +86,9 @@ async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
         assert [title for _, title, _ in rows] == ["Sure", "Unsure", "Global"]
         assert rows[0] == (items[0].id, items[0].title, items[0].content)
         assert len(bank.briefing_rows(1)) == 1
-        everywhere = hook_reader.briefing_rows(bank._connection, "default", GLOBAL_PROJECT, 5)  # pyright: ignore[reportPrivateUsage]
-        assert [title for _, title, _ in everywhere] == ["Global"]
+    monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", GLOBAL_PROJECT)
+    with hook_reader.open_for_hook(place, 1.0) as bank:
+        assert [title for _, title, _ in bank.briefing_rows(5)] == ["Global"]
 
 
 async def test_a_hook_waits_no_longer_than_it_may(open_bank: Any, place: Location) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swarm_memory.schema.sqlite import statements
-from swarm_memory.schema.sqlite.statements import queries, subjects
+from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import migrate
 
 FOLDER = Path(statements.__file__).parent
+SUBJECTS = sorted(path.stem.removeprefix("queries_") for path in FOLDER.glob("queries_*.sql"))
 ASSIGNED = re.compile(r'^(_[A-Z_, ]+) = (queries\("\w+"\)(?:, queries\("\w+"\))*)', re.MULTILINE)
 CODE = FOLDER.parents[1] / "server"
 
@@ -19,14 +20,13 @@ def _nothing(*_: object) -> str:
 
 
 def every_query() -> Iterator[tuple[str, str, str]]:
-    for subject in subjects():
+    for subject in SUBJECTS:
         for name, text in queries(subject).items():
             yield subject, name, text
 
 
-def test_every_file_of_queries_is_read_and_no_name_stands_twice_in_one() -> None:
-    assert {f"queries_{subject}.sql" for subject in subjects()} == {path.name for path in FOLDER.glob("queries*.sql")}
-    for subject in subjects():
+def test_every_query_of_a_file_is_read_and_no_name_stands_twice_in_one() -> None:
+    for subject in SUBJECTS:
         text = (FOLDER / f"queries_{subject}.sql").read_text("utf-8")
         assert text.count("-- name: ") == len(queries(subject)), subject
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from swarm_memory.schema.base import Scope, counted
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreDamaged, StoreReadOnly
-from swarm_memory.schema.sqlite.statements import queries, subjects
+from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.care.damaged_file import Salvage, open_damaged
 from swarm_memory.server.storage.care.restore import put_in_place, remove
 from swarm_memory.server.storage.driver import Driver
@@ -103,9 +103,8 @@ def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: 
 
 def _rebuild(connection: "Connection", index: Index) -> None:
     """Make every pair of indexes anew: that of the memories and that of the sources."""
-    for subject in subjects():
-        if "fill_keyword_index" in queries(subject):
-            Index(index.searchable, index.reason, queries(subject)).rebuild(connection)
+    index.rebuild(connection)
+    Index(index.searchable, index.reason, queries("sources")).rebuild(connection)
 
 
 def _make_tokens(connection: "Connection") -> None:

@@ -80,9 +80,19 @@ def connect(
         state = _look(module, database, timeout_s)
         if state == "new" and made_before:
             raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
-        if read_only:
-            return _open_reader(module, driver, database, state, timeout_s)
-        return _open_writer(module, driver, database, state, timeout_s)
+        if read_only and state != "bank":
+            raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
+        if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
+            raise StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
+        connection = _open(module, database, "ro" if read_only else "rw", timeout_s)
+        try:
+            _set_up(connection, driver)
+            if not read_only:
+                _complete(module, connection, database, state, timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 def close(connection: "Connection", database: Path, wait_s: float = 1.0) -> None:
@@ -226,44 +236,20 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "C
     return connection
 
 
-def _open_reader(
-    module: ModuleType, driver: Driver | None, database: Path, state: BankState, timeout_s: float
-) -> "Connection":
+def _complete(module: ModuleType, connection: "Connection", database: Path, state: BankState, timeout_s: float) -> None:
+    """Make or migrate what is not yet a bank of this schema, with the journal that is safe there."""
     if state != "bank":
-        raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
-    connection = _open(module, database, "ro", timeout_s)
-    try:
-        _set_up(connection, driver)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _open_writer(
-    module: ModuleType, driver: Driver | None, database: Path, state: BankState, timeout_s: float
-) -> "Connection":
-    if not (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK)):
-        raise StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
-    connection = _open(module, database, "rw", timeout_s)
-    try:
-        _set_up(connection, driver)
-        if state != "bank":
-            with writer_lock(database, timeout_s):
-                _use_journal(module, connection, database, timeout_s)
-                if state == "outdated" and check_content(connection, database) == "outdated":
-                    back_up(connection, module, database, MIGRATION)
-                migrate(connection)
-                mark_made(database)
-            check_content(connection, database)
-        elif not was_made(database) or not _has_its_journal(connection, database):
-            with writer_lock(database, timeout_s):
-                _use_journal(module, connection, database, timeout_s)
-                mark_made(database)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        with writer_lock(database, timeout_s):
+            _use_journal(module, connection, database, timeout_s)
+            if state == "outdated" and check_content(connection, database) == "outdated":
+                back_up(connection, module, database, MIGRATION)
+            migrate(connection)
+            mark_made(database)
+        check_content(connection, database)
+    elif not was_made(database) or not _has_its_journal(connection, database):
+        with writer_lock(database, timeout_s):
+            _use_journal(module, connection, database, timeout_s)
+            mark_made(database)
 
 
 def _set_up(connection: "Connection", driver: Driver | None) -> None:

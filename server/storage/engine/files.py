@@ -66,17 +66,16 @@ def make_private(path: Path, content: bytes | bytearray = b"") -> None:
         file.write(content)
 
 
-def remote_kind(path: Path, mounts: str | None = None) -> str | None:
+def remote_kind(path: Path) -> str | None:
     """Return the type of the file system if it may be shared over a network or by a user's program; None for a local.
 
-    `mounts` is the text of a mountinfo (proc(5)): ids, device, root, mount point, options, `-`, type, source. The
-    longest mount point that the path lies in counts, of equals the last, which hides the others.
+    A line of `MOUNTS` (proc(5)) has ids, device, root, mount point, options, `-`, type, source. The longest mount point
+    that the path lies in counts, of equals the last, which hides the others.
     """
-    if mounts is None:
-        try:
-            mounts = Path(MOUNTS).read_text("utf-8", "surrogateescape")
-        except OSError:
-            return None
+    try:
+        mounts = Path(MOUNTS).read_text("utf-8", "surrogateescape")
+    except OSError:
+        return None
     wanted, best, kind = os.path.abspath(path), -1, ""  # noqa: PTH100 - resolve() asks the network
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")

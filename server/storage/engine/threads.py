@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import CoroutineType, ModuleType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 import aiosqlite
 
@@ -91,36 +91,26 @@ class ConnectionThread:
         self,
         database: Path,
         module: ModuleType,
-        host: _Host,
-        opened: OpenedFile,
-        again: "Callable[[], Connection]",
-        writes: bool,
-    ) -> None:
-        self._database = database
-        self._module = module
-        self._host = host
-        self._again = again
-        self._writes = writes
-        self._process = os.getpid()
-        self._connected = True
-        self.opened = opened
-        """What the connection opened, for a look under the writer lock."""
-
-    @classmethod
-    async def open(
-        cls,
-        database: Path,
-        module: ModuleType,
         connector: "Callable[[], Connection]",
         *,
         again: "Callable[[], Connection] | None" = None,
         writes: bool = False,
-    ) -> "ConnectionThread":
-        """Connect on a new thread, and later by `again` to what was put in the file's place. Raises what they raise."""
-        opened = OpenedFile(database)
-        host = _Host(connector)
-        await host.open()
-        return cls(database, module, host, opened, again or connector, writes)
+    ) -> None:
+        """`again` connects to what was put in the file's place; without it `connector` does."""
+        self._database = database
+        self._module = module
+        self._again = again or connector
+        self._writes = writes
+        self._process = os.getpid()
+        self._connected = True
+        self.opened = OpenedFile(database)
+        """What the connection opened, for a look under the writer lock."""
+        self._host = _Host(connector)
+
+    async def open(self) -> Self:
+        """Connect on a new thread. Raises what connecting raises."""
+        await self._host.open()
+        return self
 
     async def run(self, function: "Callable[[Connection], T]") -> T:
         """Run a function on the thread and return its result, in errors of ours.
@@ -228,13 +218,13 @@ async def open_threads(path: Path, driver: Driver, timeout_s: float) -> Threads:
     """
     writer: ConnectionThread | None = None
     try:
-        writer = await ConnectionThread.open(
+        writer = await ConnectionThread(
             path,
             driver.module,
             lambda: connect(path, driver=driver, timeout_s=timeout_s),
             again=lambda: connect(path, driver=driver, create=False, timeout_s=timeout_s),
             writes=True,
-        )
+        ).open()
     except StoreReadOnly:
         if not await asyncio.to_thread(path.exists):
             raise
@@ -252,7 +242,7 @@ async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: Asy
         connection.create_function("says", 2, says, deterministic=True)
         return connection
 
-    reader = await ConnectionThread.open(path, driver.module, open_connection)
+    reader = await ConnectionThread(path, driver.module, open_connection).open()
     opened.push_async_callback(reader.close, _close)
     return reader
 
@@ -268,21 +258,15 @@ def _look(connection: "Connection") -> None:
 class BankThreads:
     """Writes run one after another on one thread, reads on two others and never wait for them."""
 
-    def __init__(
-        self, path: Path, driver: Driver, index: Index, embedder: Embedder, threads: Threads, busy_timeout_s: float
-    ) -> None:
+    def __init__(self, path: Path, driver: Driver, embedder: Embedder, threads: Threads, busy_timeout_s: float) -> None:
         self._path = path
         self._driver = driver
-        self._index = index
+        self.index = Index(driver.vec_version is not None, driver.reason)
+        """Whether this process has sqlite-vec, and the indexes of the memories."""
         self._embedder = embedder
         self._threads = threads
         self._busy_timeout_s = busy_timeout_s
         self._opening_again = asyncio.Lock()
-
-    @property
-    def index(self) -> Index:
-        """Whether this process has sqlite-vec, and the indexes of the memories."""
-        return self._index
 
     @property
     def read_only(self) -> bool:

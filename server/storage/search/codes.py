@@ -41,10 +41,8 @@ def codes(blobs: Sequence[bytes], quantization: Quantization, dims: int) -> list
     """Return the codes of encoded vectors, in order: the same as `code` gives for each, many at once."""
     if len(blobs) < _MANY:
         return [code(blob, quantization, dims) for blob in blobs]
-    try:
-        import numpy
-    except ImportError:
-        return [code(blob, quantization, dims) for blob in blobs]
+    import numpy
+
     kind = "i1" if quantization == "int8" else "f4"
     rows = numpy.frombuffer(b"".join(blobs), dtype=kind).reshape(len(blobs), dims).astype("f8")
     rows = numpy.pad(rows, ((0, 0), (0, _padded(dims) - dims)))

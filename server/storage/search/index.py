@@ -123,7 +123,10 @@ class Index:
         if not self.searchable:
             connection.execute(self.statements["mark_space"], (1, space.id))
             return
-        self._rebuild_codes(connection, space)
+        drop_codes(connection, space)
+        for partition, count in connection.execute(self.statements["all_members"], (space.id,)).fetchall():
+            if count >= LARGE:
+                give_codes(connection, space, partition, self.statements["scan_vectors"])
         if connection.execute(self.statements["has_vector_table"], (space.table,)).fetchone():
             connection.execute(space.sql(self.statements["drop_vector_index"]))
         _make_table(connection, space)
@@ -176,7 +179,9 @@ class Index:
             return
         connection.execute(space.sql(self.statements["index_vector"]), (seq, partition, blob))
         if connection.execute(self.statements["members"], (space.id, partition)).fetchone()[0] >= LARGE:
-            self._change_to_codes(connection, space, partition)
+            # It has become large: its codes take the place of its rows in the exact index.
+            seqs = give_codes(connection, space, partition, self.statements["scan_vectors"])
+            connection.executemany(space.sql(self.statements["unindex_vector"]), ((seq,) for seq in seqs))
 
     def _leave_vector(self, connection: "Connection", space: Space, seq: int, partition: int) -> None:
         self._count(connection, space, partition, -1)
@@ -185,18 +190,6 @@ class Index:
                 leave_code(connection, space, seq)
             else:
                 connection.execute(space.sql(self.statements["unindex_vector"]), (seq,))
-
-    def _change_to_codes(self, connection: "Connection", space: Space, partition: int) -> None:
-        """Give a partition that has become large codes, in place of its rows in the exact index."""
-        scan = self.statements["scan_vectors"]
-        seqs = give_codes(connection, space, partition, scan)
-        connection.executemany(space.sql(self.statements["unindex_vector"]), ((seq,) for seq in seqs))
-
-    def _rebuild_codes(self, connection: "Connection", space: Space) -> None:
-        drop_codes(connection, space)
-        for partition, count in connection.execute(self.statements["all_members"], (space.id,)).fetchall():
-            if count >= LARGE:
-                give_codes(connection, space, partition, self.statements["scan_vectors"])
 
     def _count(self, connection: "Connection", space: Space, partition: int, change: int) -> None:
         values = {"space_id": space.id, "partition": partition, "change": change}

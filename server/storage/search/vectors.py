@@ -83,9 +83,10 @@ class Space(NamedTuple):
         return "int8" if self.quantization == "int8" else "float"
 
     def sql(self, query: str) -> str:
-        """Fill the space's table and the function that makes its vectors into a query."""
+        """Fill the space's tables and the function that makes its vectors into a query."""
         function = "vec_int8" if self.quantization == "int8" else "vec_f32"
-        return query.replace("{vectors}", self.table).replace("{element}", function)
+        query = query.replace("{vectors}", self.table).replace("{codes}", f"codes_{self.table}")
+        return query.replace("{element}", function)
 
 
 def check_vector(vector: "Vector", dims: int, model: str) -> None:
@@ -121,25 +122,16 @@ def decode(blob: bytes, quantization: Quantization) -> "Vector":
 
 
 def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> list[float]:
-    """Return the cosine of one encoded vector to each of many. Uses numpy where it is there."""
+    """Return the cosine of one encoded vector to each of many."""
     if not blobs:
         return []
-    code = "b" if quantization == "int8" else "f"
-    try:
-        import numpy
-    except ImportError:
-        own = array(code, query)
-        length = math.sqrt(sum(map(mul, own, own)))
-        return [_cosine(own, length, array(code, blob)) for blob in blobs]
-    matrix = numpy.frombuffer(b"".join(blobs), dtype="i1" if code == "b" else "f4").reshape(len(blobs), -1)
+    import numpy
+
+    matrix = numpy.frombuffer(b"".join(blobs), dtype="i1" if quantization == "int8" else "f4").reshape(len(blobs), -1)
     wide = matrix.astype("f4")
     own_wide = numpy.frombuffer(query, dtype=matrix.dtype).astype("f4")
     lengths = numpy.sqrt((wide * wide).sum(axis=1)) * numpy.sqrt((own_wide * own_wide).sum())
     return [float(value) for value in (wide @ own_wide) / lengths]
-
-
-def _cosine(own: "array[int] | array[float]", length: float, other: "array[int] | array[float]") -> float:
-    return sum(map(mul, own, other)) / (length * math.sqrt(sum(map(mul, other, other))))
 
 
 def find_space(
@@ -233,12 +225,12 @@ def is_coded(connection: "Connection", space: Space, partition: int) -> bool:
 def enter_code(connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
     """Enter the code of one vector of a partition that has codes."""
     made = code(blob, space.quantization, space.dims)
-    connection.execute(_sql(space, "index_code"), (seq, partition, seq % BUCKETS, made))
+    connection.execute(space.sql(_QUERIES["index_code"]), (seq, partition, seq % BUCKETS, made))
 
 
 def leave_code(connection: "Connection", space: Space, seq: int) -> None:
     """Take the code of one vector out."""
-    connection.execute(_sql(space, "unindex_code"), (seq,))
+    connection.execute(space.sql(_QUERIES["unindex_code"]), (seq,))
 
 
 def give_codes(connection: "Connection", space: Space, partition: int, scan: str) -> list[int]:
@@ -248,7 +240,7 @@ def give_codes(connection: "Connection", space: Space, partition: int, scan: str
         connection.execute(code_table(space.table, code_bits(space.dims)))
     connection.execute(_QUERIES["add_coded"], (space.table, partition))
     for entered in _made(connection, space, partition, scan):
-        connection.executemany(_sql(space, "index_code"), entered)
+        connection.executemany(space.sql(_QUERIES["index_code"]), entered)
         seqs += [seq for seq, *_ in entered]
     return seqs
 
@@ -261,7 +253,7 @@ def wrong_codes(connection: "Connection", space: Space, scan: str) -> tuple[int,
     partitions = [partition for (partition,) in connection.execute(_QUERIES["coded_of_space"], (space.table,))]
     if not partitions:
         return 0, []
-    held = {seq: rest for seq, *rest in connection.execute(_sql(space, "all_codes"))}
+    held = {seq: rest for seq, *rest in connection.execute(space.sql(_QUERIES["all_codes"]))}
     missing, differ = 0, list[int]()
     for partition in partitions:
         for batch in _made(connection, space, partition, scan):
@@ -286,7 +278,7 @@ def _made(
 def drop_codes(connection: "Connection", space: Space) -> None:
     """Drop every code of a space."""
     if connection.execute(_QUERIES["coded_of_space"], (space.table,)).fetchone():
-        connection.execute(_sql(space, "drop_codes"))
+        connection.execute(space.sql(_QUERIES["drop_codes"]))
         connection.execute(_QUERIES["forget_coded"], (space.table,))
 
 
@@ -294,7 +286,7 @@ def code_slots(connection: "Connection", space: Space) -> tuple[int, int]:
     """Return the slots of a space's codes and how many are live; (0, 0) without codes."""
     if not connection.execute(_QUERIES["coded_of_space"], (space.table,)).fetchone():
         return 0, 0
-    slots, live = connection.execute(_sql(space, "code_slots")).fetchone()
+    slots, live = connection.execute(space.sql(_QUERIES["code_slots"])).fetchone()
     return slots or 0, live
 
 
@@ -322,12 +314,8 @@ def nearest_by_codes(
         "dims": space.dims,
         "k": wanted,
     }
-    sql = space.sql(statement).replace("{codes}", f"codes_{space.table}").replace("{buckets}", _ALL_BUCKETS)
+    sql = space.sql(statement).replace("{buckets}", _ALL_BUCKETS)
     return connection.execute(sql, values).fetchall()
-
-
-def _sql(space: Space, name: str) -> str:
-    return _QUERIES[name].replace("{codes}", f"codes_{space.table}")
 
 
 class Partition(NamedTuple):
