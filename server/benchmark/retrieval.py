@@ -24,7 +24,7 @@ from swarm_memory.tools.benchmark.conversations import Documents, locomo, longme
 from swarm_memory.tools.benchmark.datasets import Split, beir, by_group, cut, info_of, normalized, sample, with_debris
 from swarm_memory.tools.benchmark.measures import DEPTH, measures
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
-from swarm_memory.tools.benchmark.suites.answering import Graded, answer_table, grade_answers
+from swarm_memory.tools.benchmark.suites.answering import Graded, answer_table
 from swarm_memory.tools.benchmark.suites.retrieval_report import DEBRIS_STORES, REFERENCE, Asked, Summary
 from swarm_memory.tools.benchmark.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.ports.models import Embedder
@@ -284,10 +284,10 @@ class RetrievalRun(Generic[AnyOptions]):
             note = "answers were not measured: no chat model is set (chat.providers)"
             self.notes += [note] if note not in self.notes else []
             return
-        graded = Graded(name)
+        graded = Graded(name, chat, self.options.seed)
         self.graded.append(graded)
         self.total += sum(each.answer is not None for each in dataset.questions)
-        await grade_answers(chat, system, dataset, graded, self.options.seed, self._tell)
+        await graded.ask_all(system, dataset, self._tell)
         if graded.stopped:
             self.notes.append(f"{name}: answers ended early: {graded.stopped}")
 

@@ -16,6 +16,9 @@ from swarm_memory.tools.ports.models import ChatModel
 NOTES = 10
 """So many items the model is shown."""
 
+OnAsked = Callable[[str, int], Awaitable[None]]
+"""Is told the name of a system and how many questions it was asked by now."""
+
 _MAX_NOTE_CHARS = 4_000
 _TIMEOUT_S = 60.0
 
@@ -35,9 +38,11 @@ class Grade(Answered):
 
 @dataclass(slots=True)
 class Graded:
-    """The grades of one system's answers until now."""
+    """The grades of one system's answers until now; the same chat model answers and grades."""
 
     system: str
+    chat: ChatModel
+    seed: int
     right: int = 0
     graded: int = 0
     unusable: int = 0
@@ -54,6 +59,43 @@ class Graded:
     def accuracy(self) -> Interval | None:
         return wilson(self.right, self.graded) if self.graded else None
 
+    async def ask_all(self, system: MemorySystem, dataset: Dataset, on_asked: OnAsked) -> None:
+        """Have every question answered and graded that has a reference, until the model is not there any more."""
+        texts = {(item.group, item.id): item for item in dataset.items}
+        for number, question in enumerate(dataset.questions, start=1):
+            if question.answer is None:
+                continue
+            found = await system.retrieve(question, NOTES)
+            items = [texts[question.group, each] for each in found]
+            notes = [f"({item.time:%Y-%m-%d}) {item.content}" if item.time else item.content for item in items]
+            try:
+                await self._ask(question, question.answer, [note[:_MAX_NOTE_CHARS] for note in notes])
+            except ModelUnavailable as error:
+                self.stopped = str(error)
+                return
+            await on_asked(f"{self.system}, answers", number)
+
+    async def _ask(self, question: BenchmarkQuestion, reference: str, notes: list[str]) -> None:
+        shown = "\n\n".join(notes) or "(nothing was found)"
+        answer = await self._asked("benchmark_answer", {"notes": shown, "question": question.query}, Answer)
+        if answer is None:
+            return
+        given = {"question": question.query, "reference": reference, "answer": answer.answer}
+        grade = await self._asked("benchmark_grade", given, Grade)
+        if grade is not None:
+            self.graded += 1
+            self.right += grade.right
+
+    async def _asked(self, prompt: str, untrusted: Mapping[str, str], form: type[AnyAnswer]) -> AnyAnswer | None:
+        rendered = render(load_prompt(prompt), given={}, untrusted=untrusted)
+        effort = Effort(max_tokens=300, timeout_s=_TIMEOUT_S, seed=self.seed)
+        got, model = await ask(self.chat, rendered, form, purpose="benchmark", effort=effort)
+        self.models.add(model)
+        if isinstance(got, Unparsed):
+            self.unusable += 1
+            return None
+        return got
+
 
 _COLUMNS: tuple[Column[Graded], ...] = (
     Column("system", lambda each: each.system),
@@ -69,53 +111,3 @@ def answer_table(graded: list[Graded]) -> Table:
     """Return the table of all systems."""
     note = "the same chat model answers and grades: figures of other models cannot be compared"
     return table("Answers", _COLUMNS, graded, note)
-
-
-async def grade_answers(
-    chat: ChatModel,
-    system: MemorySystem,
-    dataset: Dataset,
-    graded: Graded,
-    seed: int,
-    on_asked: Callable[[str, int], Awaitable[None]],
-) -> None:
-    """Have every question answered and graded that has a reference; it ends when the model is not there any more."""
-    texts = {(item.group, item.id): item for item in dataset.items}
-    for number, question in enumerate(dataset.questions, start=1):
-        if question.answer is None:
-            continue
-        found = await system.retrieve(question, NOTES)
-        items = [texts[question.group, each] for each in found]
-        notes = [f"({item.time:%Y-%m-%d}) {item.content}" if item.time else item.content for item in items]
-        try:
-            await _one(chat, question, [note[:_MAX_NOTE_CHARS] for note in notes], graded, seed)
-        except ModelUnavailable as error:
-            graded.stopped = str(error)
-            return
-        await on_asked(f"{graded.system}, answers", number)
-
-
-async def _one(chat: ChatModel, question: BenchmarkQuestion, notes: list[str], graded: Graded, seed: int) -> None:
-    shown = "\n\n".join(notes) or "(nothing was found)"
-    answer = await _asked(chat, "benchmark_answer", {"notes": shown, "question": question.query}, Answer, graded, seed)
-    if answer is None:
-        return
-    given = {"question": question.query, "reference": question.answer or "", "answer": answer.answer}
-    grade = await _asked(chat, "benchmark_grade", given, Grade, graded, seed)
-    if grade is not None:
-        graded.graded += 1
-        graded.right += grade.right
-
-
-async def _asked(
-    chat: ChatModel, prompt: str, untrusted: Mapping[str, str], form: type[AnyAnswer], graded: Graded, seed: int
-) -> AnyAnswer | None:
-    rendered = render(load_prompt(prompt), given={}, untrusted=untrusted)
-    got, model = await ask(
-        chat, rendered, form, purpose="benchmark", effort=Effort(max_tokens=300, timeout_s=_TIMEOUT_S, seed=seed)
-    )
-    graded.models.add(model)
-    if isinstance(got, Unparsed):
-        graded.unusable += 1
-        return None
-    return got
