@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import click
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.job import Progress, Report
 
@@ -39,12 +40,12 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def print_json(value: BaseModel | dict[str, Any] | Sequence[Any]) -> None:
-    """Print a value as one line of JSON."""
+def print_json(value: object) -> None:
+    """Print a value as one line of JSON, models in it without what is None."""
     if isinstance(value, BaseModel):
         click.echo(value.model_dump_json(exclude_none=True))
     else:
-        click.echo(json.dumps(value, ensure_ascii=False, default=str))
+        click.echo(json.dumps(to_jsonable_python(value, exclude_none=True, fallback=str), ensure_ascii=False))
 
 
 def say(text: str = "", **style: Any) -> None:

@@ -184,7 +184,7 @@ def list_runs(invocation: Invocation, everything: bool, limit: int, as_json: boo
     wanted = (*_OPEN, *_ENDED) if everything else _OPEN
     found = invocation.run(lambda toolbox: toolbox.store.list_runs(toolbox.scope, wanted, limit))
     if as_json:
-        print_json([each.model_dump(mode="json", exclude_none=True) for each in found])
+        print_json(found)
     elif not found:
         say("No runs." if everything else "No open runs; --all shows those that have ended too.")
     else:

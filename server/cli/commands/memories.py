@@ -83,7 +83,7 @@ def list_command(
     which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
     found = invocation.run(lambda toolbox: list_memories(toolbox, which))
     if as_json:
-        _print_items(found)
+        print_json(found)
     elif not found:
         say("No memories.")
     else:
@@ -102,7 +102,7 @@ def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> 
 
     found = invocation.run(lambda toolbox: get_memories(toolbox, ids))
     if as_json:
-        _print_items(found)
+        print_json(found)
     else:
         for item in found:
             _show(item)
@@ -256,10 +256,6 @@ def _in_parts(
         return [await operation(toolbox, part) for part in parts]
 
     return invocation.run(in_parts)
-
-
-def _print_items(items: list[MemoryItem]) -> None:
-    print_json([item.model_dump(mode="json", exclude_none=True) for item in items])
 
 
 def _stands_in_short(item: MemoryItem) -> str:

@@ -221,9 +221,8 @@ def demo(as_json: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
         shown = anyio.run(_play, Path(folder))
     if as_json:
-        tasks = [result.model_dump(mode="json", exclude_none=True) for _, result in shown.learned]
-        found = [each.model_dump(mode="json", exclude_none=True) for each in shown.found]
-        print_json({"learned": tasks, "retrieved": found, "took_ms": shown.took_ms})
+        learned = [result for _, result in shown.learned]
+        print_json({"learned": learned, "retrieved": shown.found, "took_ms": shown.took_ms})
     else:
         _show_demo(shown)
 

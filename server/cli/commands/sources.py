@@ -106,7 +106,7 @@ def list_sources(invocation: Invocation, as_json: bool) -> None:
     """List what is indexed in this project."""
     found = invocation.run(lambda toolbox: toolbox.store.sources.list_sources(toolbox.scope))
     if as_json:
-        print_json([each.model_dump(mode="json") for each in found])
+        print_json(found)
     elif not found:
         say("Nothing is indexed yet: swarm-memory sources index --kind code")
     else:

@@ -186,7 +186,7 @@ def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: boo
         wanted = (*wanted, "completed", "failed", "cancelled")
     found = invocation.run(lambda toolbox: toolbox.store.list_jobs(toolbox.scope, wanted, limit))
     if as_json:
-        print_json([job.model_dump(mode="json", exclude_none=True) for job in found])
+        print_json(found)
     elif not found:
         say("No jobs.")
     else:

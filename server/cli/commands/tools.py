@@ -212,8 +212,7 @@ def copy_command(invocation: Invocation, project: str, names: tuple[str, ...], a
 
 def _show_imported(done: "ImportedTools", as_json: bool) -> None:
     if as_json:
-        row = {"tools": done.tools, "calls": done.calls, "known": done.known, "faulty": done.faulty}
-        print_json(row | {"faults": done.faults})
+        print_json(done)
     else:
         told = f"{counted(done.calls, 'call')} added, {done.known} known already, {done.faulty} faulty"
         say(f"{told}; {counted(done.tools, 'tool')} new here.")

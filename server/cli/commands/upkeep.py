@@ -1,6 +1,5 @@
 """`consolidate`, `backup`, `restore`, `reembed`, `reindex` and `adopt`: the bank put in order."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -211,7 +210,7 @@ def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
 
     done = invocation.run(operate)
     if as_json:
-        print_json(asdict(done))
+        print_json(done)
     else:
         passages = f" and {counted(done.passages, 'passage')}" if done.passages else ""
         say(f"{counted(done.embedded, 'memory')}{passages} embedded by {done.embedder}, {done.skipped} skipped.")
