@@ -46,9 +46,6 @@ class HookEvent(BaseModel):
     hook_event_name: str = Field(max_length=100)
     session_id: OptionalText = None
     transcript_path: OptionalText = None
-    cwd: OptionalText = None
-    prompt_id: OptionalText = None
-    """The host's id of the prompt that the event belongs to; the transcript's lines carry it as `promptId`."""
     prompt: OptionalText = None
     tool_name: OptionalText = None
     tool_input: Structure = None
@@ -57,6 +54,3 @@ class HookEvent(BaseModel):
     error: OptionalText = None
     duration_ms: Annotated[float | None, BeforeValidator(_number)] = None
     is_interrupt: Annotated[bool, BeforeValidator(_flag)] = False
-    last_assistant_message: OptionalText = None
-    reason: OptionalText = None
-    """Of SessionEnd: why."""
