@@ -10,7 +10,7 @@ from pathlib import Path
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.jobs.worker import Worker
-from swarm_memory.server.location import Location, locate
+from swarm_memory.server.location import SPOOL, Location, locate
 from swarm_memory.tools.ports.care import Care
 from swarm_memory.tools.ports.journal import Journal
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
@@ -129,7 +129,6 @@ def make_worker(toolbox: Toolbox, place: Location) -> Worker:
     from swarm_memory.server.hooks.spool import drain_spool
     from swarm_memory.server.jobs.handlers import long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job
-    from swarm_memory.server.location import SPOOL
 
     handlers = {LEARN: partial(learn_from_job, root=place.root)}
     return Worker(

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import IO, Any
 
 import anyio
-from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
@@ -192,7 +191,9 @@ async def _run(build: Callable[[Callable[[], None]], MCPServer[Any]]) -> None:
         stop.set()
 
     async with anyio.create_task_group() as group:
-        _watch(group, stop)
+        group.start_soon(_watch_parent, stop)
+        if sys.platform != "win32":
+            group.start_soon(_watch_signals, stop)
         group.start_soon(serve)
         await stop.wait()
         serving.cancel()
@@ -200,12 +201,6 @@ async def _run(build: Callable[[Callable[[], None]], MCPServer[Any]]) -> None:
             await closed.wait()
         sys.stderr.flush()
         os._exit(0)
-
-
-def _watch(group: TaskGroup, stop: anyio.Event) -> None:
-    group.start_soon(_watch_parent, stop)
-    if sys.platform != "win32":
-        group.start_soon(_watch_signals, stop)
 
 
 async def _watch_signals(stop: anyio.Event) -> None:

@@ -26,8 +26,6 @@ from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.care import Care, Inspection
 from swarm_memory.tools.toolbox import Toolbox
 
-MIN_PYTHON = (3, 11)
-
 
 class Finding(NamedTuple):
     """How one part is."""
@@ -114,9 +112,7 @@ def _parts(invocation: Invocation) -> dict[str, Callable[[], Iterator[Finding]]]
 
 
 def _python() -> Iterator[Finding]:
-    here = f"{platform.python_version()} at {sys.executable}"
-    state = "ok" if sys.version_info >= MIN_PYTHON else "fail"
-    yield Finding("Python", state, here, "" if state == "ok" else "install Python 3.11 or newer")
+    yield Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
     yield Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[3]}")
 
 
