@@ -135,8 +135,8 @@ class _Epoch:
     async def measure(self) -> None:
         """Have the run take the calls of each scenario. Raises `ModelUnavailable`, `StorageError`."""
         questions, train = self.run.questions, _workspace(self.bank, TRAIN)
-        await self._scenario(TRAIN, train, questions.train, _nothing)
-        await self._scenario(BASELINE, self._fresh(BASELINE), questions.test, _nothing)
+        await self._scenario(TRAIN, train, questions.train)
+        await self._scenario(BASELINE, self._fresh(BASELINE), questions.test)
         summarized = await summarize_tool_memory(train, TOOLS)
         if summarized.failed or summarized.evaluation.failed:
             self._note(f": {summarized.message}; {summarized.evaluation.failed} not evaluated")
@@ -160,7 +160,9 @@ class _Epoch:
     def _note(self, text: str) -> None:
         self.run.notes.append(f"epoch {self.number}{text}")
 
-    async def _scenario(self, scenario: Scenario, workspace: Toolbox, questions: Sequence[Asked], guide: Guide) -> None:
+    async def _scenario(
+        self, scenario: Scenario, workspace: Toolbox, questions: Sequence[Asked], guide: Guide | None = None
+    ) -> None:
         """Put every question to a tool, then have the calls logged and evaluated, each as a session of its own."""
         made = await self._calls(scenario, questions, guide)
         logged = [_logged(f"{self.number}-{at}", questions[at], *call) for at, call in made.items()]
@@ -186,7 +188,7 @@ class _Epoch:
         self.run.bench.keep(self.run.results())
 
     async def _calls(
-        self, scenario: Scenario, questions: Sequence[Asked], guide: Guide
+        self, scenario: Scenario, questions: Sequence[Asked], guide: Guide | None
     ) -> dict[int, tuple[str, SearchAnswer]]:
         made: dict[int, tuple[str, SearchAnswer]] = {}
         faults: list[SwarmMemoryError] = []
@@ -198,7 +200,8 @@ class _Epoch:
                     return
                 try:
                     with anyio.move_on_after(self.run.options.timeout_s):
-                        made[at] = await self._call(scenario, asked, await guide(asked.text))
+                        guidance = await guide(asked.text) if guide else ""
+                        made[at] = await self._call(scenario, asked, guidance)
                 except ModelAnswerInvalid:
                     pass  # no tool was chosen: it counts as such
                 except SwarmMemoryError as error:
@@ -219,11 +222,6 @@ class _Epoch:
         lot = f"{self.run.options.seed}/{self.number}/{phase}/{asked.text}"
         tool = await self.run.chooser.choose(asked.text, TOOLS, guidance, lot)
         return tool, search(self.run.options.seed, self.number, phase, asked, tool)
-
-
-async def _nothing(question: str) -> str:
-    del question
-    return ""
 
 
 def _workspace(bank: Toolbox, name: str) -> Toolbox:
