@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -69,15 +68,22 @@ def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list
     Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, or when another
     server has our name.
     """
-    servers, settings = _files(scope, root)
-    edit = _with_hooks_and_approval if scope == "project" else _with_hooks
-    return _changes(servers, _with_server, settings, partial(edit, warn=warn))
+    entries = hook_entries(sys.executable, warn=warn)
+
+    def edit_settings(data: Json) -> Json:
+        _set_hooks(data, [*entries, WARNING_EVENT], entries)
+        enabled = _list(data, "enabledMcpjsonServers")
+        # A project's server runs only once it is named in the settings of a folder that the person trusts.
+        if scope == "project" and SERVER_NAME not in enabled:
+            data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
+        return data
+
+    return _changes(scope, root, _with_server, edit_settings)
 
 
 def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
     """Return what uninstalling changes. A file that holds nothing afterwards is removed. Raises as `plan_install`."""
-    servers, settings = _files(scope, root)
-    return _changes(servers, _without_server, settings, _without_hooks)
+    return _changes(scope, root, _without_server, _without_hooks)
 
 
 def server_entry(python: str) -> Json:
@@ -134,26 +140,16 @@ def _with_server(data: Json) -> Json:
     return data
 
 
-def _with_hooks(data: Json, *, warn: bool) -> Json:
+def _set_hooks(data: Json, events: Sequence[str], entries: Mapping[str, list[Json]]) -> None:
+    """Put `entries` in place of what hooks of ours these events have; those that are right already stay in place."""
     hooks = _object(data, "hooks")
-    entries = hook_entries(sys.executable, warn=warn)
-    if WARNING_EVENT not in entries and _count_ours(_list(hooks, WARNING_EVENT)):
-        hooks[WARNING_EVENT] = _without_our_hooks(_list(hooks, WARNING_EVENT))
-        _drop_empty(hooks, WARNING_EVENT)
-    for event, ours in entries.items():
-        groups = _list(hooks, event)
-        if ours[0] not in groups or _count_ours(groups) != 1:
+    for event in events:
+        groups, ours = _list(hooks, event), entries.get(event, [])
+        if _count_ours(groups) != len(ours) or any(each not in groups for each in ours):
             hooks[event] = _without_our_hooks(groups) + ours
-    data["hooks"] = hooks
-    return data
-
-
-def _with_hooks_and_approval(data: Json, *, warn: bool) -> Json:
-    """A project's server runs only once it is approved: named in the settings of a folder that the person trusts."""
-    enabled = _list(_with_hooks(data, warn=warn), "enabledMcpjsonServers")
-    if SERVER_NAME not in enabled:
-        data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
-    return data
+            _drop_empty(hooks, event)
+            data["hooks"] = hooks
+            _drop_empty(data, "hooks")
 
 
 def _without_server(data: Json) -> Json:
@@ -165,13 +161,7 @@ def _without_server(data: Json) -> Json:
 
 
 def _without_hooks(data: Json) -> Json:
-    hooks = _object(data, "hooks")
-    for event in list(hooks):
-        groups = _list(hooks, event)
-        if _count_ours(groups):
-            hooks[event] = _without_our_hooks(groups)
-            _drop_empty(hooks, event)
-            _drop_empty(data, "hooks")
+    _set_hooks(data, list(_object(data, "hooks")), {})
     enabled = _list(data, "enabledMcpjsonServers")
     if SERVER_NAME in enabled:
         enabled.remove(SERVER_NAME)
@@ -222,8 +212,9 @@ def _is_our_server(entry: Any) -> bool:
 
 
 def _changes(
-    servers: Path, edit_servers: Callable[[Json], Json], settings: Path, edit_settings: Callable[[Json], Json]
+    scope: InstallScope, root: Path, edit_servers: Callable[[Json], Json], edit_settings: Callable[[Json], Json]
 ) -> list[FileChange]:
+    servers, settings = _files(scope, root)
     changes = planned_change(servers, edit_servers), planned_change(settings, edit_settings)
     return [change for change in changes if change is not None]
 

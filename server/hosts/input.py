@@ -3,7 +3,7 @@
 import io
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -93,18 +93,12 @@ async def read_one(given: Given, limits: "LearnSettings") -> "Trajectory":
 
 async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
     """Yield the trajectories that are meant, one at a time in memory: of a transcript all, or that of `task_id`."""
+    from swarm_memory.server.hosts.transcript import read_asked
+
     source = given.source()
-    if given.task_id is not None:
-        yield await anyio.to_thread.run_sync(_read_one, source, given.task_id, limits)
-        return
-    async for trajectory in in_thread(lambda: _open(source, limits)):
+    wanted = given.task_id if isinstance(source, Path) else None
+    async for trajectory in in_thread(lambda: read_asked(source, wanted, limits=limits)):
         yield trajectory
-
-
-def _open(source: Source, limits: "LearnSettings") -> "Iterator[Trajectory]":
-    from swarm_memory.server.hosts.transcript import read_trajectories
-
-    return read_trajectories(source, limits=limits)
 
 
 def _read_one(source: Source, task_id: str | None, limits: "LearnSettings") -> "Trajectory":
