@@ -18,6 +18,7 @@ from swarm_memory.server.hosts.records import (
     as_object,
     as_text,
     as_time,
+    json_in,
 )
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
@@ -237,10 +238,7 @@ def _written_calls(text: str) -> tuple[str, list[object]]:
     said, mark, calls = text.partition(_TOOL_CALLS_MARK)
     if not mark:
         return text, []
-    try:
-        found = as_list(json.loads(calls))
-    except (ValueError, RecursionError):
-        found = []
+    found = as_list(json_in(calls))
     return (said, found) if found else (text, [])
 
 
@@ -248,10 +246,7 @@ def _arguments(arguments: object) -> object:
     """Return the arguments of a call as an object: they come as JSON text, or as they are."""
     if not isinstance(arguments, str):
         return arguments if arguments is not None else {}
-    try:
-        parsed = as_object(json.loads(arguments))
-    except (ValueError, RecursionError):
-        parsed = {}
+    parsed = as_object(json_in(arguments))
     return parsed if parsed or not arguments.strip("{ }") else {"input": arguments}
 
 

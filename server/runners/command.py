@@ -5,7 +5,6 @@ caged: it is a program of the user's that may do what the user may.
 """
 
 import io
-import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.child_process import Finished
 from swarm_memory.server.hosts.messages import read_list
-from swarm_memory.server.hosts.records import JsonObject, as_object, as_text
+from swarm_memory.server.hosts.records import JsonObject, as_object, as_text, json_in
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
@@ -169,7 +168,7 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
     `--output-format json` gives that line alone.
     """
     lines = [line for line in text.splitlines() if line.lstrip().startswith("{")]
-    objects = [each for each in map(_object, lines) if each]
+    objects = [each for line in lines if (each := as_object(json_in(line)))]
     if not any(each.get("type") in ("result", "system") and "session_id" in each for each in objects):
         return
     said = False
@@ -180,13 +179,6 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
             yield message
         elif each.get("type") == "result" and not said and as_text(each.get("result")):
             yield {"role": "assistant", "content": as_text(each.get("result"))}
-
-
-def _object(line: str) -> JsonObject:
-    try:
-        return as_object(json.loads(line))
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _shell(call_id: str, command: str, text: str, code: int) -> list[JsonObject]:
