@@ -9,7 +9,7 @@ import math
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -176,7 +176,6 @@ class Backoff:
     cap_s: float = 8.0
     longest_wait_s: float = 30.0
     """An endpoint that asks for more is given up at once."""
-    rng: random.Random = field(default_factory=random.Random)
 
     def delay_s(self, attempt: int, retry_after_s: float | None) -> float | None:
         """Return the seconds to wait after failed try number `attempt` (from 0); None: not worth waiting."""
@@ -184,7 +183,7 @@ class Backoff:
             return None
         grown: float = min(self.cap_s, self.base_s * 2.0 ** min(attempt, 30))
         # Half of it is random, so that callers who failed together do not come back together.
-        return max(grown * self.rng.uniform(0.5, 1.0), retry_after_s or 0.0)
+        return max(grown * random.uniform(0.5, 1.0), retry_after_s or 0.0)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

@@ -16,10 +16,7 @@ from swarm_memory.schema.errors import ConfigError
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
-    from tree_sitter import Query
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Tree
+    from tree_sitter import Node, Query, Tree
 
 MISSING = "indexing code needs tree-sitter and its grammars: pip install 'swarm-memory[code]'"
 

@@ -83,7 +83,6 @@ class _Reader:
         self.title: list[str] = []
         self.in_title = False
         self.in_pre = 0
-        self.in_table = 0
         self.cells = 0
         self.rows = 0
         self.in_heading = False

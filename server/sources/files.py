@@ -70,7 +70,7 @@ def walk(root: Path, unlisted: list[Group] | None = None) -> Iterator[tuple[str,
         raise InputError(f"{root} is neither a file nor a folder: name one that exists")
     root = root.resolve()
     top, inherited = _rules_above(root)
-    prefix = "" if root == top else root.relative_to(top).as_posix() + "/"
+    prefix = _prefix(root, top)
     pending: list[tuple[str, Path, tuple[_Rules, ...]]] = [(prefix, root, inherited)]
     while pending:
         at, folder, rules = pending.pop()
@@ -160,14 +160,18 @@ def _rules_above(root: Path) -> tuple[Path, tuple[_Rules, ...]]:
     """Return the top of the repository that holds `root` (itself when none does) and the rules from there to `root`."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     between = [folder for folder in reversed(root.parents) if folder.is_relative_to(top)]
-    own = "" if root == top else root.relative_to(top).as_posix() + "/"
+    own = _prefix(root, top)
     rules = [_Rules(own, _defaults())]
     if top != root or (root / ".git").exists():
         rules += _rules_of(top / ".git" / "info", "", "exclude")
     for folder in between:
-        at = "" if folder == top else folder.relative_to(top).as_posix() + "/"
-        rules += _rules_of(folder, at)
+        rules += _rules_of(folder, _prefix(folder, top))
     return top, tuple(each for each in rules if not _hides(each, own))
+
+
+def _prefix(folder: Path, top: Path) -> str:
+    """Return what the paths in a folder begin with, seen from the top of the repository."""
+    return "" if folder == top else folder.relative_to(top).as_posix() + "/"
 
 
 def _hides(rules: _Rules, folder: str) -> bool:
