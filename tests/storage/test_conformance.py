@@ -10,18 +10,23 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
+from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import NotFoundError, QuotaReached, StorageError
 from swarm_memory.schema.job import Job
-from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
+from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary
 from swarm_memory.schema.source import Passage
-from swarm_memory.schema.tool_memory import ToolCall
+from swarm_memory.schema.tool_memory import Evaluation, ToolCall, ToolTotals
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
+from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
+from swarm_memory.tools.ports.tool_memory import CORRECTED, EvaluatedCall, FailedEvaluation, ToolMemoryCounts
 from swarm_memory.tools.ports.trajectories import LearnRecord
+from swarm_memory.tools.ports.upkeep import Aging, PendingUpkeep, UpkeepBatch, UpkeepChange
 
 ENGINES = ("sqlite",)
 T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
@@ -392,3 +397,126 @@ async def test_a_verdict_alone_is_kept_and_is_no_learning(open_store: Any, here:
         assert await store.get_trajectory(here, "tr_1") == (done, lost)
         await store.save_learning(record(done, "Retry once"))
         assert await store.learned_before(here, "t1", done.content_digest) is not None
+
+
+async def test_a_run_grows_with_its_rollouts_until_it_ends(open_store: Any, here: Scope) -> None:
+    run = MattsRun(
+        run_id="run_1", scope=here, task_id="t", task="Fix it", mode="parallel", k=2,
+        summary=RunSummary(runner="r"), created_at=AT,
+    )  # fmt: skip
+    first = Rollout(number=1, status="finished", seed=1, temperature=0.5, trajectory_id="tr_1", notes=("it held",))
+    async with open_store() as store:
+        assert (await store.begin_run(run)).status == "running"
+        assert await store.save_rollout(here, "run_1", first, trajectory("one"), WON)
+    async with open_store() as store:
+        grown = await store.begin_run(run)
+        assert grown == run.model_copy(update={"status": "running"}).with_rollout(first)
+        assert await store.get_trajectory(here, "tr_1") == (trajectory("one"), WON)
+        assert await store.list_runs(here, ["running"], 9) == [grown]
+        ended = grown.completed(grown.summary.model_copy(update={"best": 1}))
+        assert await store.end_run(RunEnd(ended, "numbers"))
+        assert not await store.end_run(RunEnd(ended, "numbers"))
+        assert not await store.save_rollout(here, "run_1", first, None, None)
+        assert await store.get_run(here, "run_1") == ended
+        assert await store.get_run(Scope(project="there"), "run_1") is None
+        assert not await store.cancel_run(here, "run_1")
+
+
+async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    kept, gone = item("Retry the upload"), item("Retry uploads")
+    async with open_store() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in (kept, gone)], embedder.name)
+        assert (await store.pending_upkeep(here, embedder.name, 9)) == PendingUpkeep(2, 0)
+        seen = {each.id: each for each in await store.upkeep_items(here, embedder.name, 16, after=0, limit=9)}
+        assert all(each.direction for each in seen.values())
+        link = MemoryLink(src_id=gone.id, dst_id=kept.id, relation="duplicate_of", weight=0.9)
+        change = UpkeepChange(seen[gone.id], 0.4, "archived", "the same", needs=kept.id)
+        batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(AT)))
+        assert (await store.write_upkeep(here, batch)).changed == (gone.id,)
+        assert (await store.write_upkeep(here, batch)).refused
+        await store.finish_upkeep(here, "run_1", AT, seen[gone.id].position, {"merged": 1})
+        state = await store.upkeep_state(here)
+        assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(AT))
+        assert await store.memory_links(here, [kept.id]) == [link]
+        (number,) = await store.upkeep_batches(here, "run_1")
+        undone = await store.undo_upkeep(here, "run_1", number, AT)
+        assert (undone.restored, undone.links_removed) == ((gone.id,), 1)
+        assert await store.upkeep_batches(here, "run_1") == []
+        assert await store.get_memories([here], [gone.id]) == [gone]
+        assert await store.upkeep_items(Scope(project="there"), embedder.name, 16, after=0, limit=9) == []
+
+
+async def test_what_lacks_a_vector_is_given_one(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    bare = item("Retry the upload")
+    async with open_store() as store:
+        await store.add_memories([with_indexes(bare)], embedder.name)
+        assert (await store.pending_upkeep(here, embedder.name, 9)).not_embedded == 1
+        (lacking,) = await store.unembedded(here, 9, 0)
+        assert await store.vectors.without_vector(embedder.name, 16, 9, 0) == [lacking]
+        position, text = lacking
+        assert text == bare.embedding_text
+        assert await store.put_first_vectors(embedder.name, {position: embedder.vector(text)}) == 1
+        assert await store.put_first_vectors(embedder.name, {position: embedder.vector("other")}) == 0
+        assert await store.unembedded(here, 9, 0) == []
+        ((found, cosine),) = await store.nearest([here], embedder.name, embedder.vector(text), 9)
+        assert (found, cosine) == (bare.id, pytest.approx(1.0, abs=0.01))
+
+
+async def test_runs_of_benchmarks_come_back_newest_first(open_store: Any, here: Scope) -> None:
+    first = BenchmarkRun(
+        run_id="b0", suite="retrieval", status="completed", options={"k": 5}, settings={}, seed=1, versions={},
+        machine={}, started_at=AT,
+    )  # fmt: skip
+    runs = [first, first.model_copy(update={"run_id": "b1", "started_at": AT + timedelta(1)})]
+    async with open_store() as store:
+        for run in runs:
+            await store.benchmarks.save_benchmark(here, run)
+        assert await store.benchmarks.list_benchmarks(here, 9) == [*reversed(runs)]
+        assert await store.benchmarks.get_benchmark(here, "b0") == runs[0]
+        assert await store.benchmarks.get_benchmark(Scope(project="there"), "b0") is None
+
+
+async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(open_store: Any, here: Scope) -> None:
+    calls = [
+        ToolCall(scope=here, tool_name="Bash", input=told, success=told != "b", created_at=AT, session_id="s")
+        for told in ("a", "b")
+    ]
+    async with open_store() as store:
+        tools = store.tool_memory
+        await tools.add_calls(calls, 100)
+        await tools.put_schema(here, "Bash", "{}")
+        await store.add_event(here, Event(CORRECTED, AT, "s"))
+        asked: dict[str, Any] = {"now": AT, "until": AT, "tools": None, "after": 0, "limit": 9}
+        pending = await tools.pending_calls(here, **asked)
+        assert [kept.call for kept in pending.calls] == calls
+        assert ([each.input for each in pending.after], pending.corrections) == (["b"], {"s": (AT,)})
+        first, second = (kept.seq for kept in pending.calls)
+        good = Evaluation(score=1.0, summary="listed", evaluation="it did", method="evidence")
+        done, failed = [EvaluatedCall(first, good, ("list", "file"))], [FailedEvaluation(second, "busy")]
+        assert await tools.save_evaluations(here, done, failed, now=AT, retry_after_s=60) == 1
+        assert await tools.save_evaluations(here, done, [], now=AT, retry_after_s=60) == 0
+        assert (await tools.pending_calls(here, **asked)).calls == ()
+        assert [each.evaluation for each in await tools.recent_calls(here, "Bash", 9)] == [None, good]
+        assert [each.score for each in (await tools.past_calls(here, ("list",), None)).calls] == [1.0]
+        assert await tools.new_calls(here, "Bash", 9) == 1
+        assert await tools.counts(here) == ToolMemoryCounts(1, 2, 2, 1, 0)
+        (known,) = await tools.memories(here, ["Bash", "Read"])
+        assert (known.totals.calls, known.totals.succeeded, known.totals.evaluated, known.tool_schema) == (
+            2,
+            1,
+            1,
+            "{}",
+        )
+        assert (known.totals.first_at, known.summary) == (AT, None)
+        assert await tools.claim_warning(here, "Bash", AT, AT)
+        assert not await tools.claim_warning(here, "Bash", AT, AT - timedelta(1))
+        assert await tools.last_warning(here, "Bash") == AT
+        await tools.put_totals(here, ToolTotals(tool_name="Bash", calls=9))
+        (moved,) = await tools.memories(here, None)
+        assert (moved.totals.calls, moved.totals.first_at) == (9, None)
+        assert await tools.forget_tools(here, None) == 1
+        assert await tools.memories(here, None) == []
