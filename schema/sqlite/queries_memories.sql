@@ -409,3 +409,33 @@ SELECT value FROM meta WHERE key = 'added:' || ?;
 -- Write how much agents and hooks added to a scope on a day.
 INSERT INTO meta (key, value) VALUES ('added:' || :scope_id, :value)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: entered_wrongly
+-- How many items the keyword index holds that it must not, and how many it lacks.
+SELECT
+  (SELECT count(*) FROM pattern_fts_docsize AS d WHERE NOT EXISTS (
+    SELECT 1 FROM patterns AS p WHERE p.seq = d.id AND p.status = 'active')),
+  (SELECT count(*) FROM patterns AS p WHERE p.status = 'active' AND NOT EXISTS (
+    SELECT 1 FROM pattern_fts_docsize AS d WHERE d.id = p.seq));
+
+-- name: indexed_terms
+-- Every term of the keyword index: in how many items it stands, and how often.
+SELECT term, doc, cnt FROM pattern_terms;
+
+-- name: wrong_active_counts
+-- How many scopes have a wrong number of active items.
+SELECT count(*) FROM scopes AS s
+WHERE s.active <> (SELECT count(*) FROM patterns AS p WHERE p.scope_id = s.id AND p.status = 'active');
+
+-- name: wrong_member_counts
+-- How many scopes have a wrong number of items with a vector in a space.
+SELECT count(*) FROM scopes AS s
+WHERE coalesce((SELECT m.active FROM space_members AS m WHERE m.space_id = :space_id AND m.scope_id = s.id), 0) <> (
+  SELECT count(*) FROM patterns AS p JOIN pattern_embeddings AS e ON e.seq = p.seq
+  WHERE p.scope_id = s.id AND p.status = 'active' AND e.space_id = :space_id);
+
+-- name: vectors_to_index
+-- The vectors that the index of a space must hold; those that have codes are not in it.
+SELECT p.seq, e.vector FROM patterns AS p JOIN pattern_embeddings AS e ON e.seq = p.seq
+WHERE p.status = 'active' AND e.space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?)
+  AND p.scope_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');

@@ -284,3 +284,32 @@ JOIN source_partitions AS r ON r.id = s.partition_id
 JOIN scopes AS c ON c.id = r.scope_id
 WHERE r.scope_id IN (SELECT value FROM json_each(:scope_ids))
 ORDER BY wanted.key;
+
+-- name: entered_wrongly
+-- How many passages the keyword index holds that it must not, and how many it lacks.
+SELECT
+  (SELECT count(*) FROM passage_fts_docsize AS d WHERE NOT EXISTS (SELECT 1 FROM passage_tokens AS t WHERE t.seq = d.id)),
+  (SELECT count(*) FROM passage_tokens AS t WHERE NOT EXISTS (SELECT 1 FROM passage_fts_docsize AS d WHERE d.id = t.seq));
+
+-- name: indexed_terms
+-- Every term of the keyword index of passages: in how many it stands, and how often.
+SELECT term, doc, cnt FROM passage_terms;
+
+-- name: wrong_active_counts
+-- How many partitions have a wrong number of passages.
+SELECT count(*) FROM source_partitions AS s
+WHERE s.passages <> (SELECT count(*) FROM passages AS p WHERE p.partition_id = s.id);
+
+-- name: wrong_member_counts
+-- How many partitions have a wrong number of passages with a vector in a space.
+SELECT count(*) FROM source_partitions AS s
+WHERE coalesce((
+  SELECT m.passages FROM source_space_members AS m WHERE m.space_id = :space_id AND m.partition_id = s.id), 0) <> (
+  SELECT count(*) FROM passages AS p JOIN passage_embeddings AS e ON e.seq = p.seq
+  WHERE p.partition_id = s.id AND e.model = :model AND e.dims = :dims);
+
+-- name: vectors_to_index
+-- The vectors that the index of a space of passages must hold; those that have codes are not in it.
+SELECT p.seq, e.vector FROM passages AS p JOIN passage_embeddings AS e ON e.seq = p.seq
+WHERE e.model = ? AND e.dims = ?
+  AND p.partition_id NOT IN (SELECT partition FROM coded_partitions WHERE space = '{vectors}');

@@ -4,7 +4,7 @@ SQLite has no checksums of its own: it misses a third of random damage.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,35 +25,21 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")
-_SOURCES = queries("sources")
 _MAX_TOLD = 20
 _BYTES = {"int8": 1, "float32": 4}
 
 
-class _Embedded(NamedTuple):
-    """What has vectors: what it is called, what counts it, and the queries that say what its indexes must hold."""
+class _Indexed(NamedTuple):
+    """What has a pair of indexes: its queries, and what it, what counts it and its keyword index are called."""
 
+    queries: Mapping[str, str]
     items: str
     owners: str
-    wrong_counts: str
-    to_index: str
-    scan: str
+    words: str
 
 
-_MEMORIES = _Embedded(
-    "memories",
-    "projects",
-    _QUERIES["wrong_member_counts"],
-    _QUERIES["vectors_to_index"],
-    queries("memories")["scan_vectors"],
-)
-_PASSAGES = _Embedded(
-    "passages",
-    "indexes of sources",
-    _QUERIES["wrong_counts_of_passage_vectors"],
-    _QUERIES["passage_vectors_to_index"],
-    _SOURCES["scan_vectors"],
-)
+_MEMORIES = _Indexed(queries("memories"), "memories", "projects", "the keyword index")
+_PASSAGES = _Indexed(queries("sources"), "passages", "indexes of sources", "the keyword index of sources")
 
 
 def health(connection: "Connection", database: Path, driver: Driver, read_only: bool, dropped: int) -> StorageHealth:
@@ -100,14 +86,15 @@ def inspect(connection: "Connection", searchable: bool) -> Inspection:
         memories = damaged(connection)
         rows = connection.execute(_QUERIES["trajectory_hashes"]).fetchall()
         trajectories = [each for each, text, written in rows if content_hash(each, text) != written]
-        indexes, vectors = _keyword_faults(connection), list[tuple[str, int, tuple[int, ...]]]()
+        indexes, vectors = [*_faults_of_memories(connection)], list[tuple[str, int, tuple[int, ...]]]()
         for space in all_spaces(connection):
             faults, doubtful = _vector_faults(connection, space, _MEMORIES, searchable)
             indexes += [*_size_faults(connection, space), *faults]
             if doubtful:
                 vectors.append((space.model, space.dims, tuple(doubtful)))
-        indexes += _passage_faults(connection)
-        for space in all_spaces(connection, _SOURCES):
+        texts = (tokens.split() for (tokens,) in connection.execute(_QUERIES["tokens_of_passages"]))
+        indexes += _keyword_faults(connection, _PASSAGES, texts)
+        for space in all_spaces(connection, _PASSAGES.queries):
             indexes += _vector_faults(connection, space, _PASSAGES, searchable)[0]
     return Inspection(tuple(pages), tuple(memories), tuple(trajectories), tuple(indexes), tuple(vectors))
 
@@ -128,24 +115,26 @@ def _page_faults(connection: "Connection") -> Iterator[str]:
         yield f"a row of {table} refers to a row of {parent} that is not there"
 
 
-def _keyword_faults(connection: "Connection") -> list[str]:
-    faults: list[str] = []
-    surplus, missing = connection.execute(_QUERIES["entered_wrongly"]).fetchone()
+def _keyword_faults(connection: "Connection", of: _Indexed, texts: Iterable[list[str]]) -> Iterator[str]:
+    """Say what a keyword index and the counts hold wrongly; `texts` are the words that it must hold."""
+    surplus, missing = connection.execute(of.queries["entered_wrongly"]).fetchone()
     if surplus or missing:
-        faults.append(f"the keyword index lacks {missing} memories and holds {surplus} that it must not")
-    if without := len(connection.execute(_QUERIES["without_tokens"]).fetchall()):
-        faults.append(f"{without} memories have no tokens")
-    unreadable: list[int] = []
+        yield f"the keyword index lacks {missing} {of.items} and holds {surplus} that it must not"
     # FTS5 folds ASCII only, which these tokens already are; a token that it splits would be no token of ours.
-    wrong = _wrong_words(_active_words(connection, unreadable), connection.execute(_QUERIES["indexed_terms"]))
-    if unreadable:
-        faults.append(f"the tokens of {len(unreadable)} memories are not what was written")
-    if wrong:
-        faults.append(f"the keyword index is wrong about {wrong} words")
-    (counts,) = connection.execute(_QUERIES["wrong_active_counts"]).fetchone()
+    if wrong := _wrong_words(texts, connection.execute(of.queries["indexed_terms"])):
+        yield f"{of.words} is wrong about {wrong} words"
+    (counts,) = connection.execute(of.queries["wrong_active_counts"]).fetchone()
     if counts:
-        faults.append(f"{counts} projects have a wrong count of their memories")
-    return faults
+        yield f"{counts} {of.owners} have a wrong count of their {of.items}"
+
+
+def _faults_of_memories(connection: "Connection") -> Iterator[str]:
+    unreadable: list[int] = []
+    yield from _keyword_faults(connection, _MEMORIES, _active_words(connection, unreadable))
+    if without := len(connection.execute(_QUERIES["without_tokens"]).fetchall()):
+        yield f"{without} memories have no tokens"
+    if unreadable:
+        yield f"the tokens of {len(unreadable)} memories are not what was written"
 
 
 def _active_words(connection: "Connection", unreadable: list[int]) -> Iterator[list[str]]:
@@ -155,19 +144,6 @@ def _active_words(connection: "Connection", unreadable: list[int]) -> Iterator[l
             yield [in_scope(scope_id, token) for token in unpack(packed).split()]
         except StoreDamaged:
             unreadable.append(scope_id)
-
-
-def _passage_faults(connection: "Connection") -> list[str]:
-    faults: list[str] = []
-    surplus, missing = connection.execute(_QUERIES["passages_entered_wrongly"]).fetchone()
-    if surplus or missing:
-        faults.append(f"the keyword index lacks {missing} passages and holds {surplus} that it must not")
-    texts = (tokens.split() for (tokens,) in connection.execute(_QUERIES["tokens_of_passages"]))
-    if wrong := _wrong_words(texts, connection.execute(_QUERIES["terms_of_passages"])):
-        faults.append(f"the keyword index of sources is wrong about {wrong} words")
-    if counts := connection.execute(_QUERIES["wrong_passage_counts"]).fetchone()[0]:
-        faults.append(f"{counts} indexes of sources have a wrong count of their passages")
-    return faults
 
 
 def _wrong_words(texts: Iterable[list[str]], indexed: Iterable[tuple[str, int, int]]) -> int:
@@ -189,7 +165,7 @@ def _size_faults(connection: "Connection", space: "Space") -> Iterator[str]:
 
 
 def _vector_faults(
-    connection: "Connection", space: "Space", of: _Embedded, searchable: bool
+    connection: "Connection", space: "Space", of: _Indexed, searchable: bool
 ) -> tuple[list[str], list[int]]:
     """Say what the counts, the index and the codes of a space hold wrongly.
 
@@ -197,12 +173,12 @@ def _vector_faults(
     """
     faults: list[str] = []
     values = {"space_id": space.id, "model": space.model, "dims": space.dims}
-    if counts := connection.execute(of.wrong_counts, values).fetchone()[0]:
+    if counts := connection.execute(of.queries["wrong_member_counts"], values).fetchone()[0]:
         faults.append(f"{counts} {of.owners} have a wrong count of their vectors of {space.model}")
     if not searchable or space.stale:
         return faults, []
     held = dict(connection.execute(space.sql(_QUERIES["indexed_vectors"])).fetchall())
-    wanted = connection.execute(space.sql(of.to_index), (space.model, space.dims))
+    wanted = connection.execute(space.sql(of.queries["vectors_to_index"]), (space.model, space.dims))
     wrong, doubtful = 0, list[int]()
     for seq, vector in wanted:
         indexed = held.pop(seq, None)
@@ -211,7 +187,7 @@ def _vector_faults(
             doubtful.append(seq)
     if wrong := wrong + len(held):
         faults.append(f"the vector index of {space.model} is wrong about {wrong} {of.items}")
-    misplaced, differ = wrong_codes(connection, space, of.scan)
+    misplaced, differ = wrong_codes(connection, space, of.queries["scan_vectors"])
     if wrong := misplaced + len(differ):
         faults.append(f"the codes of {space.model} are wrong about {wrong} {of.items}")
     return faults, [*doubtful, *differ]

@@ -117,10 +117,6 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
         """Look for damage and for indexes out of step; it reads the whole bank."""
         return inspect(connection, self.index.searchable)
 
-    async def damaged_memories(self) -> list[str]:
-        """Return the ids of memories whose text is not what was written."""
-        return await self.read(memories.damaged)
-
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use; return where the checked copy is. Raises `InputError` for a taken name."""
         return await self.read_beside(partial(back_up, module=self._driver.module, database=self._path, target=target))

@@ -135,13 +135,13 @@ async def test_a_text_that_was_changed_behind_the_banks_back_is_found(
     good, bad = item("Retry once"), item("Fetch the token")
     async with open_bank() as store:
         await store.add_memories([with_indexes(good, embedder), with_indexes(bad, embedder)], embedder.name)
-        assert await store.damaged_memories() == []
+        assert (await store.inspect()).memories == ()
     connection = choose(rung).module.connect(database)
     connection.execute("UPDATE patterns SET pattern_data = replace(pattern_data, 'Fetch', 'Steal')")
     connection.commit()
     connection.close()
     async with open_bank() as store:
-        assert await store.damaged_memories() == [bad.id]
+        assert (await store.inspect()).memories == (bad.id,)
 
 
 async def test_list_filters_by_status_domain_tags_task_and_text(

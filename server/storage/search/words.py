@@ -154,25 +154,20 @@ class TermCounts:
         """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
         if connection is not self._connection:  # another file may lie there now, with other partitions
             self._connection, self._known = connection, {}
-        known = {place: counted.items for place, counted in self._remembered(partition, documents, tokens)}
+        remembered = {place: self._known.get((partition, token)) for place, token in enumerate(tokens)}
+        known = {
+            place: each.items for place, each in remembered.items() if each is not None and each.still_holds(documents)
+        }
         others = [place for place in range(len(tokens)) if place not in known]
         count = _counts if documents <= COUNTED_WHOLE else _estimates
         found = count(connection, statements, partition, [tokens[place] for place in others])
         counts = [(others[place], items) for place, items in found]
         if documents >= REMEMBERED_FROM:
-            self._remember(partition, documents, [(tokens[place], items) for place, items in counts])
+            if len(self._known) > MAX_REMEMBERED:
+                self._known.clear()
+            common = {(partition, tokens[place]): items for place, items in counts if items >= COMMON}
+            self._known |= {key: Counted(items, documents) for key, items in common.items()}
         return sorted([*known.items(), *counts])
-
-    def _remembered(self, partition: int, documents: int, tokens: Sequence[str]) -> list[tuple[int, Counted]]:
-        found = ((place, self._known.get((partition, token))) for place, token in enumerate(tokens))
-        return [(place, counted) for place, counted in found if counted is not None and counted.still_holds(documents)]
-
-    def _remember(self, partition: int, documents: int, counts: Sequence[tuple[str, int]]) -> None:
-        if len(self._known) > MAX_REMEMBERED:
-            self._known.clear()
-        self._known.update(
-            ((partition, token), Counted(items, documents)) for token, items in counts if items >= COMMON
-        )
 
 
 def simply_counted_below() -> int:

@@ -88,8 +88,23 @@ class SqliteToolMemory(Part):
         after: int,
         limit: int,
     ) -> PendingCalls:
-        values = {"now": to_text(now), "until": to_text(until), "tools": _names(tools), "after": after, "limit": limit}
-        return _pending(connection, scope, values)
+        scope_id = find_scope(connection, scope)
+        values = {"scope_id": scope_id, "now": to_text(now), "until": to_text(until), "tools": _names(tools)}
+        rows = named(connection, _QUERIES["pending_calls"], values | {"after": after, "limit": limit})
+        calls = tuple(_kept(scope, row) for row in rows)
+        if not calls:
+            return PendingCalls((), (), {})
+        limits = (calls[0].seq, calls[-1].seq + AROUND, scope_id)
+        found = connection.execute(_QUERIES["calls_between"], limits).fetchall()
+        around = tuple(
+            Neighbour(seq, tool, session_id or None, told, bool(success), to_moment(at))
+            for seq, tool, session_id, told, success, at in found
+        )
+        corrections: dict[str, tuple[datetime, ...]] = {}
+        for session_id in {each.call.session_id for each in calls if each.call.session_id}:
+            moments = connection.execute(_QUERIES["corrections_of"], (session_id, scope_id, CORRECTED)).fetchall()
+            corrections[session_id] = tuple(to_moment(at) for (at,) in moments)
+        return PendingCalls(calls, around, corrections)
 
     @writes
     def save_evaluations(
@@ -238,25 +253,6 @@ def _trim(connection: "Connection", scope_id: int, tool_name: str, excess: int) 
         connection.execute(_QUERIES["unindex_later"], seq)
         connection.execute(_QUERIES["drop_call"], seq)
     connection.execute(_QUERIES["shrink_window"], (len(oldest), scope_id, tool_name))
-
-
-def _pending(connection: "Connection", scope: Scope, values: dict[str, Any]) -> PendingCalls:
-    scope_id = find_scope(connection, scope)
-    rows = named(connection, _QUERIES["pending_calls"], values | {"scope_id": scope_id})
-    calls = tuple(_kept(scope, row) for row in rows)
-    if not calls:
-        return PendingCalls((), (), {})
-    limits = (calls[0].seq, calls[-1].seq + AROUND, scope_id)
-    found = connection.execute(_QUERIES["calls_between"], limits).fetchall()
-    after = tuple(
-        Neighbour(seq, tool, session_id or None, told, bool(success), to_moment(at))
-        for seq, tool, session_id, told, success, at in found
-    )
-    corrections: dict[str, tuple[datetime, ...]] = {}
-    for session_id in {each.call.session_id for each in calls if each.call.session_id}:
-        moments = connection.execute(_QUERIES["corrections_of"], (session_id, scope_id, CORRECTED)).fetchall()
-        corrections[session_id] = tuple(to_moment(at) for (at,) in moments)
-    return PendingCalls(calls, after, corrections)
 
 
 def _unindex_trimmed(connection: "Connection") -> None:
