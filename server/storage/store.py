@@ -15,11 +15,10 @@ from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_back
 from swarm_memory.server.storage.engine.threads import Threads, open_threads, reads
 from swarm_memory.server.storage.inspection import health, inspect
 from swarm_memory.server.storage.stores import memories
-from swarm_memory.server.storage.stores.benchmarks import SqliteBenchmarks
 from swarm_memory.server.storage.stores.credit import SqliteCredit
 from swarm_memory.server.storage.stores.forgetting import Traces, find_traces, forget, take_out_of_log
 from swarm_memory.server.storage.stores.jobs import SqliteJobs
-from swarm_memory.server.storage.stores.journal import Recorder
+from swarm_memory.server.storage.stores.journal import Recorder, SqliteBenchmarks
 from swarm_memory.server.storage.stores.memories import SqliteMemories
 from swarm_memory.server.storage.stores.rollouts import SqliteRollouts
 from swarm_memory.server.storage.stores.sources import SqliteSources

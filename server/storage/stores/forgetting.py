@@ -182,12 +182,9 @@ def _quoting(connection: "Connection", name: str, scope_ids: Sequence[int], phra
     return [key for key, *texts in texts_of(connection, name, scope_ids) if phrases.stand_in(texts)]
 
 
-def _tools_quoting(connection: "Connection", scope_ids: Sequence[int], phrases: Phrases) -> Iterator[tuple[int, str]]:
-    for scope_id, tool, summary in connection.execute(
-        _QUERIES["summaries_of_tools"], {"scope_ids": to_json(list(scope_ids))}
-    ).fetchall():
-        if phrases.stand_in((summary,)):
-            yield scope_id, tool
+def _tools_quoting(connection: "Connection", scope_ids: Sequence[int], phrases: Phrases) -> list[tuple[int, str]]:
+    rows = connection.execute(_QUERIES["summaries_of_tools"], {"scope_ids": to_json(list(scope_ids))}).fetchall()
+    return [(scope_id, tool) for scope_id, tool, summary in rows if phrases.stand_in((summary,))]
 
 
 def _alike(

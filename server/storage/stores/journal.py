@@ -1,6 +1,7 @@
-"""What is noted of what happened: sessions of hosts, events, retrievals, calls to chat models and what they cost."""
+"""What is noted of what happened: sessions of hosts, events, retrievals, calls to chat models, runs of benchmarks."""
 
 import asyncio
+import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,10 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
-from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
 from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scope,
@@ -21,6 +23,7 @@ from swarm_memory.server.storage.stores.rows import (
     made,
     make_scope,
     named,
+    optional_text,
     to_json,
     to_text,
 )
@@ -46,7 +49,7 @@ CLOSE_LIMIT_S = 2.0
 
 log = logging.getLogger(__name__)
 
-_QUERIES = queries("journal")
+_QUERIES, _BENCHMARKS = queries("journal"), queries("benchmarks")
 
 
 class SqliteJournal(BankThreads):
@@ -262,3 +265,37 @@ class Recorder:
         for record in batch:
             if self._waiting and self._waiting[0] is record:
                 self._waiting.popleft()
+
+
+class SqliteBenchmarks(Part):
+    """The benchmark runs of a bank; the values of single cases are left to a run's file, which may be long."""
+
+    @writes
+    def save_benchmark(self, connection: "Connection", scope: Scope, run: BenchmarkRun) -> None:
+        kept = run.results.model_copy(update={"cases": (), "case_ids": ()})
+        values = {
+            "run_id": run.run_id,
+            "scope_id": make_scope(connection, scope),
+            "suite": run.suite,
+            "status": run.status,
+            "settings": to_json(run.model_dump(mode="json", exclude={"results"})),
+            "results": to_json(kept.model_dump(mode="json", exclude_defaults=True)),
+            "created_at": to_text(run.started_at),
+            "ended_at": optional_text(run.ended_at),
+        }
+        connection.execute(_BENCHMARKS["save_benchmark_run"], values)
+
+    @reads
+    def get_benchmark(self, connection: "Connection", scope: Scope, run_id: str) -> BenchmarkRun | None:
+        row = connection.execute(_BENCHMARKS["find_benchmark_run"], (run_id, find_scope(connection, scope))).fetchone()
+        return None if row is None else _benchmark(row)
+
+    @reads
+    def list_benchmarks(self, connection: "Connection", scope: Scope, limit: int) -> list[BenchmarkRun]:
+        rows = connection.execute(_BENCHMARKS["list_benchmark_runs"], (find_scope(connection, scope), limit)).fetchall()
+        return [_benchmark(row) for row in rows]
+
+
+def _benchmark(row: Sequence[Any]) -> BenchmarkRun:
+    described, results = row
+    return BenchmarkRun.model_validate({**json.loads(described), "results": json.loads(results or "{}")})

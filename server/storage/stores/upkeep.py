@@ -22,7 +22,9 @@ from swarm_memory.server.storage.stores.memories import put_status
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
     log_event,
+    made,
     make_scope,
+    named,
     optional_moment,
     optional_text,
     to_json,
@@ -84,8 +86,7 @@ class SqliteUpkeep(BankThreads):
     @reads
     def memory_links(self, connection: "Connection", scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
         values = {"scope_id": find_scope(connection, scope), "ids": to_json(list(ids))}
-        rows = connection.execute(_QUERIES["links_of"], values).fetchall()
-        return [MemoryLink(src_id=src, dst_id=dst, relation=name, weight=weight) for src, dst, name, weight in rows]
+        return [made(MemoryLink, row) for row in named(connection, _QUERIES["links_of"], values)]
 
     @writes
     def write_upkeep(self, connection: "Connection", scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
