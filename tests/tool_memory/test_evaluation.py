@@ -169,10 +169,11 @@ async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_
     model = Remote()
     async with open_bank(model, evaluation_sleep_interval=0.1) as toolbox:
         await log_tool_calls(toolbox, [call() for _ in range(4)])
+        begun = anyio.current_time()
         with anyio.fail_after(HANG_S):
             await evaluate_tool_calls(toolbox)
-    gaps = [later - former for former, later in zip(model.starts, model.starts[1:], strict=False)]
-    assert all(gap >= 0.099 for gap in gaps)
+    # A busy machine starts one late, and the next in time.
+    assert all(start - begun >= 0.1 * number - 0.001 for number, start in enumerate(model.starts))
 
 
 async def test_what_follows_is_waited_for_in_the_background(open_bank: Any) -> None:
