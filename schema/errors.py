@@ -17,6 +17,21 @@ SwarmMemoryError
     └── ModelAnswerInvalid  answered, but with something that must not be used
 """
 
+from typing import cast
+
+_WANT_OF_MEMORY = ("can't start new thread", "failed to map segment", "cannot allocate memory")
+
+
+def is_want_of_memory(error: BaseException | None) -> bool:
+    """Tell whether an error says that memory is short: also where a thread or a library found no room."""
+    if isinstance(error, BaseExceptionGroup):
+        grouped = cast("BaseExceptionGroup[BaseException]", error)
+        return any(is_want_of_memory(each) for each in grouped.exceptions)
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError | ImportError | OSError)
+        and any(sign in str(error).lower() for sign in _WANT_OF_MEMORY)
+    )
+
 
 class SwarmMemoryError(Exception):
     """Base of all errors of swarm-memory. The message tells what to change."""

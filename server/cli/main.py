@@ -13,7 +13,14 @@ from pathlib import Path
 
 import click
 
-from swarm_memory.schema.errors import ConfigError, InputError, ModelError, StorageError, SwarmMemoryError
+from swarm_memory.schema.errors import (
+    ConfigError,
+    InputError,
+    ModelError,
+    StorageError,
+    SwarmMemoryError,
+    is_want_of_memory,
+)
 from swarm_memory.server.blas import start_no_threads
 from swarm_memory.server.cli.invocation import Invocation
 
@@ -158,12 +165,13 @@ def main() -> None:
     except SwarmMemoryError as error:
         click.echo(f"swarm-memory: {' '.join(str(error).split())}", err=True)
         sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
-    except MemoryError:
-        click.echo("swarm-memory: there is not enough memory for this: allow more, or give it less at a time", err=True)
-        sys.exit(1)
     except Exception as error:  # a main: one line for people, the traceback for those who ask
         if log.isEnabledFor(logging.DEBUG):
             raise
+        if is_want_of_memory(error):
+            told = "there is not enough memory for this: allow more, or give it less at a time"
+            click.echo(f"swarm-memory: {told}", err=True)
+            sys.exit(1)
         click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

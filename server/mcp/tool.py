@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
-from swarm_memory.schema.errors import InputError, SwarmMemoryError
+from swarm_memory.schema.errors import InputError, SwarmMemoryError, is_want_of_memory
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import Row, of_job
@@ -45,7 +45,7 @@ class StrictTool(Tool):
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, SwarmMemoryError):
                 raise ToolError(str(error.__cause__)) from error.__cause__
-            if isinstance(error.__cause__, MemoryError):
+            if is_want_of_memory(error.__cause__):
                 raise ToolError(NO_MEMORY) from error.__cause__
             raise
         except ToolError as error:
