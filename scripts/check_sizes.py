@@ -30,7 +30,7 @@ BROAD_EXCEPTS = {
 
 LATE_LIBRARIES = frozenset({
     "anyio", "ctypes", "difflib", "hashlib", "httpx", "httpx2", "importlib", "jsonschema", "logging", "mcp", "numpy",
-    "openai", "pathspec", "pypdf", "rich", "subprocess", "tree_sitter", "yaml",
+    "openai", "pathspec", "pypdf", "rich", "subprocess", "tempfile", "tree_sitter", "yaml",
 })  # fmt: skip
 """What is imported within a function, because it takes long or much memory and few calls need it."""
 

@@ -1,6 +1,7 @@
 """Where a project's database is, and the log beside it."""
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +49,13 @@ def locate(cwd: Path | None = None, db: str | None = None) -> Location:
     if not named:
         return Location(root, root / FOLDER / FILE)
     return Location(root, Path(os.path.abspath(os.path.expanduser(named))))  # noqa: PTH100, PTH111 - as above
+
+
+def state_folder() -> Path:
+    """Return the folder of what this user's installation knows by itself, outside every project; it may not exist."""
+    named = os.environ.get("XDG_STATE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
+    base = Path(named) if named and Path(named).is_absolute() else Path.home() / ".local" / "state"
+    return base / "swarm-memory"
 
 
 def _git_root(start: Path) -> Path | None:

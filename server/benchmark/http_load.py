@@ -17,6 +17,7 @@ from anyio.streams.text import TextReceiveStream
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.server.config import ENV_PREFIX
+from swarm_memory.server.location import state_folder
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.benchmark.suites.made import MadeMemories
 from swarm_memory.tools.retrieve.embed import prepare
@@ -116,7 +117,8 @@ async def _told(process: anyio.abc.Process) -> tuple[str, str]:
 def _environment(folder: Path) -> Mapping[str, str]:
     """Return the user's environment without our settings, and with a home of its own, so that none of them counts."""
     kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(ENV_PREFIX)}
-    return kept | {"HOME": str(folder), "USERPROFILE": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
+    home = {"HOME": str(folder), "USERPROFILE": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
+    return kept | home | {"XDG_STATE_HOME": str(state_folder().parent)}  # where it stands that the bank is this user's
 
 
 @asynccontextmanager

@@ -60,6 +60,7 @@ COMMANDS = {
     "reembed": ("The file", "upkeep", "Give every memory a vector of the current embedder"),
     "reindex": ("The file", "upkeep", "Build the search indexes anew"),
     "adopt": ("The file", "upkeep", "Take over a claude-flow database"),
+    "trust": ("The file", "upkeep", "Look at a bank that was not made here, and take it over"),
     "pre-task": ("Agents without hooks", "retrieve", "Print what to put into the prompt"),
     "post-task": ("Agents without hooks", "learn", "Record a task's trajectory and learn from it"),
     "record-outcome": ("Agents without hooks", "learn", "Say what came of a task, to credit its memories"),

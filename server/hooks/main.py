@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from swarm_memory.schema.errors import InputError, StoreBusy
+from swarm_memory.schema.errors import InputError, StoreBusy, StoreUntrusted
 from swarm_memory.server.hooks.spool import spool_event
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import CHILD_VARIABLE, FOLDER, Location, locate, log_line
@@ -31,15 +31,21 @@ WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
 def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
-    """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out."""
-    from swarm_memory.server.storage.hook_reader import open_for_hook
+    """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out.
+
+    Of a bank that is not trusted the user is told once.
+    """
+    from swarm_memory.server.storage.hook_reader import open_for_hook, tell_once
     from swarm_memory.tools.retrieve.preamble import briefing
 
     items = whole_number_setting("hooks", "briefing_items", DEFAULT_BRIEFING_ITEMS, place.root)
     if items == 0 or _is_held_out(str(event.get("session_id") or "")):
         return {}
-    with open_for_hook(place, LOCK_WAIT_S) as bank:
-        rows = bank.briefing_rows(items)
+    try:
+        with open_for_hook(place, LOCK_WAIT_S) as bank:
+            rows = bank.briefing_rows(items)
+    except StoreUntrusted as error:
+        return {"systemMessage": f"swarm-memory: {error}"} if tell_once(place.database) else {}
     text = briefing(rows) if rows else ""
     if not text:
         return {}
@@ -169,6 +175,8 @@ def main(arguments: list[str]) -> NoReturn:
             if answer:
                 sys.stdout.write(json.dumps(answer))
                 sys.stdout.flush()
+    except StoreUntrusted:
+        pass  # nothing is left in a folder that came from elsewhere; SessionStart tells the user
     except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
         _complain(place, arguments, error)
     os._exit(0)  # without taking the interpreter apart, which would take a tenth of the time

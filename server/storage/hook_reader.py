@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import Location
 from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ def open_for_hook(place: Location, wait_s: float) -> Generator[HookBank]:
             yield HookBank(connection, place, wait_s)
     finally:
         close(connection, database, wait_s)
+
+
+def tell_once(database: Path) -> bool:
+    """Return whether the user was not yet told that the file at a path is not trusted; from now on he is."""
+    return registry.tell_once(database)
 
 
 def scope_row(connection: "Connection", tenant_id: str, project: str) -> int:

@@ -15,7 +15,7 @@ from rig import HERE, made_item, opened, sentence, with_vectors
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.engine import connection
+from swarm_memory.server.storage.engine import connection, registry
 from swarm_memory.server.storage.store import SqliteStore
 
 
@@ -69,7 +69,7 @@ def over_network(database: Path, processes: str, count: str) -> None:
     def on_nfs(path: Path) -> str:
         return "nfs"
 
-    connection.remote_kind = on_nfs
+    connection.remote_kind = registry.remote_kind = on_nfs
     writers(database, processes, count, "own")
 
 
@@ -80,6 +80,7 @@ def upkeep(database: Path, rounds: str) -> None:
 
 async def _upkeep(database: Path, rounds: int) -> None:
     draw = random.Random(5)
+    registry.begin(database)  # the bank of an older release that was laid there
     for _ in range(rounds):
         async with opened(database) as store:
             say("opened")

@@ -12,6 +12,7 @@ from rungs import POSSIBLE
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as connection_module
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import connect
 
 pytestmark = pytest.mark.fault
@@ -43,7 +44,11 @@ def crash(database: Path, before: str, within: str) -> None:
 
 
 @pytest.mark.parametrize("rung", POSSIBLE)
-async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted(database: Path, rung: str) -> None:
+async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted(
+    database: Path, rung: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (connection_module, registry):
+        monkeypatch.setattr(module, "remote_kind", lambda path: "nfs")
     async with opened(database) as store:
         await fill(store, 5)
     crash(database, STEAL, "DROP TRIGGER steal")

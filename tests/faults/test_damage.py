@@ -23,6 +23,7 @@ from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
@@ -332,6 +333,8 @@ async def _damaged_and_mended(database: Path, whole: bytes, draw: random.Random,
         at = draw.randrange(spared, len(content) - size)
         content[at : at + size] = draw.randbytes(size)
     database.write_bytes(content)
+    registry.forget(database)
+    registry.begin(database)
     try:
         await asyncio.to_thread(repair, database, choose(), 5.0)
     except StorageError:

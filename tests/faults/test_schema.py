@@ -22,6 +22,7 @@ from swarm_memory.schema.sqlite.statements import migrations
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.store import SqliteStore
@@ -46,6 +47,8 @@ def put_old_bank(database: Path, release: Path = RELEASES[0]) -> None:
     for left in database.parent.glob("memory.db*"):
         left.unlink()
     database.write_bytes(gzip.decompress(release.read_bytes()))
+    registry.forget(database)
+    registry.begin(database)
 
 
 def version_of(database: Path) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -168,9 +169,26 @@ def test_a_bad_database_never_reaches_the_host(shop: Shop, content: bytes | None
     else:
         (shop.bank / "memory.db").write_bytes(content)
     with no_workers_left(shop):
-        for verb in ("session-start", "session-end"):
+        for verb in ("session-end", "session-start"):
             done = shop.hook(verb)
-            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            told = json.loads(done.stdout or "{}").get("systemMessage", "")
+            assert (done.returncode, done.stderr) == (0, "")
+            assert bool(told) == (verb == "session-start" and content != b"")
+            assert shop.hook(verb).stdout == "", "it is said once"
+
+
+def test_a_bank_that_came_with_a_clone_is_told_of_once_and_gets_not_even_a_log(learned: Shop, tmp_path: Path) -> None:
+    clone = Shop(tmp_path / "clone", learned.config, learned.transcript)
+    shutil.copytree(learned.root, clone.root)
+    before = {path: path.read_bytes() for path in clone.bank.iterdir()}
+    told = json.loads(clone.hook("session-start").stdout)
+    assert told.keys() == {"systemMessage"}
+    assert "swarm-memory trust" in told["systemMessage"]
+    assert clone.hook("session-start").stdout == ""
+    assert clone.hook("session-end").stdout == ""
+    assert {path: path.read_bytes() for path in clone.bank.iterdir()} == before
+    clone.cli("trust", "--yes")
+    assert "test.example.toml" in clone.hook("session-start").stdout
 
 
 def test_an_event_that_is_none_never_reaches_the_host(shop: Shop) -> None:

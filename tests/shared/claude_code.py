@@ -8,6 +8,8 @@ from pathlib import Path
 
 from patience import HANG_S
 
+from swarm_memory.server.location import state_folder
+
 NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
 CLAUDE = NODE / "claude"
 INSPECTOR = NODE / "mcp-inspector"
@@ -41,10 +43,11 @@ class ClaudeCode:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing of the developer's environment but PATH; no telemetry, no update, no login."""
+        """Nothing of the developer's but PATH and the records of banks: no telemetry, no update, no login."""
         return {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "HOME": str(self.home),
+            "XDG_STATE_HOME": str(state_folder().parent),
             "CLAUDE_CONFIG_DIR": str(self.config),
             "ANTHROPIC_BASE_URL": self.api_url,
             "ANTHROPIC_API_KEY": "dummy",

@@ -18,6 +18,7 @@ from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -106,6 +107,8 @@ class Kept:
             with _reading(self.database) as source, SQLITE.connect(copy) as target:
                 source.backup(target)
             target.close()
+            registry.forget(copy)
+            registry.begin(copy)
             async with opened(Path(folder), clock=self.clock) as asked:
                 return json.dumps([await _listed(asked), *[await _retrieved(asked, query) for query in queries]])
 

@@ -16,6 +16,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.store import SqliteStore
 
 BANK = ".swarm/memory.db"
@@ -181,6 +182,9 @@ async def faults_of(root: Path, files: dict[str, bytes], account: Account) -> As
         if fault := _fault_of_copy(root / ".swarm" / "backups" / name, memories):
             yield fault
     try:
+        if (root / BANK).exists():
+            registry.forget(root / BANK)
+            registry.begin(root / BANK)
         async with opened(root / BANK) as store:
             async for fault in _faults_of_bank(store, account):
                 yield fault

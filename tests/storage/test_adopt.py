@@ -62,7 +62,7 @@ GOOD = ("p1", "reasoning_memory", strategy(), 0.76, 4, "2025-10-10T12:00:00Z", "
 async def test_until_told_the_store_says_what_it_is_and_touches_nothing(open_bank: Any, foreign: Any) -> None:
     database = foreign(GOOD)
     before = hashlib.sha256(database.read_bytes()).digest()
-    with pytest.raises(StoreUntrusted, match=r"claude-flow: run `swarm-memory adopt`"):
+    with pytest.raises(StoreUntrusted, match=r"claude-flow, run `swarm-memory adopt`"):
         async with open_bank():
             pass
     assert hashlib.sha256(database.read_bytes()).digest() == before

@@ -10,6 +10,7 @@ from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import code_table, migrations, vector_table
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.search import index, vectors
 from swarm_memory.server.storage.search.codes import code, code_bits
 from swarm_memory.server.storage.search.vectors import encode
@@ -87,6 +88,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
                 connection.execute(entered, (seq, seq % vectors.BUCKETS, made))
             connection.execute("DELETE FROM vec_1")
     connection.close()
+    registry.begin(database)
     async with open_bank() as store:
         found = await store.inspect()
         assert found.sound, found

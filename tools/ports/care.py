@@ -2,7 +2,10 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.memory import MemoryItem
 
 
 class Backup(NamedTuple):
@@ -60,6 +63,21 @@ class Adoption(NamedTuple):
     """Where the old database is now."""
 
 
+class ForeignBank(NamedTuple):
+    """What is in a bank that was not made here by this user."""
+
+    memories: "tuple[MemoryItem, ...]"
+    """As they would be taken over: unverified, and those that look like an attack in quarantine with the reason."""
+    faulty: int
+    """Memories that cannot be read as such, and are left out."""
+    trajectories: int
+    calls: int
+    jobs: int
+    """Jobs that wait in it; none of them is taken over."""
+    kept: Path | None = None
+    """Where it is once it was taken over."""
+
+
 class Care(Protocol):
     """The file of one bank. All errors are `StorageError`s unless said otherwise."""
 
@@ -101,6 +119,20 @@ class Care(Protocol):
 
     async def inspect(self) -> Inspection:
         """Look for damage and for indexes out of step; it reads the whole bank."""
+        ...
+
+    def look_at_foreign(self) -> ForeignBank:
+        """Look at a bank that was not made here by this user, in a copy.
+
+        Raises `InputError` where the bank is trusted, `StoreUntrusted` when it is no bank of ours.
+        """
+        ...
+
+    def take_over(self) -> ForeignBank:
+        """Put a new bank of what is in such a one in its place, and trust that. Its vectors are still to be made.
+
+        Raises as `look_at_foreign`, `StoreBusy`, `StoreReadOnly`.
+        """
         ...
 
     async def check_adoptable(self) -> None:

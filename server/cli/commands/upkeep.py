@@ -1,4 +1,4 @@
-"""`consolidate`, `backup`, `restore`, `reembed`, `reindex` and `adopt`: the bank put in order."""
+"""`consolidate`, `backup`, `restore`, `trust`, `reembed`, `reindex` and `adopt`: the bank put in order."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from swarm_memory.server.cli.console import json_option, print_json, print_table
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports.care import Backup
+    from swarm_memory.tools.ports.care import Backup, ForeignBank
     from swarm_memory.tools.toolbox import Toolbox
 
 SHOWN = 20
@@ -258,7 +258,65 @@ def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
         say(f"    left out: {skipped}", fg="yellow")
 
 
+@click.command()
+@click.option("--read-only", is_flag=True, help="Only look: nothing is taken over.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def trust(invocation: Invocation, read_only: bool, yes: bool, as_json: bool) -> None:
+    """Look at a bank that was not made here by you, and take it over.
+
+    A bank that came with a clone, a pull or an archive, or that you moved or copied yourself, is not opened before.
+    Each memory is screened as if it were new and counts as unverified; jobs, sources and links are left out. The old
+    file is kept beside the new bank.
+    """
+    place, care = invocation.place, invocation.care()
+    found = care.look_at_foreign()
+    if not as_json:
+        _show_foreign(found, place.database)
+    if read_only:
+        if as_json:
+            print_json(_foreign(found))
+        return
+    if not yes:
+        click.confirm(f"Take it over as your own bank {place.database}?", abort=True, err=True)
+    from swarm_memory.server.jobs.reembed import Reembedded
+    from swarm_memory.server.jobs.reembed import reembed as operation
+
+    taken = care.take_over()
+
+    async def embed(toolbox: "Toolbox") -> Reembedded:
+        with progress("embedding", quiet=as_json) as moved:
+            return await operation(toolbox.store, toolbox.embedder, drop_others=False, on_progress=moved)
+
+    invocation.run(embed)
+    if as_json:
+        print_json(_foreign(taken))
+    else:
+        say(f"Taken over. What stood there is {taken.kept}.")
+
+
+def _foreign(found: "ForeignBank") -> dict[str, object]:
+    memories = [each.model_dump(mode="json", exclude_none=True) for each in found.memories]
+    return {**found._asdict(), "memories": memories, "kept": str(found.kept) if found.kept else None}
+
+
+def _show_foreign(found: "ForeignBank", database: Path) -> None:
+    say(
+        f"{database} was not made here by you. It holds {counted(len(found.memories), 'memory')}, "
+        f"{counted(found.trajectories, 'trajectory')} and {counted(found.calls, 'tool call')}."
+    )
+    if found.memories:
+        rows = ((each.id, each.status, each.title, each.status_reason or "") for each in found.memories)
+        print_table(("id", "would be", "title", "because"), rows)
+    if found.faulty:
+        say(f"Left out: {counted(found.faulty, 'memory')} that cannot be read.", fg="yellow")
+    if found.jobs:
+        say(f"Left out: {counted(found.jobs, 'job')} that wait in it.", fg="yellow")
+
+
 COMMANDS = {
+    "trust": trust,
     "consolidate": consolidate,
     "backup": backup,
     "restore": restore,

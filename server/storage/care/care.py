@@ -9,10 +9,12 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.storage.care.adopt import adopt, check_adoptable
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.care.takeover import look, take_over
 from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import backup_folder, list_backups
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.ports.care import Adoption, Backup, Care, Inspection, Repaired, Restored
+from swarm_memory.tools.ports.care import Adoption, Backup, Care, ForeignBank, Inspection, Repaired, Restored
 from swarm_memory.tools.ports.models import Embedder
 
 
@@ -43,7 +45,15 @@ class SqliteCare(Care):
         return restore(self._database, source, self._driver(), self._settings.storage.busy_timeout_s)
 
     def repair(self) -> Repaired:
-        return repair(self._database, self._driver(), self._settings.storage.busy_timeout_s)
+        done = repair(self._database, self._driver(), self._settings.storage.busy_timeout_s)
+        registry.end_notice(self._database)
+        return done
+
+    def look_at_foreign(self) -> ForeignBank:
+        return look(self._database, self._driver(), self._settings)
+
+    def take_over(self) -> ForeignBank:
+        return take_over(self._database, self._driver(), self._settings, self._scope)
 
     async def inspect(self) -> Inspection:
         async with self._store() as store:

@@ -89,9 +89,9 @@ class Salvage:
         self.broken: dict[str, None] = {}
         """The tables that could not be read to their end."""
 
-    def carry_over(self) -> None:
-        """Carry over all tables that hold rows of their own."""
-        for table in _plain_tables():
+    def carry_over(self, tables: Sequence[str] | None = None) -> None:
+        """Carry over all tables that hold rows of their own, or those that are named."""
+        for table in tables or _plain_tables():
             if columns := self._shared_columns(table):
                 self.rows[table] = self._carry_over(table, columns)
             else:

@@ -11,10 +11,11 @@ from types import ModuleType
 
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
 from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import RESTORE, back_up, copy_bank, list_backups
 from swarm_memory.server.storage.engine.connection import connect, fold_log, open_read_only, storage_errors
 from swarm_memory.server.storage.engine.files import flush, make_folder
-from swarm_memory.server.storage.engine.lock import mark_made, writer_lock
+from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content, check_path
 from swarm_memory.server.storage.stores.memories import damaged
 from swarm_memory.tools.ports.care import Restored
@@ -42,17 +43,17 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
     return Restored(chosen, kept)
 
 
-def put_in_place(database: Path, fresh: Path, *, keep: bool) -> Path | None:
-    """Replace a bank by a new file; the old one is kept as `<name>.corrupt-<time>` when `keep` says so.
+def put_in_place(database: Path, fresh: Path, *, keep: bool, aside: str = "corrupt") -> Path | None:
+    """Replace a bank by a new file; the old one is kept as `<name>.<aside>-<time>` when `keep` says so.
 
     The caller holds the writer lock, has no connection to either, and has the new file's content on the disk.
     """
-    kept = _set_aside(database) if keep and database.exists() else None
+    kept = _set_aside(database, aside) if keep and database.exists() else None
     for suffix in _BESIDE:
         database.with_name(database.name + suffix).unlink(missing_ok=True)
     flush(database.parent)  # a power cut that brought the old log back beside the new file would mix the two
-    fresh.replace(database)
-    mark_made(database)
+    with registry.replacing(database, fresh):
+        fresh.replace(database)
     flush(database.parent)
     return kept
 
@@ -61,12 +62,13 @@ def remove(fresh: Path) -> None:
     """Delete a file that was to be put in a bank's place, with all that lies beside it."""
     for suffix in ("", *_BESIDE, ".lock"):
         fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
+    registry.forget(fresh)
 
 
-def _set_aside(database: Path) -> Path:
+def _set_aside(database: Path, aside: str) -> Path:
     """Give the file a second name and its log the same: until the new one is there, the path is never empty."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    kept = database.with_name(f"{database.name}.corrupt-{stamp}")
+    kept = database.with_name(f"{database.name}.{aside}-{stamp}")
     try:
         os.link(database, kept)
     except OSError:
@@ -90,6 +92,7 @@ def _newest(database: Path) -> Path:
 def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
     if not check_path(source):
         raise InputError(f"there is no file {source}")
+    registry.check(source)
     with closing(open_read_only(module, source)) as connection:
         if check_content(connection, source) == "new":
             raise InputError(f"{source} is empty: it is no backup")

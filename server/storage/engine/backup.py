@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
 from swarm_memory.tools.ports.care import Backup
 
@@ -41,12 +42,12 @@ def backup_folder(database: Path) -> Path:
 
 
 def list_backups(database: Path) -> list[Backup]:
-    """Return the copies of a bank that are kept beside it, newest first."""
+    """Return the copies of a bank that are kept beside it and were made here by this user, newest first."""
     found: list[Backup] = []
     folder = backup_folder(database)
     for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
         name = _NAME.fullmatch(path.name)
-        if name and name["stem"] == database.stem and path.is_file() and not path.is_symlink():
+        if name and name["stem"] == database.stem and not path.is_symlink() and registry.knows(path):
             made = datetime.strptime(name["stamp"], _STAMP).replace(tzinfo=UTC)
             found.append(Backup(path, made, name["reason"], path.stat().st_size))
     return sorted(found, key=lambda backup: (backup.made, backup.path.name), reverse=True)
@@ -97,6 +98,7 @@ def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
             connection.execute("VACUUM INTO ?", (str(part),))
             _check_copy(module, part)
             flush(part)  # `VACUUM INTO` does not see to it
+            registry.sign(path, registry.identity(connection), file=part)
             part.replace(path)
             flush(path.parent)
         finally:
@@ -110,9 +112,14 @@ def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) ->
     dropped = 0
     for backup in list_backups(database):
         if _holds(module, backup.path, ids):
-            backup.path.unlink(missing_ok=True)
+            _drop(backup)
             dropped += 1
     return dropped
+
+
+def _drop(backup: Backup) -> None:
+    backup.path.unlink(missing_ok=True)
+    registry.forget(backup.path)
 
 
 def _holds(module: ModuleType, path: Path, ids: Sequence[str]) -> bool:
@@ -134,7 +141,7 @@ def _check_copy(module: ModuleType, path: Path) -> None:
 
 def _drop_oldest(database: Path, reason: str) -> None:
     for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
-        backup.path.unlink(missing_ok=True)
+        _drop(backup)
     for part in backup_folder(database).glob("*.part"):
         if time.time() - part.stat().st_mtime > _LEFT_BEHIND_S:
             part.unlink(missing_ok=True)

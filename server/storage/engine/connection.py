@@ -22,9 +22,18 @@ from swarm_memory.schema.errors import (
 )
 from swarm_memory.schema.sqlite.statements import Migration, migrations
 from swarm_memory.server.storage.driver import Driver, plain_module
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
-from swarm_memory.server.storage.engine.files import OpenedFile, flush, make_folder, make_private, remote_kind, size_of
-from swarm_memory.server.storage.engine.lock import mark_made, transaction, was_made, writer_lock
+from swarm_memory.server.storage.engine.files import (
+    OpenedFile,
+    flush,
+    make_folder,
+    make_private,
+    note_commit,
+    remote_kind,
+    size_of,
+)
+from swarm_memory.server.storage.engine.lock import transaction, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
 from swarm_memory.server.storage.search.words import scoped
 
@@ -72,14 +81,23 @@ def connect(
     """
     module = driver.module if driver else plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
     with storage_errors(module, database):
-        if not check_path(database):
+        exists = check_path(database)
+        # Asked before the look: another process may complete the bank meanwhile.
+        record = registry.check(database)
+        banks = record.banks if record is not None and exists else []
+        if not exists:
             if read_only or not create:
                 raise StorageError(f"there is no bank at {database}")
             _make_file(database)
-        made_before = was_made(database)  # asked first: another process may complete the bank while this one looks
-        state = _look(module, database, timeout_s)
-        if state == "new" and made_before:
+        if not (exists and record) and not read_only:
+            registry.begin(database)
+        state, found = _look(module, database, timeout_s)
+        if banks and state == "new":
             raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
+        if banks and not found and (lost := registry.lost_in(database)):
+            raise StoreDamaged(f"{database} is half of a bank ({lost}): {advice(database)}")
+        if banks and found not in banks:
+            raise StoreUntrusted(registry.replaced(database))
         if read_only and state != "bank":
             raise StoreReadOnly(f"the bank at {database} must be {'made' if state == 'new' else 'migrated'} first")
         if not (read_only or (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK))):
@@ -121,6 +139,7 @@ def write_transaction(
             opened.check()
         with transaction(connection, "IMMEDIATE"):
             yield
+        note_commit(f"{database}-wal", str(registry.mark_file(database)) if opened is None else opened.mark_file)
         if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
             truncate_wal(connection)
 
@@ -171,7 +190,7 @@ def _translated(error: Exception, database: Path) -> StorageError:
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or "readonly" in text:
         return StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
     if name.startswith("SQLITE_NOTADB") or "not a database" in text:
-        if was_made(database):
+        if registry.is_complete(database):
             return StoreDamaged(f"{database} was a bank and is damaged ({text}): {advice(database)}")
         return StoreUntrusted(f"{database} is not an SQLite database: move it away, or name another file")
     if name.startswith("SQLITE_CORRUPT") or any(sign in text for sign in _SIGNS_OF_DAMAGE):
@@ -197,8 +216,8 @@ def _make_file(database: Path) -> None:
     check_path(database)
 
 
-def _look(module: ModuleType, database: Path, timeout_s: float) -> BankState:
-    """Check the content over a connection that cannot write, not even by closing."""
+def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankState, str]:
+    """Check the content over a connection that cannot write, not even by closing; return also the bank's id."""
     try:
         connection = open_read_only(module, database)
     except module.Error as error:
@@ -208,7 +227,7 @@ def _look(module: ModuleType, database: Path, timeout_s: float) -> BankState:
         _open(module, database, "rw", timeout_s).close()
         connection = open_read_only(module, database)
     with closing(connection):
-        return check_content(connection, database)
+        return check_content(connection, database), registry.identity(connection)
 
 
 def open_read_only(module: ModuleType, database: Path) -> "Connection":
@@ -244,12 +263,14 @@ def _complete(module: ModuleType, connection: "Connection", database: Path, stat
             if state == "outdated" and check_content(connection, database) == "outdated":
                 back_up(connection, module, database, MIGRATION)
             migrate(connection)
-            mark_made(database)
+            registry.sign(database, registry.identity(connection))
         check_content(connection, database)
-    elif not was_made(database) or not _has_its_journal(connection, database):
+    elif not registry.is_complete(database) or not _has_its_journal(connection, database):
         with writer_lock(database, timeout_s):
             _use_journal(module, connection, database, timeout_s)
-            mark_made(database)
+            registry.sign(database, registry.identity(connection))
+    else:
+        registry.note_log(database)
 
 
 def _set_up(connection: "Connection", driver: Driver | None) -> None:

@@ -1,12 +1,16 @@
 """The files of a bank as the system sees them: on the disk for good, on which file system, still the ones opened.
 
-No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks.
+No database is opened here but to be flushed: opening and closing its file beside SQLite would drop SQLite's locks. Its
+log is another file, which SQLite locks nothing of; what is read of it stands in "Database File Format", section 4.
 """
 
 import errno
 import os
+import struct
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from swarm_memory.schema.errors import StoreReplaced
 
@@ -22,6 +26,11 @@ _CLUSTER = frozenset({"ocfs2", "gfs2", "ncpfs", "coda", "davfs"})
 _HOST_OF_A_MACHINE = frozenset({"virtiofs", "vboxsf", "prl_fs", "drvfs"})
 _LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs", "fuse.lxcfs"})
 _SIDECARS = ("-wal", "-shm")
+
+_LOG_HEADER, _LOG_FRAME = struct.Struct(">4I8s8s"), struct.Struct(">2I8s8s")
+_MARK = struct.Struct(">8sI8s")
+_MAX_GENERATIONS = 1000
+"""So many times a log may have begun anew, by the `sqlite3` command say, since it was last noted."""
 
 
 def flush(path: Path) -> None:
@@ -112,8 +121,10 @@ def size_of(path: str) -> int:
 class OpenedFile:
     """The files of one connection, by device and inode: the database, its log, the log's index."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, mark_file: str) -> None:
         self._database = str(database)
+        self.mark_file = mark_file
+        """Where the last commit of its log is noted."""
         self._main = _identity(self._database)
         self._sidecars: dict[str, tuple[int, int]] = {}
 
@@ -148,9 +159,122 @@ class OpenedFile:
             )
 
 
+def inode_of(path: str) -> int | None:
+    """Return the number of a file on its disk; None without one."""
+    found = _identity(path)
+    return None if found is None else found[1]
+
+
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116 - asked before each write
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+class Mark(NamedTuple):
+    """The last commit of a log."""
+
+    salts: bytes
+    """Of the generation: the first number grows by one each time the log begins anew, the second is random."""
+    frame: int
+    """Frames up to the commit's last one."""
+    checksum: bytes
+    """Of all frames up to that one."""
+
+    def packed(self) -> bytes:
+        """Return it as bytes."""
+        return _MARK.pack(*self)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> "Mark | None":
+        """Return what was packed; None for anything else."""
+        return cls(*_MARK.unpack(data)) if len(data) == _MARK.size else None
+
+
+def last_commit(log: str, known: Mark | None) -> Mark | None:
+    """Return the last commit of a log, looked for from a known one on; None without any. The caller holds the lock."""
+    with _opened(log) as file:
+        header = None if file is None else _header(file)
+        if file is None or header is None:
+            return None
+        page, salts = header
+        found = known if known is not None and known.salts == salts else None
+        number = 0 if found is None else found.frame
+        while (frame := _frame(file, page, number, salts)) is not None:
+            number += 1
+            if frame[1]:
+                found = Mark(salts, number, frame[3])
+        return found
+
+
+def note_commit(log: str, mark_file: str) -> None:
+    """Write the last commit of a log into a file of its own. The caller holds the lock and has not acknowledged it yet.
+
+    Where that cannot be written the former note stands, and is right: the log holds that commit too.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    with suppress(OSError):
+        file = os.open(mark_file, flags, 0o600)
+        try:
+            known = Mark.unpacked(os.read(file, 100))
+            found = last_commit(log, known)
+            if found is not None and found != known:
+                os.lseek(file, 0, os.SEEK_SET)
+                os.write(file, found.packed())
+        finally:
+            os.close(file)
+
+
+def compared(log: str, known: Mark) -> Literal["continued", "cut", "other"]:
+    """Say whether a log that is not empty holds the known commit, lacks it, or is none that could have followed it."""
+    with _opened(log) as file:
+        if file is None:
+            return "continued"  # folded into the database meanwhile
+        header = _header(file)
+        if header is None:
+            return "cut"
+        page, salts = header
+        if salts != known.salts:
+            ahead = (_first(salts) - _first(known.salts)) % 2**32
+            return "continued" if 0 < ahead <= _MAX_GENERATIONS else "other"
+        frame = _frame(file, page, known.frame - 1, salts)
+        return "continued" if frame is not None and frame[3] == known.checksum else "cut"
+
+
+@contextmanager
+def _opened(log: str) -> Generator[int | None]:
+    try:
+        file = os.open(log, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _read(file: int, count: int, at: int) -> bytes:
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, count)
+
+
+def _first(salts: bytes) -> int:
+    return int.from_bytes(salts[:4])
+
+
+def _header(file: int) -> tuple[int, bytes] | None:
+    data = _read(file, _LOG_HEADER.size, 0)
+    if len(data) < _LOG_HEADER.size:
+        return None
+    _, _, page, _, salts, _ = _LOG_HEADER.unpack(data)
+    return page, salts
+
+
+def _frame(file: int, page: int, number: int, salts: bytes) -> tuple[int, int, bytes, bytes] | None:
+    """Return the header of a frame of the generation (page, size after a commit, salts, checksum); None beyond it."""
+    data = _read(file, _LOG_FRAME.size, _LOG_HEADER.size + number * (_LOG_FRAME.size + page))
+    frame = _LOG_FRAME.unpack(data) if len(data) == _LOG_FRAME.size else None
+    return frame if frame is not None and frame[2] == salts else None

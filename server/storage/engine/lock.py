@@ -52,25 +52,6 @@ def lock_path(database: Path) -> Path:
     return database.with_name(database.name + ".lock")
 
 
-def was_made(database: Path) -> bool:
-    """Return whether a bank was completed at this path: an empty or unreadable file there is then no new one."""
-    try:
-        return lock_path(database).stat().st_size > 0
-    except OSError:
-        return False
-
-
-def mark_made(database: Path) -> None:
-    """Note in the lock file that the bank is complete. The caller holds the lock."""
-    if not was_made(database):
-        descriptor = _open(lock_path(database))
-        try:
-            os.lseek(descriptor, 1, os.SEEK_SET)  # the first byte is what Windows locks
-            os.write(descriptor, b"bank\n")
-        finally:
-            os.close(descriptor)
-
-
 @contextmanager
 def writer_lock(database: Path, timeout_s: float) -> Generator[None]:
     """Hold the writer lock. Not reentrant.

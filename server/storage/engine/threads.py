@@ -26,6 +26,7 @@ from swarm_memory.server.storage.engine.connection import (
 )
 from swarm_memory.server.storage.engine.files import OpenedFile
 from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.registry import mark_file
 from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
@@ -103,7 +104,7 @@ class ConnectionThread:
         self._writes = writes
         self._process = os.getpid()
         self._connected = True
-        self.opened = OpenedFile(database)
+        self.opened = OpenedFile(database, str(mark_file(database)))
         """What the connection opened, for a look under the writer lock."""
         self._host = _Host(connector)
 
@@ -170,7 +171,7 @@ class ConnectionThread:
         """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
 
         def reconnect() -> None:
-            opened = OpenedFile(self._database)
+            opened = OpenedFile(self._database, self.opened.mark_file)
             self._host.host(self._again())
             self.opened, self._connected = opened, True
 

@@ -1,0 +1,163 @@
+"""Taking over a bank that was not made here: looked at in a copy, each memory screened as if it were new, then signed.
+
+The bank came with a clone or an archive, or the user moved it himself; nobody can tell which. No index, vector, token,
+link, job or source of it is taken, and no history that would vouch for a memory: all of these are made anew, or again.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import InputError, StoreDamaged, StoreUntrusted
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.location import state_folder
+from swarm_memory.server.storage.care.damaged_file import Salvage
+from swarm_memory.server.storage.care.restore import put_in_place, remove
+from swarm_memory.server.storage.driver import Driver
+from swarm_memory.server.storage.engine import registry
+from swarm_memory.server.storage.engine.connection import (
+    close,
+    connect,
+    open_read_only,
+    storage_errors,
+    write_transaction,
+)
+from swarm_memory.server.storage.engine.files import make_folder
+from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.engine.ownership import check_content, check_path
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.words import pack
+from swarm_memory.server.storage.stores.rows import item_of, pattern_row
+from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.memories.edit import checked_texts
+from swarm_memory.tools.ports.care import ForeignBank
+from swarm_memory.tools.text.tokens import tokenize
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+_QUERIES = queries("takeover")
+_TAKEN = (
+    "scopes", "patterns", "pattern_tags", "task_trajectories", "matts_runs", "performance_metrics", "events",
+    "tool_calls", "tool_call_tasks", "trimmed_tool_calls", "tool_memories",
+)  # fmt: skip
+SET_ASIDE = "untrusted"
+
+
+def look(database: Path, driver: Driver, settings: Settings) -> ForeignBank:
+    """Return what is in a bank that was not made here; nothing of it is changed.
+
+    Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
+    """
+    _check_needed(database)
+    with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
+        return _told(foreign, settings, database.name)
+
+
+def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -> ForeignBank:
+    """Put a new bank of what is in such a one in its place and sign it; return what was taken, and the old one's place.
+
+    A bank of one project is of the project `here` then. Raises as `look`, `StoreBusy`, `StoreReadOnly`. Vectors are
+    the caller's.
+    """
+    _check_needed(database)
+    fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
+    try:
+        with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
+            told = _told(foreign, settings, database.name)
+            target = connect(fresh, driver=driver)
+            try:
+                _carry_over(foreign, target, fresh, driver, told.memories, here)
+            finally:
+                close(target, fresh)
+            with writer_lock(database, settings.storage.busy_timeout_s):
+                kept = put_in_place(database, fresh, keep=True, aside=SET_ASIDE)
+    finally:
+        remove(fresh)
+    return told._replace(kept=kept)
+
+
+def _check_needed(database: Path) -> None:
+    if not check_path(database):
+        raise InputError(f"there is no bank at {database}")
+    try:
+        registry.check(database)
+    except StoreUntrusted:
+        return
+    raise InputError(f"{database} was made here by this user: it needs no more trust")
+
+
+@contextmanager
+def _opened_copy(database: Path, driver: Driver) -> Generator["Connection"]:
+    """Open a private copy: no journal is in it, so that nothing is played back over the user's files."""
+    make_folder(state_folder())
+    with tempfile.TemporaryDirectory(prefix="look-", dir=state_folder()) as folder:
+        copy = Path(folder) / database.name
+        for suffix in ("", "-wal"):
+            # No connection of this process has the file open: it may be read.
+            if (beside := database.with_name(database.name + suffix)).exists():
+                shutil.copyfile(beside, copy.with_name(copy.name + suffix), follow_symlinks=False)
+        with closing(open_read_only(driver.module, copy)) as connection:
+            if check_content(connection, database) == "new":
+                raise InputError(f"{database} is empty: delete it")
+            yield connection
+
+
+def _told(foreign: "Connection", settings: Settings, name: str) -> ForeignBank:
+    counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
+    items: list[MemoryItem] = []
+    faulty = 0
+    for row in foreign.execute(_QUERIES["memories"]):
+        try:
+            items.append(_as_new(item_of(row), settings, name))
+        except (StoreDamaged, InputError):
+            faulty += 1
+    return ForeignBank(tuple(items), faulty, counts["trajectories"], counts["calls"], counts["jobs"])
+
+
+def _as_new(item: MemoryItem, settings: Settings, name: str) -> MemoryItem:
+    """Return an item as one that nobody vouches for: its texts cleaned, redacted and screened."""
+    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
+    origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
+    return gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin}))
+
+
+def _carry_over(
+    foreign: "Connection",
+    target: "Connection",
+    fresh: Path,
+    driver: Driver,
+    items: tuple[MemoryItem, ...],
+    here: Scope,
+) -> None:
+    target.execute("PRAGMA foreign_keys = OFF")
+    with write_transaction(target, fresh, 10.0):
+        salvage = Salvage(foreign, target, driver.module)
+        salvage.carry_over(_TAKEN)
+        for query in ("forget_who_vouched", "forget_summaries"):
+            target.execute(_QUERIES[query])
+        _write_items(target, items)
+        salvage.drop_orphans()
+        target.execute(_QUERIES["rename_only_project"], {"tenant_id": here.tenant_id, "project": here.project})
+    target.execute("PRAGMA foreign_keys = ON")
+    with write_transaction(target, fresh, 10.0):
+        Index(driver.vec_version is not None, driver.reason).rebuild(target)
+
+
+def _write_items(target: "Connection", items: tuple[MemoryItem, ...]) -> None:
+    """Write the items over their rows, and drop the rows of which there is none."""
+    known = {row[0]: row[1:] for row in target.execute(_QUERIES["places"])}
+    for item in items:
+        seq, scope_id, updated_at = known.pop(item.id)
+        row = pattern_row(item, scope_id, updated_at)
+        target.execute(_QUERIES["put_memory"], row)
+        tokens = pack(tokenize(item.title), tokenize(item.description), tokenize(item.content))
+        target.execute(queries("memories")["put_tokens"], (seq, tokens))
+    target.executemany(_QUERIES["drop_memory"], ((seq,) for seq, _, _ in known.values()))
