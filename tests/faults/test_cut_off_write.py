@@ -47,8 +47,11 @@ def crash(database: Path, before: str, within: str) -> None:
 async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted(
     database: Path, rung: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def on_nfs(path: Path) -> str:
+        return "nfs"
+
     for module in (connection_module, registry):
-        monkeypatch.setattr(module, "remote_kind", lambda path: "nfs")
+        monkeypatch.setattr(module, "remote_kind", on_nfs)
     async with opened(database) as store:
         await fill(store, 5)
     crash(database, STEAL, "DROP TRIGGER steal")
