@@ -115,15 +115,19 @@ async def test_what_is_forgotten_leaves_no_byte_in_any_file(
 ) -> None:
     secret = item("Zanzibar heliotrope", content="Zanzibarheliotrope quixotically", tags=("heliotropetag",))
     kept = item("Retry a locked database")
+    half = [f"backups/memory-20260501T120000.000000Z-asked.db.77.part{end}" for end in ("", "-journal")]
     async with open_bank() as store:
         await store.add_memories([with_indexes(secret, embedder), with_indexes(kept, embedder)], embedder.name)
+        (database.parent / "backups").mkdir()
+        for left in (*half, "memory.db.restoring-77", "memory.db.repairing-77-wal"):  # of processes that were killed
+            (database.parent / left).write_bytes(b"half of Zanzibar heliotrope")
         edited = secret.model_copy(update={"content": "Zanzibar once more"})
         await store.replace_memory(with_indexes(edited, embedder), embedder.name, "shorter")
         assert len((await store.forget([here], [secret.id])).ids) == 1
         assert len((await store.forget([here], [secret.id])).ids) == 0
         vector = embedder.vector(secret.embedding_text)
         assert await store.nearest([here], embedder.name, vector, 5) != []
-    held = b"".join(path.read_bytes() for path in database.parent.iterdir())
+    held = b"".join(path.read_bytes() for path in database.parent.rglob("*") if path.is_file())
     assert b"locked database" in held
     for word in (b"anzibar", b"heliotrop", b"quixotic"):
         assert word not in held.lower()

@@ -8,8 +8,9 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ was forgotten."""
 _NAME = re.compile(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
+_MADE_BESIDE = ("repairing", "header", "restoring", "adopting", "trusting")
+"""What stands in the names of files that are to come into the bank's place, before the number of the process."""
 
 
 def backup_folder(database: Path) -> Path:
@@ -108,13 +111,27 @@ def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
 
 
 def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) -> int:
-    """Delete the copies that hold any of these memories or trajectories, or cannot be read; return how many."""
+    """Delete the copies that hold any of these memories or trajectories, or cannot be read; return how many.
+
+    Half copies go unread: those that a killed process left, and those that are being made, which fails then.
+    """
     dropped = 0
+    for half in half_copies(database):
+        half.unlink(missing_ok=True)
     for backup in list_backups(database):
         if _holds(module, backup.path, ids):
             _drop(backup)
             dropped += 1
     return dropped
+
+
+def half_copies(database: Path) -> list[Path]:
+    """Return the files in which a copy or another bank is made, or was when a process was killed."""
+    folder = backup_folder(database)
+    found: list[Path] = [] if folder.is_symlink() else list(folder.glob(f"{escape(database.stem)}-*.part*"))
+    for made in _MADE_BESIDE:
+        found.extend(database.parent.glob(f"{escape(database.name)}.{made}-*"))
+    return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
 def _drop(backup: Backup) -> None:
@@ -142,6 +159,7 @@ def _check_copy(module: ModuleType, path: Path) -> None:
 def _drop_oldest(database: Path, reason: str) -> None:
     for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
         _drop(backup)
-    for part in backup_folder(database).glob("*.part"):
-        if time.time() - part.stat().st_mtime > _LEFT_BEHIND_S:
-            part.unlink(missing_ok=True)
+    for half in half_copies(database):
+        with suppress(FileNotFoundError):
+            if time.time() - half.stat().st_mtime > _LEFT_BEHIND_S:
+                half.unlink()
