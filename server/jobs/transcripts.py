@@ -1,5 +1,6 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -20,6 +21,7 @@ from swarm_memory.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
 
+_MEMORY = re.compile(rb'\s*\{\s*"id"\s*:\s*"rm_')
 IMPORT = "import"
 
 
@@ -119,7 +121,7 @@ def _is_export(path: Path) -> bool:
     """Tell by its first line whether a file holds memories."""
     with path.open("rb") as file:
         head = file.read(4096)
-    return head.lstrip().startswith(b'{"id":"rm_')
+    return _MEMORY.match(head) is not None
 
 
 async def _read_export(toolbox: Toolbox, file: Path, quarantine: bool) -> "Imported":

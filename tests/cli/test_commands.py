@@ -38,6 +38,19 @@ def test_nothing_comes_back_for_an_unrelated_task_and_the_reason_is_said(swarm: 
     assert found["reason"]
 
 
+def test_a_list_that_goes_on_says_so_and_how_to_see_the_rest(swarm: Shell, project: Path, learned: str) -> None:
+    row = json.loads(swarm("export").out)
+    others = [row | {"id": f"rm_{number:026d}", "title": f"Look at the log number {number}"} for number in range(3)]
+    (project / "others.jsonl").write_text("".join(json.dumps(each) + "\n" for each in others), encoding="utf-8")
+    assert swarm("import", "others.jsonl").code == 0
+    assert "There are more: --offset 2" in swarm("memories", "list", "--limit", "2").out
+    rest = swarm("memories", "list", "--limit", "2", "--offset", "2").out
+    assert "There are more" not in rest
+    assert "No memories" not in rest
+    assert len(swarm("memories", "list", "--limit", "2", "--json").json) == 2
+    assert swarm("memories", "show", learned).out == swarm("memories", "get", learned).out
+
+
 def test_learning_twice_changes_nothing(swarm: Shell, learned: str) -> None:
     again = swarm("learn", "run.json", "--json").json
     assert again["status"] == "already_learned"

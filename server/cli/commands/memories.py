@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -77,19 +78,26 @@ def list_command(
     as_json: bool,
 ) -> None:
     """List memories of this project and the global ones, newest first."""
-    from swarm_memory.tools.memories.edit import list_memories
+    from swarm_memory.tools.memories.edit import MAX_OFFSET, list_memories
     from swarm_memory.tools.ports.memories import MemoryFilter
 
-    which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
-    found = invocation.run(lambda toolbox: list_memories(toolbox, which))
+    async def operate(toolbox: "Toolbox") -> tuple[list[MemoryItem], bool]:
+        which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
+        items = await list_memories(toolbox, which)
+        beyond = replace(which, limit=1, offset=min(offset + limit, MAX_OFFSET))
+        return items, len(items) == limit and bool(await list_memories(toolbox, beyond))
+
+    found, has_more = invocation.run(operate)
     if as_json:
         print_json(found)
-    elif not found:
+        return
+    for item in found:
+        say(item.title, bold=True)
+        say(f"  {_stands_in_short(item)}")
+    if not found:
         say("No memories.")
-    else:
-        for item in found:
-            say(item.title, bold=True)
-            say(f"  {_stands_in_short(item)}")
+    elif has_more:
+        say(f"There are more: --offset {offset + limit} shows the next ones, --limit up to 500 at once.", fg="yellow")
 
 
 @memories.command("get")
@@ -106,6 +114,9 @@ def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> 
     else:
         for item in found:
             _show(item)
+
+
+memories.add_command(get_command, "show")
 
 
 @memories.command("edit")
