@@ -34,6 +34,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return folder
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: some tests wait for a process, a time limit or a server."""
+    return (os.cpu_count() or 1) + 1
+
+
 FIGURES = Path(__file__).parent.parent / "build" / "faults.jsonl"
 """Where `make faults` leaves the figures, for `scripts/write_reliability.py`."""
 
