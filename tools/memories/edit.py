@@ -1,6 +1,5 @@
 """What a person or an agent does to single memories: look, mend, withdraw, forget. How they are kept is the store's."""
 
-import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,14 +14,13 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_IDS = 200
 MAX_LISTED = 500
 MAX_OFFSET = 10_000_000
 
-_ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
 _MAX_REASON_CHARS = 500
 _MAX_NAMED = 20
 _READ_AT_ONCE = 5_000
@@ -158,11 +156,6 @@ async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:
     """Return what happened to one memory, as the store keeps it. Raises as `get_memories`."""
     await get_memories(toolbox, [memory_id])
     return await toolbox.store.memory_history(toolbox.scope.readable(), memory_id)
-
-
-def is_memory_id(text: str) -> bool:
-    """Tell whether `text` has the form of a memory's id."""
-    return _ID.fullmatch(text) is not None
 
 
 def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:

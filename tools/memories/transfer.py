@@ -10,9 +10,10 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated
-from swarm_memory.tools.memories.edit import checked_texts, every_memory, first_fault, is_memory_id
+from swarm_memory.tools.memories.edit import checked_texts, every_memory, first_fault
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LINE_CHARS = 1_000_000

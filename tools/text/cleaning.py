@@ -69,6 +69,7 @@ NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"
 """They frame whatever is put into a prompt, so that it can be taken out again."""
 
 _ID = re.compile(r"r[mt]_[0-9A-HJKMNP-TV-Z]{26}")
+"""Of a memory or a retrieval (the ULID specification)."""
 _REFERENCE = re.compile(r"^\d+\) .*\[(rm_[0-9A-HJKMNP-TV-Z]{26})\]$", re.MULTILINE)
 _HOME = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:[/\s]|$)"
 _URL = re.compile(
@@ -93,8 +94,8 @@ _INVISIBLE = re.compile(
 
 
 def is_memory_id(text: str) -> bool:
-    """Tell whether `text` has the form of an id that a note may be named by."""
-    return _ID.fullmatch(text) is not None
+    """Tell whether `text` has the form of a memory's id."""
+    return text.startswith("rm_") and _ID.fullmatch(text) is not None
 
 
 def parse_ids(text: str) -> tuple[str, ...]:

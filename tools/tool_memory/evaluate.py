@@ -108,7 +108,6 @@ async def evaluate_tool_calls(
     *,
     settled: bool = False,
     limit: int = 1000,
-    on_progress: Callable[[int], None] | None = None,
 ) -> EvaluateResult:
     """Evaluate calls that have no evaluation, oldest first, at most `limit`; of the named tools, or of all.
 
@@ -136,8 +135,6 @@ async def evaluate_tool_calls(
         for each in done:
             methods[each.evaluation.method] = methods.get(each.evaluation.method, 0) + 1
         reasons.update(dict.fromkeys(each.reason for each in failed))
-        if on_progress is not None:
-            on_progress(total + failures)
         if stop:
             break
     waiting = (await toolbox.store.tool_memory.counts(toolbox.scope)).not_evaluated

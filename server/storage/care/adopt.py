@@ -6,7 +6,6 @@ The old file is read and never run: no trigger, view or function of it takes par
 import asyncio
 import json
 import os
-import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -31,7 +30,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.care import Adoption
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import BATCH, embed_batch, with_indexes
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, is_memory_id
 
 MAX_ROWS = 200_000
 _COLUMNS = ("id", "pattern_data", "confidence", "usage_count", "created_at", "last_used")
@@ -40,7 +39,6 @@ _READ = """
 SELECT id, pattern_data, confidence, usage_count, created_at, last_used FROM main.patterns
 WHERE type = 'reasoning_memory' LIMIT ?
 """
-_OUR_ID = re.compile(r"rm_[0-9A-HJKMNP-TV-Z]{26}")
 
 
 async def adopt(
@@ -153,7 +151,7 @@ def _item(row: tuple[Any, ...], scope: Scope, run_id: str, source: str, *, pii: 
         raise InputError("its pattern_data is no JSON object")
     data = cast("dict[str, Any]", parsed)
     origin = cast("dict[str, Any]", data["source"]) if isinstance(data.get("source"), dict) else {}
-    known = isinstance(old_id, str) and _OUR_ID.fullmatch(old_id) is not None
+    known = isinstance(old_id, str) and is_memory_id(old_id)
     tags: list[object] = data["tags"] if isinstance(data.get("tags"), list) else []
     return MemoryItem(
         id=old_id if known else new_id(MEMORY),

@@ -93,7 +93,7 @@ def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: 
     for space in all_spaces(connection):
         size = space.dims * (1 if space.quantization == "int8" else 4)
         connection.execute(_QUERIES["drop_vectors_of_wrong_size"], (space.model, space.dims, size))
-    _make_tokens(connection)
+    make_tokens(connection)
     index, backups = Index(driver.vec_version is not None, driver.reason), _Backups(database, driver.module)
     actions += _heal_memories(connection, index, backups, found.memories)
     actions += _heal_trajectories(connection, backups, found.trajectories)
@@ -107,7 +107,8 @@ def _rebuild(connection: "Connection", index: Index) -> None:
     Index(index.searchable, index.reason, queries("sources")).rebuild(connection)
 
 
-def _make_tokens(connection: "Connection") -> None:
+def make_tokens(connection: "Connection") -> None:
+    """Make the tokens of memories that have none, or none that can be read. Within a write transaction."""
     for seq, packed in connection.execute(_QUERIES["all_tokens"]).fetchall():
         try:
             unpack(packed)
@@ -202,7 +203,7 @@ def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection"
     if not any(result.rows.get(table) for table in ("patterns", "task_trajectories", "events")):
         raise StoreDamaged(f"nothing can be read from {database}: {advice(database, repairable=False)}")
     with write_transaction(target, fresh, 10.0):
-        _make_tokens(target)
+        make_tokens(target)
         _rebuild(target, Index(driver.vec_version is not None, driver.reason))
     found = inspect(target, driver.vec_version is not None)
     with write_transaction(target, fresh, 10.0):

@@ -19,6 +19,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.care.damaged_file import Salvage
+from swarm_memory.server.storage.care.repair import make_tokens
 from swarm_memory.server.storage.care.restore import put_in_place, remove
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
@@ -33,20 +34,19 @@ from swarm_memory.server.storage.engine.files import make_folder
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content, check_path
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.words import pack
 from swarm_memory.server.storage.stores.rows import item_of, pattern_row
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.care import ForeignBank
-from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.text.cleaning import is_memory_id
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 _QUERIES = queries("takeover")
 _TAKEN = (
-    "scopes", "patterns", "pattern_tags", "task_trajectories", "matts_runs", "performance_metrics", "events",
-    "tool_calls", "tool_call_tasks", "trimmed_tool_calls", "tool_memories",
+    "scopes", "patterns", "task_trajectories", "performance_metrics", "events", "tool_calls", "tool_call_tasks",
+    "trimmed_tool_calls", "tool_memories",
 )  # fmt: skip
 SET_ASIDE = "untrusted"
 
@@ -56,7 +56,6 @@ def look(database: Path, driver: Driver, settings: Settings) -> ForeignBank:
 
     Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
     """
-    _check_needed(database)
     with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
         return _told(foreign, settings, database.name)
 
@@ -67,7 +66,6 @@ def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -
     A bank of one project is of the project `here` then. Raises as `look`, `StoreBusy`, `StoreReadOnly`. Vectors are
     the caller's.
     """
-    _check_needed(database)
     fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
     try:
         with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
@@ -84,19 +82,11 @@ def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -
     return told._replace(kept=kept)
 
 
-def _check_needed(database: Path) -> None:
-    if not check_path(database):
-        raise InputError(f"there is no bank at {database}")
-    try:
-        registry.check(database)
-    except StoreUntrusted:
-        return
-    raise InputError(f"{database} was made here by this user: it needs no more trust")
-
-
 @contextmanager
 def _opened_copy(database: Path, driver: Driver) -> Generator["Connection"]:
     """Open a private copy: no journal is in it, so that nothing is played back over the user's files."""
+    if not check_path(database):
+        raise InputError(f"there is no bank at {database}")
     make_folder(state_folder())
     with tempfile.TemporaryDirectory(prefix="look-", dir=state_folder()) as folder:
         copy = Path(folder) / database.name
@@ -107,7 +97,18 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["Connection"]:
         with closing(open_read_only(driver.module, copy)) as connection:
             if check_content(connection, database) == "new":
                 raise InputError(f"{database} is empty: delete it")
+            if _is_trusted(database, registry.identity(connection)):
+                raise InputError(f"{database} was made here by this user: it needs no more trust")
             yield connection
+
+
+def _is_trusted(database: Path, bank: str) -> bool:
+    """Tell whether opening the bank of this id would be refused by neither look: at the files, and at the id."""
+    try:
+        record = registry.check(database)
+    except StoreUntrusted:
+        return False
+    return record is not None and (not record.banks or bank in record.banks)
 
 
 def _told(foreign: "Connection", settings: Settings, name: str) -> ForeignBank:
@@ -124,6 +125,8 @@ def _told(foreign: "Connection", settings: Settings, name: str) -> ForeignBank:
 
 def _as_new(item: MemoryItem, settings: Settings, name: str) -> MemoryItem:
     """Return an item as one that nobody vouches for: its texts cleaned, redacted and screened."""
+    if not is_memory_id(item.id):
+        raise InputError("its id is none of ours")
     texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
     origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
     return gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin}))
@@ -156,8 +159,7 @@ def _write_items(target: "Connection", items: tuple[MemoryItem, ...]) -> None:
     known = {row[0]: row[1:] for row in target.execute(_QUERIES["places"])}
     for item in items:
         seq, scope_id, updated_at = known.pop(item.id)
-        row = pattern_row(item, scope_id, updated_at)
-        target.execute(_QUERIES["put_memory"], row)
-        tokens = pack(tokenize(item.title), tokenize(item.description), tokenize(item.content))
-        target.execute(queries("memories")["put_tokens"], (seq, tokens))
+        target.execute(_QUERIES["put_memory"], pattern_row(item, scope_id, updated_at))
+        target.executemany(queries("memories")["add_tag"], ((seq, tag) for tag in item.tags))
     target.executemany(_QUERIES["drop_memory"], ((seq,) for seq, _, _ in known.values()))
+    make_tokens(target)

@@ -124,8 +124,8 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
 
 def forget(database: Path) -> None:
     """Drop the record of a bank that is deleted."""
-    for path in (_file(database), mark_file(database), _cut_file(database)):
-        path.unlink(missing_ok=True)
+    for suffix in (".json", ".log", ".cut", ".told"):
+        _file(database).with_suffix(suffix).unlink(missing_ok=True)
 
 
 def tell_once(database: Path) -> bool:
