@@ -257,20 +257,17 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "C
 
 def _complete(module: ModuleType, connection: "Connection", database: Path, state: BankState, timeout_s: float) -> None:
     """Make or migrate what is not yet a bank of this schema, with the journal that is safe there."""
-    if state != "bank":
-        with writer_lock(database, timeout_s):
-            _use_journal(module, connection, database, timeout_s)
-            if state == "outdated" and check_content(connection, database) == "outdated":
-                back_up(connection, module, database, MIGRATION)
-            migrate(connection)
-            registry.sign(database, registry.identity(connection))
-        check_content(connection, database)
-    elif not registry.is_complete(database) or not _has_its_journal(connection, database):
-        with writer_lock(database, timeout_s):
-            _use_journal(module, connection, database, timeout_s)
-            registry.sign(database, registry.identity(connection))
-    else:
+    if state == "bank" and registry.is_complete(database) and _has_its_journal(connection, database):
         registry.note_log(database)
+        return
+    with writer_lock(database, timeout_s):
+        _use_journal(module, connection, database, timeout_s)
+        if state == "outdated" and check_content(connection, database) == "outdated":
+            back_up(connection, module, database, MIGRATION)
+        if state != "bank":
+            migrate(connection)
+        registry.sign(database, registry.identity(connection))
+    check_content(connection, database)
 
 
 def _set_up(connection: "Connection", driver: Driver | None) -> None:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -254,16 +253,11 @@ def _not_the_log(log: Path) -> str:
 
 def mark_file(database: Path) -> Path:
     """Return where the last commit of a bank's log is noted."""
-    return _beside(_file(database), ".log")
+    return _file(database).with_suffix(".log")
 
 
 def _cut_file(database: Path) -> Path:
-    return _beside(_file(database), ".cut")
-
-
-@lru_cache(64)
-def _beside(record: Path, suffix: str) -> Path:
-    return record.with_suffix(suffix)
+    return _file(database).with_suffix(".cut")
 
 
 def _mark(database: Path) -> Mark | None:
@@ -286,20 +280,14 @@ def _check_journal(database: Path, record: Record) -> None:
         raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
 
 
-@lru_cache(64)  # each commit asks
 def _place(database: Path) -> str:
     return str(Path(os.path.realpath(database.parent), database.name))
 
 
 def _file(database: Path) -> Path:
-    return _file_below(state_folder(), database)
-
-
-@lru_cache(64)
-def _file_below(folder: Path, database: Path) -> Path:
     """Return where the record of a bank is: below the folder of records as the bank is below the root."""
     place = Path(_place(database))
-    return Path(folder, FOLDER, place.drive.replace(":", ""), *place.parts[1:-1], f"{place.name}.json")
+    return Path(state_folder(), FOLDER, place.drive.replace(":", ""), *place.parts[1:-1], f"{place.name}.json")
 
 
 def _drop_scratch() -> None:
