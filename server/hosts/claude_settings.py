@@ -68,7 +68,7 @@ def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list
     Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, or when another
     server has our name.
     """
-    entries = hook_entries(sys.executable, warn=warn)
+    entries = hook_entries(hook_command(), warn=warn)
 
     def edit_settings(data: Json) -> Json:
         _set_hooks(data, [*entries, WARNING_EVENT], entries)
@@ -91,20 +91,27 @@ def server_entry(python: str) -> Json:
     return {"type": "stdio", "command": python, "args": [*_isolation(), "-m", CLI_MODULE, "serve"], "env": {}}
 
 
-def hook_entries(python: str, *, warn: bool = False) -> dict[str, list[Json]]:
-    """Return our hooks by event, as they stand in the settings of Claude Code; with `warn` that before tools too."""
-    start: Json = {"matcher": _NEW_CONTEXT, "hooks": [_command(python, "session-start")]}
+def hook_command(python: str = sys.executable) -> list[str]:
+    """Return the words that run our hooks with a Python interpreter; the verb follows."""
+    return [python, *_isolation(), "-m", HOOKS_MODULE]
+
+
+def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, list[Json]]:
+    """Return our hooks by event, as they stand in the settings of Claude Code; with `warn` that before tools too.
+
+    `command`: the words that run them, before the verb.
+    """
+    start: Json = {"matcher": _NEW_CONTEXT, "hooks": [_command(command, "session-start")]}
     told = {
         event: [{"hooks": [_tool_call(event, fields)]}]
         for event, fields in _TOLD_TO_SERVER.items()
         if warn or event != WARNING_EVENT
     }
-    return {"SessionStart": [start], **told, "SessionEnd": [{"hooks": [_command(python, "session-end")]}]}
+    return {"SessionStart": [start], **told, "SessionEnd": [{"hooks": [_command(command, "session-end")]}]}
 
 
-def _command(python: str, verb: str) -> Json:
-    args = [*_isolation(), "-m", HOOKS_MODULE, verb]
-    return {"type": "command", "command": python, "args": args, "timeout": _TIMEOUT_S}
+def _command(command: Sequence[str], verb: str) -> Json:
+    return {"type": "command", "command": command[0], "args": [*command[1:], verb], "timeout": _TIMEOUT_S}
 
 
 def _tool_call(event: str, fields: Sequence[str]) -> Json:

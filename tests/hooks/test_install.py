@@ -12,6 +12,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_settings import (
     SERVER_NAME,
     apply,
+    hook_command,
     hook_entries,
     plan_install,
     plan_uninstall,
@@ -35,19 +36,19 @@ def test_a_project_gets_the_server_the_hooks_and_their_approval(tmp_path: Path) 
     apply(plan_install("project", tmp_path))
     assert read(tmp_path / ".mcp.json") == {"mcpServers": {SERVER_NAME: server_entry(sys.executable)}}
     settings = read(tmp_path / ".claude" / "settings.json")
-    assert settings == {"hooks": hook_entries(sys.executable), "enabledMcpjsonServers": [SERVER_NAME]}
+    assert settings == {"hooks": hook_entries(hook_command()), "enabledMcpjsonServers": [SERVER_NAME]}
 
 
 def test_every_path_that_is_written_is_absolute() -> None:
     assert Path(server_entry(sys.executable)["command"]).is_absolute()
-    commands = [entry["hooks"][0].get("command") for (entry,) in hook_entries(sys.executable).values()]
+    commands = [entry["hooks"][0].get("command") for (entry,) in hook_entries(hook_command()).values()]
     assert [command for command in commands if command] == [sys.executable, sys.executable]
 
 
 def test_the_example_settings_are_what_install_writes_with_the_warning_before_tools() -> None:
     example = read(REPOSITORY / "claude_settings.example.json")
     python = "/path/to/.venv/bin/python"
-    assert example == {"hooks": hook_entries(python, warn=True), "enabledMcpjsonServers": [SERVER_NAME]}
+    assert example == {"hooks": hook_entries(hook_command(python), warn=True), "enabledMcpjsonServers": [SERVER_NAME]}
 
 
 def test_the_warning_before_tools_is_written_only_where_it_is_wanted_and_taken_out_again(tmp_path: Path) -> None:
@@ -55,9 +56,9 @@ def test_the_warning_before_tools_is_written_only_where_it_is_wanted_and_taken_o
     apply(plan_install("project", tmp_path))
     assert "PreToolUse" not in read(settings)["hooks"]
     apply(plan_install("project", tmp_path, warn=True))
-    assert read(settings)["hooks"] == hook_entries(sys.executable, warn=True)
+    assert read(settings)["hooks"] == hook_entries(hook_command(), warn=True)
     apply(plan_install("project", tmp_path))
-    assert read(settings)["hooks"] == hook_entries(sys.executable)
+    assert read(settings)["hooks"] == hook_entries(hook_command())
 
 
 def test_installing_twice_changes_nothing_more(tmp_path: Path) -> None:
@@ -117,14 +118,14 @@ def test_uninstall_changes_nothing_where_nothing_was_installed(tmp_path: Path) -
 
 
 def test_an_own_entry_of_another_interpreter_is_replaced(tmp_path: Path) -> None:
-    old = {"hooks": hook_entries("/old/python"), "enabledMcpjsonServers": [SERVER_NAME]}
+    old = {"hooks": hook_entries(hook_command("/old/python")), "enabledMcpjsonServers": [SERVER_NAME]}
     path = written(tmp_path / ".claude" / "settings.json", json.dumps(old))
     apply(plan_install("project", tmp_path))
-    assert read(path)["hooks"] == hook_entries(sys.executable)
+    assert read(path)["hooks"] == hook_entries(hook_command())
 
 
 def test_another_hook_in_our_group_outlives_us(tmp_path: Path) -> None:
-    groups = hook_entries(sys.executable)
+    groups = hook_entries(hook_command())
     groups["Stop"][0]["hooks"].append({"type": "command", "command": "mine"})
     path = written(tmp_path / ".claude" / "settings.json", json.dumps({"hooks": groups}))
     apply(plan_uninstall("project", tmp_path))
