@@ -166,7 +166,7 @@ class HttpSettings(Model):
     max_connections: int = Field(default=256, ge=2)
     """Open connections; above it 503."""
     max_sessions: int = Field(default=128, ge=1)
-    """Open MCP sessions; above it 503."""
+    """Open MCP sessions; above it the one that was idle for longest gives way, and where none is idle 503."""
     session_idle_s: float = Field(default=1800.0, gt=0)
     """A session that is not heard of for so long is closed."""
     header_timeout_s: float = Field(default=10.0, gt=0, le=600)

@@ -24,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
 from swarm_memory.server.http.guard import Guard
+from swarm_memory.server.http.sessions import Sessions
 
 PATH = "/mcp"
 MAX_HEADER_BYTES = 32 * 1024
@@ -120,6 +121,7 @@ async def _run(
         max_sessions=limits.max_sessions,
         session_idle_timeout=limits.session_idle_s,
     )
+    Sessions(server.session_manager, limits.max_sessions)
     guard = Guard(application, token, limits)
     running = _Server(_config(guard, limits))
     _still_streams()

@@ -13,15 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S, is_in_time
 
-from swarm_memory.server.mcp.stdio import (
-    MAX_MESSAGE_BYTES,
-    AnswerableLines,
-    answerable,
-    memory_to_read,
-    without_lone_surrogates,
-)
+from swarm_memory.server.jsonrpc import Message, Refusal, memory_to_read, read_message, without_lone_surrogates
+from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message
 
 Record = Callable[[str, str], None]
 pytestmark = pytest.mark.fault
@@ -101,6 +97,25 @@ def test_every_request_is_answered_whatever_stands_in_it(tmp_path: Path, record:
     record("D3", f"hostile lines: unanswered 0 of {count}")
 
 
+def test_an_id_is_answered_as_it_was_given_or_refused_and_never_left_waiting(tmp_path: Path, record: Record) -> None:
+    with serving(tmp_path) as server:
+        for sent, known in IDS:
+            send(server, b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % sent)
+            given = answer(server)
+            assert given["id"] == known, sent[:80]
+            assert ("result" in given) is (known is not None), sent[:80]
+            assert known is not None or given["error"]["code"] in (-32600, -32700)
+        for told, code in NO_MESSAGES:
+            send(server, told + b"\n")
+            given = answer(server)
+            assert (given["id"], given["error"]["code"]) == (None, code), told
+        for silent in (b'{"jsonrpc":"2.0","id":null,"result":{}}', b'{"jsonrpc":"2.0","id":null,"error":{}}', b" "):
+            send(server, silent + b"\n")
+        send(server, b'{"jsonrpc":"2.0","id":"last","method":"ping"}\n')
+        assert answer(server)["id"] == "last"
+    record("D3", f"ids of every kind: unanswered 0 of {len(IDS) + len(NO_MESSAGES)}")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_an_argument_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path, record: Record) -> None:
     with serving(tmp_path) as server:
@@ -136,25 +151,36 @@ def test_only_a_surrogate_without_its_other_half_is_replaced(given: bytes, expec
     assert without_lone_surrogates(given) == expected
 
 
+def refusal(line: bytes) -> tuple[int | str | None, int, str]:
+    """Return id, code and text of the error for a message that is not taken."""
+    read = read_message(line)
+    assert isinstance(read, Refusal)
+    return read.answer.id, read.answer.error.code, read.answer.error.message
+
+
 def test_the_id_of_a_refused_request_is_never_taken_from_its_arguments() -> None:
     nested = b'{"jsonrpc":"2.0","method":"x","params":{"id":1,"a":' + b"[" * 999 + b'],"id":2}}\n'
-    assert answerable(nested) == nested
+    assert refusal(nested)[:2] == (None, -32700)
     last = b'{"method":"x","params":{"id":1,"a":' + b"[" * 999 + b'},"jsonrpc":"2.0","id":"r-3"}\n'
-    assert json.loads(answerable(last))["id"] == "r-3"
+    assert refusal(last)[:2] == ("r-3", -32700)
 
 
-def test_a_good_line_passes_unchanged_and_the_next_follows_a_line_that_was_too_long() -> None:
+def test_a_good_line_is_taken_as_it_is_and_the_next_follows_a_line_that_was_too_long() -> None:
     good = call(1, '{"query":"caf\\u00e9 \u8868"}')
-    lines = io.BytesIO(good + b"x" * (MAX_MESSAGE_BYTES + 5) + b"\n" + good)
-    assert io.BufferedReader(AnswerableLines(lines)).read() == good + b"\n" + good
+    assert isinstance(read := read_message(good), Message)
+    assert read.text == good
+    lines = io.BytesIO(good + b"\n" + b"x" * (MAX_MESSAGE_BYTES + 5) + b"\n" + good)
+    first, refused, last = (next_message(lines) for _ in range(3))
+    assert first == last == read.value
+    assert isinstance(refused, Refusal)
+    assert next_message(lines) is None
 
 
 def test_only_values_count_as_values_not_the_signs_in_a_text() -> None:
-    table = call(1, '{"query":"' + "1,2,[3,{" * 400_000 + '"}')
-    assert answerable(table) == table
-    refused = answerable(call(2, '{"query":[' + "[]," * 1_000_000 + "[]]}"))
-    assert json.loads(refused)["id"] == 2
-    assert "too many values" in json.loads(refused)["method"]
+    assert isinstance(read_message(call(1, '{"query":"' + "1,2,[3,{" * 400_000 + '"}')), Message)
+    of, _, told = refusal(call(2, '{"query":[' + "[]," * 1_000_000 + "[]]}"))
+    assert of == 2
+    assert "too many values" in told
     unended = b'"' + rb"\"" * 2_000_000
     assert memory_to_read(unended) < 14 * len(unended)
 

@@ -51,7 +51,7 @@ class CappedServer:
         """Return what a tool answered, empty where it refused, and what the refusal said."""
         answer = self.ask("tools/call", {"name": name, "arguments": arguments})
         if "result" not in answer:
-            return {}, str(answer.get("error", {}).get("data"))
+            return {}, str(answer.get("error", {}).get("message"))
         result = answer["result"]
         return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
 

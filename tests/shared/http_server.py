@@ -40,6 +40,10 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
+    def json(self) -> Any:
+        """Return the message of the body, which may be an event of a stream."""
+        return json.loads(self.body.rpartition(b"data: ")[2])
+
 
 @dataclass
 class HttpServer:
@@ -78,7 +82,7 @@ class HttpServer:
             connection.request(method, path, data, sent)
             answer = connection.getresponse()
             named = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, named, b"" if answer.status == 200 else answer.read())
+            return Answer(answer.status, named, answer.read())
         finally:
             connection.close()
 

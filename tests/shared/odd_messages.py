@@ -1,0 +1,39 @@
+"""Messages that a client may send and the JSON-RPC of MCP may not know, with what answers them."""
+
+IDS: tuple[tuple[bytes, int | str | None], ...] = (
+    (b"1e2", 100),
+    (b"1.0", 1),
+    (b"-0.0", 0),
+    (b"0", 0),
+    (b"-7", -7),
+    (b'""', ""),
+    (b'"1e2"', "1e2"),
+    (b'"%b"' % (b"x" * 100_000), "x" * 100_000),
+    (b"%d" % 2**70, 2**70),
+    (b"null", None),
+    (b"1.5", None),
+    (b"1e300", None),
+    (b"1e999", None),
+    (b"NaN", None),
+    (b"true", None),
+    (b"false", None),
+    (b"[]", None),
+    (b"[1]", None),
+    (b"{}", None),
+    (b'{"a":1}', None),
+    (b"9" * 5000, None),
+)
+"""How an id is written, and the id of the answer: None where the request is refused."""
+
+NO_MESSAGES = (
+    (b"[]", -32600),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+    (b"1", -32600),
+    (b'"ping"', -32600),
+    (b"{}", -32600),
+    (b'{"jsonrpc":"2.0","method":1}', -32600),
+    (b'{"jsonrpc":"2.0","method":"ping","id":null}', -32600),
+    (b'{"jsonrpc":"2.0","method', -32700),
+    (b'\xff\xfe{"id', -32700),
+)
+"""What is no message and names no id, with the code of the error that answers it."""
