@@ -35,7 +35,8 @@ LATE_LIBRARIES = frozenset({
 """What is imported within a function, because it takes long or much memory and few calls need it."""
 
 LATE_OWN = ("server/cli/", "server/mcp/", "server/hooks/", "server/jobs/", "server/benchmark/", "server/wiring.py",
-            "server/runners/build.py", "server/sources/indexing.py", "server/hosts/input.py")  # fmt: skip
+            "server/runners/build.py", "server/sources/indexing.py", "server/hosts/input.py",
+            "server/console_script.py")  # fmt: skip
 """Where code of our own is imported when it is called: a host waits for the list of tools, and a person for a hook."""
 
 LIGHT = ("tools/", "schema/")
@@ -95,8 +96,9 @@ def late_imports_of(path: Path, tree: ast.AST) -> Iterator[str]:
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
-                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-                names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if not isinstance(node, ast.Import | ast.ImportFrom):
+                    continue
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
                 for name in names:
                     is_own = name.startswith("swarm_memory.") and path.as_posix().startswith(LATE_OWN)
                     if not is_own and name.partition(".")[0] not in LATE_LIBRARIES:

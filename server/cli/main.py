@@ -71,7 +71,7 @@ log = logging.getLogger("swarm_memory")
 
 EPILOG = """\b
 Examples:
-  swarm-memory install --project
+  swarm-memory install
   swarm-memory retrieve "fix the flaky date test" --json
   swarm-memory learn ~/.claude/projects/-home-me-shop/*.jsonl
   swarm-memory --set retrieve.k=5 retrieve "add a column to the users table"

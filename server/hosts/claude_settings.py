@@ -1,26 +1,26 @@
 """What is written into Claude Code's files and taken out again: our MCP server, our hooks, nothing else."""
 
-import difflib
-import json
 import os
-import re
 import site
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of, planned_change
 
 SERVER_NAME = "swarm-memory"
 HOOK_TOOL = "handle_hook"
 CLI_MODULE, HOOKS_MODULE = "swarm_memory.server.cli", "swarm_memory.server.hooks"
 
-InstallScope = Literal["project", "user"]
-Json: TypeAlias = dict[str, Any]
+PORTABLE_SERVER, PORTABLE_HOOKS = (SERVER_NAME,), (SERVER_NAME, "hook")
+"""What files that are shared run: our command, found by PATH on each machine."""
+
+InstallScope = Literal["local", "project", "user"]
+SCOPES: tuple[InstallScope, ...] = ("local", "project", "user")
+Edit: TypeAlias = Callable[[Json], Json]
 
 _COMMON = ("hook_event_name", "session_id", "transcript_path", "cwd", "prompt_id")
 _TOOL = (*_COMMON, "tool_name", "tool_use_id", "tool_input", "duration_ms")
@@ -44,51 +44,63 @@ _FIRST_PROMPT_TIMEOUT_S = 10
 """The first prompt of a session also waits for the server to connect, and this bounds that too."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """One file as it is and as it will be. None: there is no such file."""
-
-    path: Path
-    before: str | None
-    after: str | None
-
-    def diff(self) -> str:
-        """Return the change as a unified diff."""
-        old, new = (text.splitlines(keepends=True) if text else [] for text in (self.before, self.after))
-        before, after = ("/dev/null" if text is None else str(self.path) for text in (self.before, self.after))
-        lines = [line if line.endswith("\n") else f"{line}\n" for line in difflib.unified_diff(old, new, before, after)]
-        return "".join(lines)
-
-
 def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list[FileChange]:
     """Return what installing changes: nothing when all is there already. `root` is the project's folder.
 
-    `warn` adds the hook that warns before calls of tools; without it that hook is taken out again.
-
-    Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, or when another
-    server has our name.
+    `local` and `user` name this machine's Python, so what names one in the project's shared files, as an earlier
+    version wrote it, is taken out there. `warn` adds the hook that warns before calls of tools; without it that hook is
+    taken out again. Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, when
+    another server has our name, or for `project` in the folder whose settings are those of all projects.
     """
-    entries = hook_entries(hook_command(), warn=warn)
+    files = _files(scope, root)
+    if scope == "project" and files.settings.resolve() == _files("user", root).settings.resolve():
+        told = "is your home folder: what is written there holds for all your projects"
+        raise ConfigError(f"{root} {told}; run `swarm-memory install --user`, or go to a project")
+    portable = scope == "project"
+    server = server_entry(PORTABLE_SERVER if portable else server_command())
+    hooks = hook_entries(PORTABLE_HOOKS if portable else hook_command(), warn=warn)
 
     def edit_settings(data: Json) -> Json:
-        _set_hooks(data, [*entries, WARNING_EVENT], entries)
+        _set_hooks(data, hooks)
         enabled = _list(data, "enabledMcpjsonServers")
         # A project's server runs only once it is named in the settings of a folder that the person trusts.
-        if scope == "project" and SERVER_NAME not in enabled:
+        if portable and SERVER_NAME not in enabled:
             data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
         return data
 
-    return _changes(scope, root, _with_server, edit_settings)
+    edits = {files.servers: files.within(lambda data: _with_server(data, server)), files.settings: edit_settings}
+    return _planned(edits, 0o644) if portable else _planned(_without_earlier(root, edits) | edits, 0o600)
 
 
 def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
-    """Return what uninstalling changes. A file that holds nothing afterwards is removed. Raises as `plan_install`."""
-    return _changes(scope, root, _without_server, _without_hooks)
+    """Return what uninstalling changes. A file that holds nothing afterwards is removed. Raises as `plan_install`.
+
+    `local` also takes out what an earlier version wrote into the project's shared files.
+    """
+    files = _files(scope, root)
+    edits = {files.servers: files.within(_without_server), files.settings: _without_hooks}
+    return _planned(_without_earlier(root, edits) | edits if scope == "local" else edits, 0o600)
 
 
-def server_entry(python: str) -> Json:
-    """Return the entry of our MCP server for a Python interpreter."""
-    return {"type": "stdio", "command": python, "args": [*_isolation(), "-m", CLI_MODULE, "serve"], "env": {}}
+def installed_scopes(root: Path) -> list[InstallScope]:
+    """Return the scopes whose files hold hooks of ours for this project. Raises `ConfigError`."""
+    found: dict[Path, InstallScope] = {}
+    for scope in ("user", "local", "project"):  # in the home folder two of them share a file: it is the user's
+        settings = _files(scope, root).settings
+        hooks = _object(object_of(settings), "hooks")
+        if any(_count_ours(_list(hooks, event)) for event in hooks):
+            found.setdefault(settings.resolve(), scope)
+    return [scope for scope in SCOPES if scope in found.values()]
+
+
+def server_command(python: str = sys.executable) -> list[str]:
+    """Return the words that run our command line with a Python interpreter."""
+    return [python, *_isolation(), "-m", CLI_MODULE]
+
+
+def server_entry(command: Sequence[str]) -> Json:
+    """Return the entry of our MCP server. `command`: the words that run our command line."""
+    return {"type": "stdio", "command": command[0], "args": [*command[1:], "serve"], "env": {}}
 
 
 def hook_command(python: str = sys.executable) -> list[str]:
@@ -129,28 +141,98 @@ def _isolation() -> list[str]:
     return ["-E", "-P"] if Path(__file__).resolve().is_relative_to(Path(user_site).resolve()) else ["-I"]
 
 
-def _files(scope: InstallScope, root: Path) -> tuple[Path, Path]:
-    """Return the file of the MCP servers and the settings file of a scope."""
+class _Files(NamedTuple):
+    """Where a scope's server and hooks stand."""
+
+    servers: Path
+    settings: Path
+    project: str | None = None
+    """The key of the project in the file of the servers; None: the file is of one scope alone."""
+
+    def within(self, edit: Edit) -> Edit:
+        """Return `edit` for the part of the servers' file that is the scope's."""
+        key = self.project
+        if key is None:
+            return edit
+
+        def edit_project(data: Json) -> Json:
+            projects = _object(data, "projects")
+            before = _object(projects, key)
+            edited = edit(dict(before))
+            if edited != before:
+                data["projects"] = projects
+                projects[key] = edited
+                _drop_empty(projects, key)
+                _drop_empty(data, "projects")
+            return data
+
+        return edit_project
+
+
+def _files(scope: InstallScope, root: Path) -> _Files:
     if scope == "project":
-        return root / ".mcp.json", root / ".claude" / "settings.json"
+        return _Files(root / ".mcp.json", root / ".claude" / "settings.json")
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
-    if folder:
-        return Path(folder) / ".claude.json", Path(folder) / "settings.json"
-    return Path.home() / ".claude.json", Path.home() / ".claude" / "settings.json"
+    servers = (Path(folder) if folder else Path.home()) / ".claude.json"
+    if scope == "user":
+        return _Files(servers, (Path(folder) if folder else Path.home() / ".claude") / "settings.json")
+    known, working = _repository(root.resolve())
+    return _Files(servers, working / ".claude" / "settings.local.json", known.as_posix())
 
 
-def _with_server(data: Json) -> Json:
+def _repository(root: Path) -> tuple[Path, Path]:
+    """Return the folder by which Claude Code knows a project, and that whose local settings it reads there.
+
+    Both are the main folder of a repository, also in its linked worktrees and below it. A bare one has no such folder:
+    it is known by its own, and each worktree has its settings.
+    """
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    try:
+        link = (top / ".git").read_text(encoding="utf-8").partition("gitdir:")[2].strip()
+        common = top / link / (top / link / "commondir").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return top, top  # no worktree: `.git` is a folder, is not there, or is a submodule's
+    common = common.resolve()
+    return (common.parent, common.parent) if common.name == ".git" else (common, top)
+
+
+def _planned(edits: Mapping[Path, Edit], mode: int) -> list[FileChange]:
+    changes = [planned_change(path, edit, mode) for path, edit in edits.items()]
+    return [change for change in changes if change is not None]
+
+
+def _without_earlier(root: Path, edits: Mapping[Path, Edit]) -> dict[Path, Edit]:
+    """Return the edits that take out of a project's shared files what an earlier version wrote: a machine's Python.
+
+    None for a file that is edited anyway: in the home folder the shared settings are the user's.
+    """
+    edited = {path.resolve() for path in edits}
+
+    def edit_servers(data: Json) -> Json:
+        return data if _is_portable(_object(data, "mcpServers").get(SERVER_NAME)) else _without_server(data)
+
+    def edit_settings(data: Json) -> Json:
+        entries = [entry for groups in _object(data, "hooks").values() for group in groups for entry in _entries(group)]
+        ours = [entry for entry in entries if _is_our_hook(entry)]
+        return _without_hooks(data) if ours and not any(map(_is_portable, ours)) else data
+
+    shared = _files("project", root)
+    earlier: dict[Path, Edit] = {shared.servers: edit_servers, shared.settings: edit_settings}
+    return {path: edit for path, edit in earlier.items() if path.resolve() not in edited}
+
+
+def _with_server(data: Json, entry: Json) -> Json:
     servers = _object(data, "mcpServers")
     if SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME]):
         raise ConfigError(f"mcpServers has another server called {SERVER_NAME!r}; rename that one first")
-    data["mcpServers"] = {**servers, SERVER_NAME: server_entry(sys.executable)}
+    data["mcpServers"] = {**servers, SERVER_NAME: entry}
     return data
 
 
-def _set_hooks(data: Json, events: Sequence[str], entries: Mapping[str, list[Json]]) -> None:
-    """Put `entries` in place of what hooks of ours these events have; those that are right already stay in place."""
+def _set_hooks(data: Json, entries: Mapping[str, list[Json]]) -> None:
+    """Put `entries` in place of all hooks of ours; those that are right already stay in place."""
     hooks = _object(data, "hooks")
-    for event in events:
+    for event in list(dict.fromkeys([*entries, *hooks])):
         groups, ours = _list(hooks, event), entries.get(event, [])
         if _count_ours(groups) != len(ours) or any(each not in groups for each in ours):
             hooks[event] = _without_our_hooks(groups) + ours
@@ -168,7 +250,7 @@ def _without_server(data: Json) -> Json:
 
 
 def _without_hooks(data: Json) -> Json:
-    _set_hooks(data, list(_object(data, "hooks")), {})
+    _set_hooks(data, {})
     enabled = _list(data, "enabledMcpjsonServers")
     if SERVER_NAME in enabled:
         enabled.remove(SERVER_NAME)
@@ -203,27 +285,32 @@ def _entries(group: Any) -> list[Any]:
 
 
 def _is_our_hook(entry: Any) -> bool:
-    if not isinstance(entry, dict):
-        return False
-    hook = cast(Json, entry)
-    if hook.get("type") == "mcp_tool":
-        return hook.get("server") == SERVER_NAME and hook.get("tool") == HOOK_TOOL
-    return HOOKS_MODULE in json.dumps([hook.get("command"), hook.get("args")])
+    words = _words(entry)
+    if not words:  # an earlier version told the running server
+        return isinstance(entry, dict) and cast(Json, entry).get("tool") == HOOK_TOOL and SERVER_NAME in entry.values()
+    return HOOKS_MODULE in " ".join(words) or _names_us(words, "hook")
 
 
 def _is_our_server(entry: Any) -> bool:
+    words = _words(entry)
+    return CLI_MODULE in " ".join(words) or _names_us(words, "serve") or _names_us([*words[:1], ""], "")
+
+
+def _is_portable(entry: Any) -> bool:
+    return any(pair in ((SERVER_NAME, "serve"), PORTABLE_HOOKS) for pair in pairwise(_words(entry)))
+
+
+def _names_us(words: Sequence[str], verb: str) -> bool:
+    """Tell whether our command stands among the words, wherever it lies, with this verb after it."""
+    return any(Path(name).stem == SERVER_NAME and each == verb for name, each in pairwise(words))
+
+
+def _words(entry: Any) -> list[str]:
+    """Return the words that a hook or a server runs; none where it is no command."""
     if not isinstance(entry, dict):
-        return False
-    server = cast(Json, entry)
-    return CLI_MODULE in json.dumps(server.get("args")) or Path(str(server.get("command"))).stem == SERVER_NAME
-
-
-def _changes(
-    scope: InstallScope, root: Path, edit_servers: Callable[[Json], Json], edit_settings: Callable[[Json], Json]
-) -> list[FileChange]:
-    servers, settings = _files(scope, root)
-    changes = planned_change(servers, edit_servers), planned_change(settings, edit_settings)
-    return [change for change in changes if change is not None]
+        return []
+    command, args = cast(Json, entry).get("command"), cast(Json, entry).get("args")
+    return [*str(command or "").split(), *map(str, cast(list[Any], args) if isinstance(args, list) else [])]
 
 
 def _object(data: Json, key: str) -> Json:
@@ -238,107 +325,3 @@ def _list(data: Json, key: str) -> list[Any]:
     if not isinstance(value, list):
         raise ConfigError(f"{key} must be a list")
     return cast(list[Any], value)
-
-
-def planned_change(path: Path, edit: Callable[[Json], Json]) -> FileChange | None:
-    """Return what `edit` makes of the file's object; None when it changes nothing. An empty object: no file.
-
-    Raises `ConfigError` when the file is there and is not one JSON object, or when `edit` refuses it.
-    """
-    before = _read(path)
-    data, edited = _parse(path, before), _parse(path, before)
-    try:
-        edited = edit(edited)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}; nothing was changed") from None
-    if edited == data:
-        return None
-    return FileChange(path, before, _render(edited, before) if edited else None)
-
-
-def apply(changes: Sequence[FileChange]) -> list[Path]:
-    """Write the changes, each file at once, and return the backups made of the files that were there and still are.
-
-    Raises `ConfigError` when a file was changed since the plan was made or cannot be written; that file is untouched.
-    """
-    backups: list[Path] = []
-    for change in changes:
-        path = change.path.resolve()
-        if _read(path) != change.before:
-            raise ConfigError(f"{change.path} was changed by another program just now; run the command again")
-        try:
-            if change.before is not None and change.after is not None:
-                backups.append(_back_up(path, change.before))
-            if change.after is None:
-                path.unlink()
-            else:
-                _write(path, change.after)
-        except OSError as error:
-            raise ConfigError(f"{change.path} cannot be written: {error.strerror or error}") from error
-    return backups
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-
-
-def _parse(path: Path, text: str | None) -> Json:
-    if text is None or not text.strip():
-        return {}
-    try:
-        data = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid JSON ({error}); mend it first, nothing was changed") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path} must hold a JSON object; nothing was changed")
-    return cast(Json, data)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> Json:
-    """Refuse an object that has a key twice: writing it back would lose one of the values in silence."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise ValueError(f"the key {twice!r} stands twice in one object")
-    return found
-
-
-def _render(data: Json, before: str | None) -> str:
-    """Return `data` as JSON in the style of the text before: its indentation, line ends and last line end."""
-    indent = re.search(r"^[\[{]\r?\n([ \t]+)", before or "")
-    text = json.dumps(data, indent=indent.group(1) if indent else 2, ensure_ascii=False)
-    if before is None or not before.strip() or before.endswith("\n"):
-        text += "\n"
-    return text.replace("\n", "\r\n") if before and "\r\n" in before else text
-
-
-def _back_up(path: Path, text: str) -> Path:
-    """Copy the file beside itself, readable by whoever can read the file."""
-    backup = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.bak")
-    descriptor = os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL, path.stat().st_mode & 0o777)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text.encode("utf-8"))
-    return backup
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace the file at once: a reader sees the old text or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -180,18 +180,42 @@ def test_doctor_names_what_is_wrong_and_fails(swarm: Shell, project: Path) -> No
     assert "did you mean retrieve?" in ran.out
 
 
-def test_install_writes_claude_codes_files_and_uninstall_takes_only_that_back(swarm: Shell, project: Path) -> None:
-    (project / ".mcp.json").write_text('{"mcpServers": {"other": {"command": "other"}}}')
+def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(
+    swarm: Shell, project: Path, home: Path
+) -> None:
+    (home / ".claude.json").write_text('{"mcpServers": {"other": {"command": "other"}}}')
     planned = swarm("install", "--dry-run", "--json").json
     assert planned["status"] == "planned"
-    assert "swarm-memory" not in (project / ".mcp.json").read_text()
+    assert "swarm-memory" not in (home / ".claude.json").read_text()
+    assert "not installed" in swarm("doctor").out
     done = swarm("install")
     assert done.code == 0
     assert "Backup" in done.out
-    assert set(json.loads((project / ".mcp.json").read_text())["mcpServers"]) == {"other", "swarm-memory"}
+    assert (project / ".claude" / "settings.local.json").exists()
     assert "already installed" in swarm("install").out
+    assert "server and hooks are installed (local)" in swarm("doctor").out
     assert swarm("uninstall").code == 0
-    assert set(json.loads((project / ".mcp.json").read_text())["mcpServers"]) == {"other"}
+    assert (home / ".claude.json").read_text() == '{"mcpServers": {"other": {"command": "other"}}}'
+    assert not (project / ".claude" / "settings.local.json").exists()
+
+
+def test_install_for_all_projects_and_for_this_one_exclude_each_other(swarm: Shell) -> None:
+    both = swarm("install", "--project", "--user")
+    assert both.code == 2
+    assert "--user is for all your projects" in both.err
+
+
+def test_install_says_when_it_is_there_already_in_another_place(swarm: Shell, project: Path) -> None:
+    assert swarm("install", "--user").code == 0
+    assert "`swarm-memory uninstall --user` takes that out" in swarm("install").out
+    assert "installed 2 times: local, user" in swarm("doctor").out
+    assert "Still installed: `swarm-memory uninstall --user`" in swarm("uninstall").out
+
+
+def test_a_project_is_not_made_of_the_home_folder(swarm: Shell, home: Path) -> None:
+    refused = swarm("--project", home, "install", "--project")
+    assert refused.code == 3
+    assert "install --user" in refused.err
 
 
 def test_an_export_read_into_another_project_brings_the_memories(

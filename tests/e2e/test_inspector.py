@@ -3,14 +3,21 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 from patience import HANG_S
 
-from swarm_memory.server.hosts.claude_settings import SERVER_NAME, apply, plan_install, plan_uninstall, server_entry
+from swarm_memory.server.hosts.claude_settings import (
+    SERVER_NAME,
+    InstallScope,
+    plan_install,
+    plan_uninstall,
+    server_command,
+    server_entry,
+)
+from swarm_memory.server.hosts.settings_files import apply
 
 
 def node_major() -> int:
@@ -31,7 +38,7 @@ pytestmark = [
 
 def inspect(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Let the Inspector call our server, as `install` writes it, for a project."""
-    entry = server_entry(sys.executable)
+    entry = server_entry(server_command())
     server = ["-e", f"CLAUDE_PROJECT_DIR={project}", entry["command"], *entry["args"]]
     command = [str(INSPECTOR), "--cli", *server, *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=HANG_S)
@@ -55,18 +62,42 @@ def test_the_inspector_retrieves_from_an_empty_bank(tmp_path: Path) -> None:
     assert result["structuredContent"]["reason"]
 
 
-def test_claude_code_connects_to_the_server_of_the_user_scope_until_it_is_uninstalled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("scope", ["local", "user"])
+def test_claude_code_connects_to_the_server_until_it_is_uninstalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: InstallScope
 ) -> None:
     claude = ClaudeCode(tmp_path / "home", tmp_path / "project", "http://127.0.0.1:9")
     for folder in (claude.home, claude.project):
         folder.mkdir()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.config))
-    apply(plan_install("user", claude.project))
+    apply(plan_install(scope, claude.project))
     assert f"{SERVER_NAME}:" in (listed := mcp_list(claude))
     assert "Connected" in listed
-    apply(plan_uninstall("user", claude.project))
+    apply(plan_uninstall(scope, claude.project))
     assert f"{SERVER_NAME}:" not in mcp_list(claude)
+
+
+def test_claude_code_itself_takes_the_server_of_one_person_and_project_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude = ClaudeCode(tmp_path / "home", tmp_path / "main", "http://127.0.0.1:9")
+    claude.home.mkdir()
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.config))
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(claude.project)]
+    subprocess.run(["git", "init", "-q", str(claude.project)], check=True)
+    subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    subprocess.run(["git", *who, "worktree", "add", "-q", str(tmp_path / "tree")], check=True)
+    apply(plan_install("local", tmp_path / "tree"))
+    removed = subprocess.run(
+        [str(claude.binary), "mcp", "remove", "-s", "local", SERVER_NAME],
+        cwd=claude.project,
+        env=claude.environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+    )
+    assert removed.returncode == 0, removed.stderr
+    assert SERVER_NAME not in (claude.config / ".claude.json").read_text()
 
 
 def mcp_list(claude: ClaudeCode) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,21 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_settings import (
+    PORTABLE_HOOKS,
+    PORTABLE_SERVER,
+    SCOPES,
     SERVER_NAME,
-    apply,
+    InstallScope,
     hook_command,
     hook_entries,
+    installed_scopes,
     plan_install,
     plan_uninstall,
+    server_command,
     server_entry,
 )
+from swarm_memory.server.hosts.settings_files import apply
+from swarm_memory.server.location import state_folder
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -32,23 +40,78 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_project_gets_the_server_the_hooks_and_their_approval(tmp_path: Path) -> None:
+def test_a_person_gets_the_server_and_the_hooks_of_a_project_alone(home: Path, tmp_path: Path) -> None:
+    apply(plan_install("local", tmp_path))
+    server = server_entry(server_command())
+    assert read(home / ".claude.json") == {"projects": {str(tmp_path): {"mcpServers": {SERVER_NAME: server}}}}
+    assert read(tmp_path / ".claude" / "settings.local.json") == {"hooks": hook_entries(hook_command())}
+    assert [path.name for path in tmp_path.iterdir()] == [".claude"]
+    assert (home / ".claude.json").stat().st_mode & 0o777 == 0o600
+    assert installed_scopes(tmp_path) == ["local"]
+
+
+def test_a_project_gets_the_server_the_hooks_and_their_approval_and_no_path_of_this_machine(tmp_path: Path) -> None:
     apply(plan_install("project", tmp_path))
-    assert read(tmp_path / ".mcp.json") == {"mcpServers": {SERVER_NAME: server_entry(sys.executable)}}
+    assert read(tmp_path / ".mcp.json") == {"mcpServers": {SERVER_NAME: server_entry(PORTABLE_SERVER)}}
     settings = read(tmp_path / ".claude" / "settings.json")
-    assert settings == {"hooks": hook_entries(hook_command()), "enabledMcpjsonServers": [SERVER_NAME]}
+    assert settings == {"hooks": hook_entries(PORTABLE_HOOKS), "enabledMcpjsonServers": [SERVER_NAME]}
+    for text in (path.read_text() for path in tmp_path.rglob("*") if path.is_file()):
+        assert "python" not in text
+    assert installed_scopes(tmp_path) == ["project"]
 
 
-def test_every_path_that_is_written_is_absolute() -> None:
-    assert Path(server_entry(sys.executable)["command"]).is_absolute()
+def test_every_path_that_is_written_for_a_person_is_absolute() -> None:
+    assert Path(server_entry(server_command())["command"]).is_absolute()
     commands = [entry["hooks"][0].get("command") for (entry,) in hook_entries(hook_command()).values()]
-    assert [command for command in commands if command] == [sys.executable, sys.executable]
+    assert {command for command in commands if command} == {sys.executable}
 
 
-def test_the_example_settings_are_what_install_writes_with_the_warning_before_tools() -> None:
+def test_the_example_is_what_install_writes_for_a_project_with_the_warning_before_tools() -> None:
     example = read(REPOSITORY / "claude_settings.example.json")
-    python = "/path/to/.venv/bin/python"
-    assert example == {"hooks": hook_entries(hook_command(python), warn=True), "enabledMcpjsonServers": [SERVER_NAME]}
+    where = " ".join(example.pop("//"))
+    assert all(name in where for name in (".mcp.json", ".claude/settings.json", "~/.claude.json"))
+    servers, hooks = {SERVER_NAME: server_entry(PORTABLE_SERVER)}, hook_entries(PORTABLE_HOOKS, warn=True)
+    assert example == {"mcpServers": servers, "enabledMcpjsonServers": [SERVER_NAME], "hooks": hooks}
+
+
+def test_the_home_folder_is_no_project_that_is_shared(home: Path) -> None:
+    (home / ".claude").mkdir()
+    with pytest.raises(ConfigError, match="install --user"):
+        plan_install("project", home)
+
+
+def test_in_the_home_folder_what_holds_for_all_projects_is_the_users(home: Path) -> None:
+    apply(plan_install("user", home))
+    assert installed_scopes(home) == ["user"]
+    assert plan_install("user", home) == []
+
+
+def test_a_worktree_and_a_folder_below_are_known_by_their_repository(home: Path, tmp_path: Path) -> None:
+    main, other = tmp_path / "main", tmp_path / "other"
+    git("init", "-q", str(main))
+    git("-C", str(main), "commit", "-q", "--allow-empty", "-m", "first")
+    git("-C", str(main), "worktree", "add", "-q", str(other))
+    (main / "below").mkdir()
+    apply(plan_install("local", other))
+    assert list(read(home / ".claude.json")["projects"]) == [str(main)]
+    assert (main / ".claude" / "settings.local.json").exists()
+    assert plan_install("local", main / "below") == []
+
+
+def test_a_worktree_of_a_bare_repository_has_settings_of_its_own(home: Path, tmp_path: Path) -> None:
+    main, bare, other = tmp_path / "main", tmp_path / "bare.git", tmp_path / "other"
+    git("init", "-q", str(main))
+    git("-C", str(main), "commit", "-q", "--allow-empty", "-m", "first")
+    git("clone", "-q", "--bare", str(main), str(bare))
+    git("-C", str(bare), "worktree", "add", "-q", str(other))
+    apply(plan_install("local", other))
+    assert list(read(home / ".claude.json")["projects"]) == [str(bare)]
+    assert (other / ".claude" / "settings.local.json").exists()
+
+
+def git(*arguments: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", *who, *arguments], check=True, capture_output=True)
 
 
 def test_the_warning_before_tools_is_written_only_where_it_is_wanted_and_taken_out_again(tmp_path: Path) -> None:
@@ -56,14 +119,15 @@ def test_the_warning_before_tools_is_written_only_where_it_is_wanted_and_taken_o
     apply(plan_install("project", tmp_path))
     assert "PreToolUse" not in read(settings)["hooks"]
     apply(plan_install("project", tmp_path, warn=True))
-    assert read(settings)["hooks"] == hook_entries(hook_command(), warn=True)
+    assert read(settings)["hooks"] == hook_entries(PORTABLE_HOOKS, warn=True)
     apply(plan_install("project", tmp_path))
-    assert read(settings)["hooks"] == hook_entries(hook_command())
+    assert read(settings)["hooks"] == hook_entries(PORTABLE_HOOKS)
 
 
-def test_installing_twice_changes_nothing_more(tmp_path: Path) -> None:
-    apply(plan_install("project", tmp_path))
-    assert plan_install("project", tmp_path) == []
+@pytest.mark.parametrize("scope", SCOPES)
+def test_installing_twice_changes_nothing_more(tmp_path: Path, scope: InstallScope) -> None:
+    apply(plan_install(scope, tmp_path))
+    assert plan_install(scope, tmp_path) == []
 
 
 def test_what_was_there_is_kept_in_its_order_and_style(tmp_path: Path) -> None:
@@ -81,27 +145,67 @@ def test_what_was_there_is_kept_in_its_order_and_style(tmp_path: Path) -> None:
     assert not text.endswith("\n")
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"model": "opus", "hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "x"}]}]}},
-        {"hooks": {"SessionEnd": []}, "enabledMcpjsonServers": ["other"], "permissions": {"allow": []}},
-        {"model": "opus"},
-    ],
-)
-def test_uninstall_gives_back_the_values_that_were_there(tmp_path: Path, settings: dict[str, Any]) -> None:
-    servers = {"mcpServers": {"other": {"command": "/bin/other"}}}
-    paths = [
-        written(tmp_path / ".claude" / "settings.json", json.dumps(settings, indent=2) + "\n"),
-        written(tmp_path / ".mcp.json", json.dumps(servers, indent=2) + "\n"),
-    ]
-    apply(plan_install("project", tmp_path))
-    apply(plan_uninstall("project", tmp_path))
-    settings.get("hooks", {}).pop("SessionEnd", None)
-    if settings.get("hooks") == {}:
-        del settings["hooks"]
-    assert [read(path) for path in paths] == [settings, servers]
-    assert plan_uninstall("project", tmp_path) == []
+STYLES = [
+    '{"model":"opus","hooks":{"Stop":[{"matcher":"","hooks":[{"type":"command","command":"x"}]}]}}',
+    '{\n\t"hooks": {"SessionEnd": [], "Stop": []},\r\n "projects": {}, "x": "\\u00fc"\n}\n\n',
+    "{}",
+    "",
+    '\ufeff{"mcpServers": {"other": {"command": "/bin/other"}}}',
+]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("text", STYLES)
+def test_uninstall_gives_back_the_very_bytes_where_nobody_wrote_since(
+    tmp_path: Path, text: str, scope: InstallScope
+) -> None:
+    paths = [change.path for change in plan_install(scope, tmp_path)]
+    assert len(paths) == 2
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode())
+    apply(plan_install(scope, tmp_path))
+    apply(plan_install(scope, tmp_path, warn=True))
+    apply(plan_uninstall(scope, tmp_path))
+    assert [path.read_bytes() for path in paths] == [text.encode()] * 2
+    assert plan_uninstall(scope, tmp_path) == []
+    assert list((state_folder() / "edited-files").iterdir()) == []
+
+
+def test_two_scopes_in_one_file_are_given_back_in_either_order(home: Path, tmp_path: Path) -> None:
+    path, text = home / ".claude.json", '{"numStartups":3}'
+    orders: list[tuple[InstallScope, InstallScope]] = [("local", "user"), ("user", "local")]
+    for first, second in orders:
+        path.write_text(text)
+        apply(plan_install("local", tmp_path))
+        apply(plan_install("user", tmp_path))
+        apply(plan_uninstall(first, tmp_path))
+        assert installed_scopes(tmp_path) == [second]
+        assert SERVER_NAME in path.read_text()
+        apply(plan_uninstall(second, tmp_path))
+        assert path.read_text() == text
+
+
+def test_what_somebody_wrote_since_is_kept_and_only_our_parts_go(home: Path, tmp_path: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"numStartups": 3, "projects": {}}')
+    apply(plan_install("local", tmp_path))
+    data = read(path)
+    data["numStartups"] = 4
+    data["projects"][str(tmp_path)]["allowedTools"] = []
+    path.write_text(json.dumps(data))
+    (copy,) = apply(plan_uninstall("local", tmp_path))
+    assert read(path) == {"numStartups": 4, "projects": {str(tmp_path): {"allowedTools": []}}}
+    assert read(copy) == data
+
+
+def test_a_file_that_was_only_set_out_anew_keeps_its_new_form(home: Path, tmp_path: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"numStartups":3}')
+    apply(plan_install("user", tmp_path))
+    path.write_text(json.dumps(read(path), indent=4))
+    apply(plan_uninstall("user", tmp_path))
+    assert path.read_text() == '{\n    "numStartups": 3\n}'
 
 
 def test_files_that_held_nothing_else_are_removed(tmp_path: Path) -> None:
@@ -121,7 +225,60 @@ def test_an_own_entry_of_another_interpreter_is_replaced(tmp_path: Path) -> None
     old = {"hooks": hook_entries(hook_command("/old/python")), "enabledMcpjsonServers": [SERVER_NAME]}
     path = written(tmp_path / ".claude" / "settings.json", json.dumps(old))
     apply(plan_install("project", tmp_path))
-    assert read(path)["hooks"] == hook_entries(hook_command())
+    assert read(path)["hooks"] == hook_entries(PORTABLE_HOOKS)
+
+
+def earlier(root: Path) -> tuple[Path, Path]:
+    """Write what the version before this one did into a project's shared files, beside what is the project's own."""
+    told = {"type": "mcp_tool", "server": SERVER_NAME, "tool": "handle_hook", "input": {"event": {"a": "${a}"}}}
+    command = {"type": "command", "command": "/old/python", "args": ["-I", "-m", "swarm_memory.server.hooks", "x"]}
+    hooks = {event: [{"hooks": [told]}] for event in ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")}
+    hooks |= {"SessionStart": [{"hooks": [command]}], "PostToolUse": [{"hooks": [told, {"command": "mine"}]}]}
+    server = {"type": "stdio", "command": "/old/python", "args": ["-I", "-m", "swarm_memory.server.cli", "serve"]}
+    settings = {"hooks": hooks, "enabledMcpjsonServers": [SERVER_NAME]}
+    return (
+        written(root / ".mcp.json", json.dumps({"mcpServers": {SERVER_NAME: server, "other": {"command": "o"}}})),
+        written(root / ".claude" / "settings.json", json.dumps(settings)),
+    )
+
+
+LEFT = {"hooks": {"PostToolUse": [{"hooks": [{"command": "mine"}]}]}}
+
+
+@pytest.mark.parametrize("scope", ["local", "user"])
+def test_what_an_earlier_version_installed_is_replaced(tmp_path: Path, scope: InstallScope) -> None:
+    servers, settings = earlier(tmp_path)
+    assert installed_scopes(tmp_path) == ["project"]
+    apply(plan_install(scope, tmp_path))
+    assert read(servers) == {"mcpServers": {"other": {"command": "o"}}}
+    assert read(settings) == LEFT
+    assert installed_scopes(tmp_path) == [scope]
+
+
+def test_what_an_earlier_version_installed_is_made_portable_for_a_project(tmp_path: Path) -> None:
+    servers, settings = earlier(tmp_path)
+    apply(plan_install("project", tmp_path))
+    assert read(servers)["mcpServers"][SERVER_NAME] == server_entry(PORTABLE_SERVER)
+    hooks = read(settings)["hooks"]
+    assert hooks["PostToolUse"].pop(0) == LEFT["hooks"]["PostToolUse"][0]
+    assert {event: groups for event, groups in hooks.items() if groups} == hook_entries(PORTABLE_HOOKS)
+
+
+@pytest.mark.parametrize("scope", ["local", "project"])
+def test_what_an_earlier_version_installed_is_taken_out(tmp_path: Path, scope: InstallScope) -> None:
+    servers, settings = earlier(tmp_path)
+    apply(plan_uninstall(scope, tmp_path))
+    assert read(servers) == {"mcpServers": {"other": {"command": "o"}}}
+    assert read(settings) == LEFT
+
+
+def test_what_the_project_shares_stays_when_a_person_installs_and_uninstalls(tmp_path: Path) -> None:
+    apply(plan_install("project", tmp_path))
+    shared = (tmp_path / ".mcp.json").read_text(), (tmp_path / ".claude" / "settings.json").read_text()
+    apply(plan_install("local", tmp_path))
+    assert installed_scopes(tmp_path) == ["local", "project"]
+    apply(plan_uninstall("local", tmp_path))
+    assert ((tmp_path / ".mcp.json").read_text(), (tmp_path / ".claude" / "settings.json").read_text()) == shared
 
 
 def test_another_hook_in_our_group_outlives_us(tmp_path: Path) -> None:
@@ -174,13 +331,16 @@ def test_planning_writes_nothing_and_shows_a_diff(tmp_path: Path) -> None:
     assert '+  "model": "opus",\n+  "hooks": {\n' in settings.diff()
 
 
-def test_a_backup_keeps_the_old_text_and_the_mode_stays(tmp_path: Path) -> None:
+def test_a_backup_keeps_the_old_text_in_our_own_folder_for_this_user_alone(tmp_path: Path) -> None:
     path = written(tmp_path / ".claude" / "settings.json", '{"a": 1}')
-    path.chmod(0o600)
+    path.chmod(0o640)
     (backup,) = apply(plan_install("project", tmp_path))
-    assert backup.parent == path.parent
+    assert backup.parent == state_folder() / "edited-files"
     assert backup.read_text(encoding="utf-8") == '{"a": 1}'
-    assert {path.stat().st_mode & 0o777, backup.stat().st_mode & 0o777} == {0o600}
+    assert [path.stat().st_mode & 0o777, backup.stat().st_mode & 0o777] == [0o640, 0o600]
+    assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
+    assert apply(plan_install("project", tmp_path, warn=True)) == [], "what stands there we wrote ourselves"
+    assert backup.read_text(encoding="utf-8") == '{"a": 1}'
 
 
 def test_a_file_that_changed_since_the_plan_is_not_overwritten(tmp_path: Path) -> None:

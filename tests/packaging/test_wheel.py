@@ -18,10 +18,10 @@ TRAP = "raise SystemExit('the project shadowed a module')\n"
 pytestmark = [pytest.mark.xdist_group("wheel")]
 
 
-def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command offline and return what it printed."""
+def run(*command: str | Path, cwd: Path, **more: str) -> str:
+    """Run a command offline and return what it printed. `more`: variables of its environment."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_", "VIRTUAL"))}
-    environ |= {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environ |= {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
     done = subprocess.run([*map(str, command)], cwd=cwd, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -81,7 +81,7 @@ def test_the_wheel_holds_one_package_with_its_data_and_its_command(built: Path) 
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (entry,) = [name for name in names if name.endswith("entry_points.txt")]
-        assert "swarm-memory = swarm_memory.server.cli.main:main" in archive.read(entry).decode()
+        assert "swarm-memory = swarm_memory.server.console_script:main" in archive.read(entry).decode()
     tops = {name.partition("/")[0] for name in names}
     assert all(top == "swarm_memory" or top.endswith(".dist-info") for top in tops)
     for needed in ("server/py.typed", "server/embedding/data/", "server/cli/demo/session.jsonl", "schema/sqlite/"):
@@ -98,6 +98,24 @@ def test_the_installed_command_works_where_the_project_shadows_every_module(inst
     home = next(finding["found"] for finding in findings if finding["what"] == "swarm-memory")
     assert str(installed.parent) in home
     assert not [finding for finding in findings if finding["state"] == "fail"]
+
+
+def test_the_command_that_shared_settings_name_works_where_pythonpath_leads_to_the_projects_modules(
+    installed: Path, hostile: Path
+) -> None:
+    shadows = {"PYTHONPATH": f"{hostile}{os.pathsep}"}
+    assert run(installed / "swarm-memory", "--version", cwd=hostile, **shadows).startswith("swarm-memory, version ")
+    assert run(installed / "swarm-memory", "hook", "session-start", cwd=hostile, **shadows) == ""
+
+
+def test_a_hook_by_the_command_imports_nothing_of_the_command_line(installed: Path, tmp_path: Path) -> None:
+    script, seen = installed / "swarm-memory", {"PYTHONPROFILEIMPORTTIME": "1"}
+    done = subprocess.run(
+        [script, "hook", "x"], cwd=tmp_path, env=os.environ | seen, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert "swarm_memory.server.hooks.main" in imported
+    assert imported.isdisjoint({"click", "mcp", "pydantic", "numpy", "swarm_memory.server.cli.main"})
 
 
 def test_the_installed_module_works_as_claude_code_starts_it(installed: Path, hostile: Path) -> None:

@@ -45,7 +45,7 @@ class ClaudeCode:
     def environment(self) -> dict[str, str]:
         """Nothing of the developer's but PATH and the records of banks: no telemetry, no update, no login."""
         return {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "PATH": os.pathsep.join(map(str, (self.commands(), Path(sys.executable).parent, os.environ.get("PATH")))),
             "HOME": str(self.home),
             "XDG_STATE_HOME": str(state_folder().parent),
             "CLAUDE_CONFIG_DIR": str(self.config),
@@ -59,6 +59,14 @@ class ClaudeCode:
             "LANG": "C.UTF-8",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
+
+    def commands(self) -> Path:
+        """Return a folder with the command that shared settings name, as an installer writes it."""
+        script = self.home / "bin" / "swarm-memory"
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(f"#!{sys.executable}\nfrom swarm_memory.server.console_script import main\nmain()\n")
+        script.chmod(0o755)
+        return script.parent
 
     def run(self, prompt: str, *options: str) -> Run:
         """Give one prompt to a headless session and wait for its end."""

@@ -19,7 +19,7 @@ from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.hosts.claude_settings import plan_install
+from swarm_memory.server.hosts.claude_settings import SERVER_NAME, installed_scopes, plan_install
 from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
@@ -221,12 +221,25 @@ def _copies(care: Care) -> Iterator[Finding]:
 
 def _claude_code(invocation: Invocation) -> Iterator[Finding]:
     warn = invocation.settings().settings.hooks.warn_before_tools
-    for scope in ("project", "user"):
-        if not plan_install(scope, invocation.root, warn=warn):
-            yield Finding("Claude Code", "ok", f"server and hooks are installed for the {scope}")
-            return
-    advice = "run `swarm-memory install` (--dry-run shows what it writes)"
-    yield Finding("Claude Code", "warn", "server and hooks are not installed, or by another version", advice)
+    scopes = installed_scopes(invocation.root)
+    if not scopes:
+        advice = "run `swarm-memory install` (--dry-run shows what it writes)"
+        yield Finding("Claude Code", "warn", "server and hooks are not installed", advice)
+    for scope in scopes:
+        flag = "" if scope == "local" else f" --{scope}"
+        if plan_install(scope, invocation.root, warn=warn):
+            advice = f"run `swarm-memory install{flag}` again (--dry-run shows what it changes)"
+            yield Finding(
+                "Claude Code", "warn", f"not installed as this version does it{flag and f' ({flag[1:]})'}", advice
+            )
+        else:
+            yield Finding("Claude Code", "ok", f"server and hooks are installed ({scope})")
+    if len(scopes) > 1:
+        advice = "take out all but one: `swarm-memory uninstall`, with --user or --project"
+        yield Finding("Claude Code", "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
+    if "project" in scopes and shutil.which(SERVER_NAME) is None:
+        advice = "put it there, as with `uv tool install`"
+        yield Finding("Claude Code", "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
 
 
 COMMANDS = {"doctor": doctor}

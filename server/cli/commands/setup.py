@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.server.bank import Bank
-    from swarm_memory.server.hosts.claude_settings import FileChange, InstallScope
+    from swarm_memory.server.hosts.claude_settings import InstallScope
+    from swarm_memory.server.hosts.settings_files import FileChange
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -114,71 +116,97 @@ class LogBesideBank(logging.Handler):
             log_line(place.folder, self.format(record))
 
 
-scope_option = [
-    click.option("--project", "scope", flag_value="project", default="project", help="For this project (the default)."),
-    click.option("--user", "scope", flag_value="user", help="For all your projects."),
+scope_options = [
+    click.option("--project", is_flag=True, help="In the project's shared files, for everybody who works on it."),
+    click.option("--user", is_flag=True, help="For all your projects."),
     click.option("--dry-run", is_flag=True, help="Show the changes and write nothing."),
     json_option,
 ]
 
 
 def _options(command: click.decorators.FC) -> click.decorators.FC:
-    for option in reversed(scope_option):
+    for option in reversed(scope_options):
         command = option(command)
     return command
+
+
+def _scope(project: bool, user: bool) -> "InstallScope":
+    if project and user:
+        told = "--project and --user exclude each other: --user is for all your projects, this one too"
+        raise click.UsageError(f"{told}; --project is for everybody who works on this one")
+    return "project" if project else "user" if user else "local"
 
 
 @click.command()
 @_options
 @click.pass_obj
-def install(invocation: Invocation, scope: "InstallScope", dry_run: bool, as_json: bool) -> None:
+def install(invocation: Invocation, project: bool, user: bool, dry_run: bool, as_json: bool) -> None:
     """Write the MCP server and the hooks into Claude Code's files.
 
-    What is there is kept, and a backup of each changed file is made. Doing it again changes nothing. The files name
-    this machine's Python: do not commit them. With the setting hooks.warn_before_tools a hook is added that warns
-    before calls that look like ones that failed.
+    They are yours alone: for this project .claude/settings.local.json and the project's part of ~/.claude.json, with
+    --user the settings of all your projects. With --project they stand in .mcp.json and .claude/settings.json, to be
+    committed, and run the `swarm-memory` that each one's PATH finds.
+
+    What is there is kept, and what a file was before is copied into our own state folder. Doing it again changes
+    nothing. With the setting hooks.warn_before_tools a hook is added that warns before calls that look like ones that
+    failed.
 
     \b
     Examples:
       swarm-memory install --dry-run
       swarm-memory install --user
     """
-    from swarm_memory.server.hosts.claude_settings import plan_install
+    from swarm_memory.server.hosts.claude_settings import SERVER_NAME, installed_scopes, plan_install
 
+    scope = _scope(project, user)
     warn = invocation.settings().settings.hooks.warn_before_tools
-    _carry_out(plan_install(scope, invocation.root, warn=warn), "installed", dry_run, as_json)
-    if not (as_json or dry_run):
-        say("Start Claude Code anew to use it; `swarm-memory doctor` checks it.")
+    changes = plan_install(scope, invocation.root, warn=warn)
+    _carry_out(changes, "installed", dry_run, as_json)
+    if as_json or dry_run:
+        return
+    for also in (each for each in installed_scopes(invocation.root) if each != scope):
+        flag = "" if also == "local" else f" --{also}"
+        say(f"It is installed a second time: `swarm-memory uninstall{flag}` takes that out.", fg="yellow")
+    if scope == "project" and shutil.which(SERVER_NAME) is None:
+        say("`swarm-memory` is not on your PATH: put it there, as with `uv tool install`.", fg="yellow")
+    if any(change.before is None and change.path.name == "settings.local.json" for change in changes):
+        say("settings.local.json names this machine's Python: keep it out of git.")
+    say("Start Claude Code anew to use it; `swarm-memory doctor` checks it.")
 
 
 @click.command()
 @_options
 @click.pass_obj
-def uninstall(invocation: Invocation, scope: "InstallScope", dry_run: bool, as_json: bool) -> None:
+def uninstall(invocation: Invocation, project: bool, user: bool, dry_run: bool, as_json: bool) -> None:
     """Take our server and hooks out of Claude Code's files, and nothing else.
 
-    A file that held nothing else is removed; of every other one a backup is made. The memories in .swarm stay.
+    A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
+    removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
     """
-    from swarm_memory.server.hosts.claude_settings import plan_uninstall
+    from swarm_memory.server.hosts.claude_settings import installed_scopes, plan_uninstall
 
-    _carry_out(plan_uninstall(scope, invocation.root), "uninstalled", dry_run, as_json)
+    _carry_out(plan_uninstall(_scope(project, user), invocation.root), "uninstalled", dry_run, as_json)
+    if not (as_json or dry_run):
+        for left in installed_scopes(invocation.root):
+            say(f"Still installed: `swarm-memory uninstall{'' if left == 'local' else f' --{left}'}` takes that out.")
 
 
 def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: bool) -> None:
-    from swarm_memory.server.hosts.claude_settings import apply
+    from swarm_memory.server.hosts.settings_files import apply
 
-    backups: list[Path] = [] if dry_run else apply(changes)
+    copies: list[Path] = [] if dry_run else apply(changes)
     if as_json:
         files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
         print_json(
-            {"status": "planned" if dry_run else done, "files": files, "backups": [str(path) for path in backups]}
+            {"status": "planned" if dry_run else done, "files": files, "backups": [str(path) for path in copies]}
         )
         return
     if not changes:
         say(f"Nothing to change: already {done}.")
     for change in changes:
-        say(change.diff()) if dry_run else say(f"Wrote {change.path}" if change.after else f"Removed {change.path}")
-    for path in backups:
+        wrote = f"Removed {change.path}" if change.after is None else f"Wrote {change.path}"
+        say(change.diff() if dry_run else wrote)
+    for path in copies:
         say(f"Backup: {path}", dim=True)
 
 

@@ -1,0 +1,30 @@
+"""The command `swarm-memory`: `swarm-memory hook VERB` for an agent that waits, all else for the command line.
+
+A project's shared settings name it, so it starts where PYTHONPATH may name the project's own modules; and a hook
+imports nothing of the command line.
+"""
+
+# ruff: noqa: PTH100, PTH118
+import os
+import site
+import sys
+
+
+def main() -> None:
+    """Run what `sys.argv` names and end the process."""
+    _leave_pythonpath()
+    if sys.argv[1:2] == ["hook"]:
+        from swarm_memory.server.hooks.main import main as run_hook
+
+        run_hook(sys.argv[2:])
+    from swarm_memory.server.cli.main import main as run_command
+
+    run_command()
+
+
+def _leave_pythonpath() -> None:
+    """Import nothing from where PYTHONPATH leads, unless we were installed there: a project's modules shadow none."""
+    if given := os.environ.get("PYTHONPATH"):
+        named = {os.path.abspath(path) for path in given.split(os.pathsep)}
+        named -= {*site.getsitepackages(), os.path.abspath(os.path.join(__file__, "..", "..", ".."))}
+        sys.path[:] = [path for path in sys.path if path not in named]

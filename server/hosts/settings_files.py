@@ -1,0 +1,208 @@
+"""Files of other programs that we edit: planned, shown as a diff, replaced at once, kept, and given back."""
+
+import difflib
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.location import state_folder
+
+Json: TypeAlias = dict[str, Any]
+
+KEPT = "edited-files"
+"""In the state folder: what each file was before we wrote into it, and the mark of what we wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file as it is and as it will be. None: there is no such file."""
+
+    path: Path
+    before: str | None
+    after: str | None
+    mode: int = 0o600
+    """Of a file that is not there yet."""
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        old, new = (text.splitlines(keepends=True) if text else [] for text in (self.before, self.after))
+        before, after = ("/dev/null" if text is None else str(self.path) for text in (self.before, self.after))
+        lines = [line if line.endswith("\n") else f"{line}\n" for line in difflib.unified_diff(old, new, before, after)]
+        return "".join(lines)
+
+
+def planned_change(path: Path, edit: Callable[[Json], Json], mode: int = 0o600) -> FileChange | None:
+    """Return what `edit` makes of the file's object; None when it changes nothing. An empty object: no file.
+
+    Where that takes back all that we wrote, and nobody wrote since, the file becomes what it was, byte by byte. Raises
+    `ConfigError` when the file is there and is not one JSON object, or when `edit` refuses it.
+    """
+    before = _read(path)
+    data, edited = read_object(path, before), read_object(path, before)
+    try:
+        edited = edit(edited)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}; nothing was changed") from None
+    if edited == data:
+        return None
+    kept = _Kept.of(path)
+    if kept.is_ours(before):
+        original = kept.original()
+        if _pruned(read_object(path, original)) == _pruned(edited):
+            return FileChange(path, before, original, mode)
+    return FileChange(path, before, _render(edited, before) if edited else None, mode)
+
+
+def apply(changes: Sequence[FileChange]) -> list[Path]:
+    """Write the changes, each file at once, and return the copies made of files that were there.
+
+    A copy is what the file was before we first wrote into it, or since somebody else did; it lies in our state folder
+    and goes when the file is given back. Raises `ConfigError` when a file was changed since the plan was made or cannot
+    be written; that file is untouched.
+    """
+    copies: list[Path] = []
+    for change in changes:
+        path = change.path.resolve()
+        if _read(path) != change.before:
+            raise ConfigError(f"{change.path} was changed by another program just now; run the command again")
+        kept = _Kept.of(path)
+        try:
+            if copied := kept.note(path, change):
+                copies.append(copied)
+            if change.after is None:
+                path.unlink()
+            else:
+                _write(path, change.after, change.mode)
+            kept.drop_if_given_back(change.after)
+        except OSError as error:
+            raise ConfigError(f"{change.path} cannot be written: {error.strerror or error}") from error
+    return copies
+
+
+class _Kept(NamedTuple):
+    """What is kept of one file that we edit."""
+
+    record: Path
+    copy: Path
+
+    @classmethod
+    def of(cls, path: Path) -> "_Kept":
+        real = path.resolve()
+        name = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+        folder = state_folder() / KEPT
+        return cls(folder / f"{name}.json", folder / f"{name}-{real.name.lstrip('.')}")
+
+    def is_ours(self, text: str | None) -> bool:
+        """Tell whether the file still is what we wrote last."""
+        return self._read().get("written", "") == _digest(text)
+
+    def original(self) -> str | None:
+        """Return what the file was before; None: there was none, or its copy is gone."""
+        return _read(self.copy) if self._read().get("existed") else None
+
+    def note(self, path: Path, change: FileChange) -> Path | None:
+        """Keep what stands there, unless we wrote it ourselves, and note what will; return the copy where one is made.
+
+        The copy comes first: a record always speaks of the copy beside it.
+        """
+        self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        existed, copied = bool(self._read().get("existed")), False
+        if not self.is_ours(change.before):
+            existed = copied = change.before is not None
+            self.record.unlink(missing_ok=True)
+            if change.before is not None:
+                _write(self.copy, change.before, 0o600)
+        record = {"path": str(path), "existed": existed, "written": _digest(change.after)}
+        _write(self.record, json.dumps(record, indent=2) + "\n", 0o600)
+        return self.copy if copied else None
+
+    def drop_if_given_back(self, text: str | None) -> None:
+        """Drop what is kept of a file that is again what it was."""
+        if self.original() == text:
+            self.record.unlink(missing_ok=True)
+            self.copy.unlink(missing_ok=True)
+
+    def _read(self) -> Json:
+        return read_object(self.record, _read(self.record))
+
+
+def _digest(text: str | None) -> str:
+    return "" if text is None else hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _pruned(value: Any) -> Any:
+    """Return JSON without what is empty, at any depth: what we take out leaves no empty object behind."""
+    if isinstance(value, dict):
+        pruned = {key: _pruned(each) for key, each in cast(Json, value).items()}
+        return {key: each for key, each in pruned.items() if each not in ({}, [])}
+    return [_pruned(each) for each in cast(list[Any], value)] if isinstance(value, list) else value
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def object_of(path: Path) -> Json:
+    """Return the object that a JSON file holds; without a file an empty one. Raises `ConfigError`."""
+    return read_object(path, _read(path))
+
+
+def read_object(path: Path, text: str | None) -> Json:
+    """Return the object that the text of a JSON file holds; an empty one of no text. Raises `ConfigError`."""
+    if text is None or not text.strip():
+        return {}
+    try:
+        data = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid JSON ({error}); mend it first, nothing was changed") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} must hold a JSON object; nothing was changed")
+    return cast(Json, data)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Json:
+    """Refuse an object that has a key twice: writing it back would lose one of the values in silence."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return found
+
+
+def _render(data: Json, before: str | None) -> str:
+    """Return `data` as JSON in the style of the text before: its indentation, line ends and last line end."""
+    indent = re.search(r"^[\[{]\r?\n([ \t]+)", before or "")
+    text = json.dumps(data, indent=indent.group(1) if indent else 2, ensure_ascii=False)
+    if before is None or not before.strip() or before.endswith("\n"):
+        text += "\n"
+    return text.replace("\n", "\r\n") if before and "\r\n" in before else text
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Replace the file at once: a reader sees the old text or the new one. `mode`: of a file that was not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode & 0o777 if path.exists() else mode
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
