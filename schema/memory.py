@@ -14,7 +14,8 @@ Distiller = Literal["model", "agent", "extractive", "user", "imported"]
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
 Leg = Literal["vector", "exact_scan", "keyword"]
-LearnStatus = Literal["learned", "nothing_new", "already_learned"]
+LearnStatus = Literal["learned", "nothing_new", "already_learned", "broken_off"]
+"""broken_off: the host's connection ended the task before the agent did anything; nothing was recorded."""
 Relation = Literal["entails", "contradicts", "refines", "duplicate_of"]
 Method = Literal["rules", "model"]
 
@@ -152,7 +153,8 @@ class LearnResult(Model):
 
     status: LearnStatus
     task_id: str
-    trajectory_id: str
+    trajectory_id: str = ""
+    """Empty where nothing was recorded."""
     run_id: str | None = None
     verdict: Verdict
     distiller: Distiller | None = None

@@ -65,6 +65,18 @@ class Trajectory(Model):
     """Steps left out of the middle because the trajectory was too long to keep."""
 
     @property
+    def broken_off(self) -> str | None:
+        """What the host said when its own connection to the model ended the task; None where it did not end so."""
+        said = [step for step in self.steps[-3:] if step.role != "user"]
+        is_host = bool(said) and said[-1].kind == "message" and said[-1].role == "system" and said[-1].is_error is True
+        return said[-1].text if is_host else None
+
+    @property
+    def has_acts(self) -> bool:
+        """Whether the agent said or did anything."""
+        return any(step.role in ("assistant", "tool") for step in self.steps)
+
+    @property
     def content_digest(self) -> str:
         """SHA-256 over what happened (task and steps without times): the key of idempotent learning."""
         steps: list[Any] = [step.model_dump(mode="json", exclude={"at"}) for step in self.steps]

@@ -182,7 +182,7 @@ class _Session:
             return
         at = as_time(record.get("timestamp"))
         if message.get("model") == "<synthetic>":
-            if record.get("isApiErrorMessage") is True:
+            if is_api_error(record):
                 self.draft.add("message", "system", all_text(message.get("content")), at=at, is_error=True)
             return
         if usage := as_object(message.get("usage")):
@@ -238,6 +238,11 @@ class _Session:
             exit_code=_exit_code(name, text, is_error, as_object(result)),
             interrupted=as_object(result).get("interrupted") is True or text.startswith(_REFUSED),
         )
+
+
+def is_api_error(record: JsonObject) -> bool:
+    """Tell whether a line of a transcript, or of `stream-json`, is the host's own word that its API failed."""
+    return True in (record.get("isApiErrorMessage"), record.get("is_api_error_message"))
 
 
 def _exit_code(tool: str | None, text: str, is_error: bool | None, result: JsonObject) -> int | None:

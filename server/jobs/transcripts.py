@@ -83,6 +83,8 @@ async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool
             tally.files += 1
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
                 result = await learn(toolbox, trajectory)
+                if result.status == "broken_off":
+                    continue
                 tally.tasks += 1
                 tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
                 tally.stored += len(result.stored)

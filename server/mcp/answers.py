@@ -118,7 +118,7 @@ def of_learned(result: "LearnResult") -> Row:
     """What one task taught."""
     return row(
         task_id=result.task_id,
-        trajectory_id=result.trajectory_id,
+        trajectory_id=result.trajectory_id or None,
         status=result.status,
         verdict=result.verdict.label,
         confidence=round(result.verdict.confidence, 3),

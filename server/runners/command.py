@@ -17,8 +17,9 @@ from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAns
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.child_process import Finished
+from swarm_memory.server.hosts.claude_code import is_api_error
 from swarm_memory.server.hosts.messages import read_list
-from swarm_memory.server.hosts.records import JsonObject, as_object, as_text, json_in
+from swarm_memory.server.hosts.records import JsonObject, all_text, as_object, as_text, json_in
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
@@ -110,13 +111,15 @@ class CommandRunner:
 
         The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text (also in
         the ReAct form), which are the agent's words and prove nothing. A bad end, with what was `said` last, and the
-        check's result stand at the end as calls of a shell.
+        check's result stand at the end as calls of a shell; but not behind the word of the host that its own connection
+        broke off, which says of the agent neither.
         """
         messages = list(_messages(finished.output, request, self._limits))
-        if finished.code != 0:
-            messages += _shell("end", shlex.join(self._words), said, finished.code)
-        if check is not None:
-            messages += _shell("check", check.command, check.text, check.code)
+        if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
+            if finished.code != 0:
+                messages += _shell("end", shlex.join(self._words), said, finished.code)
+            if check is not None:
+                messages += _shell("check", check.command, check.text, check.code)
         draft = read_list(messages, self._limits, task_id=request.task_id, task=request.task, source="agent")
         return draft.finished(0)
 
@@ -174,7 +177,10 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
     said = False
     for each in objects:
         message = as_object(each.get("message"))
-        if each.get("type") in ("user", "assistant") and message:
+        if is_api_error(each):
+            said = True
+            yield {"kind": "message", "role": "system", "text": all_text(message.get("content")), "is_error": True}
+        elif each.get("type") in ("user", "assistant") and message:
             said = True
             yield message
         elif each.get("type") == "result" and not said and as_text(each.get("result")):

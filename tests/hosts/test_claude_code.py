@@ -103,6 +103,24 @@ def test_what_the_host_wrote_is_not_taken_for_a_persons_words(tmp_path: Path) ->
     assert [step.text for step in trajectory.steps] == ["Done."]
 
 
+BROKEN_OFF = line(
+    "assistant",
+    {"model": "<synthetic>", "role": "assistant", "content": [text("API Error: Connection error.")]},
+    isApiErrorMessage=True,
+)
+
+
+def test_a_task_whose_last_word_is_the_hosts_broken_connection_was_broken_off(tmp_path: Path) -> None:
+    began = one(tmp_path, prompt(FIRST), BROKEN_OFF)
+    assert (began.broken_off, began.has_acts) == ("API Error: Connection error.", False)
+    worked = one(tmp_path, prompt(FIRST), says(call("t1", "pytest")), result("t1", "1 passed"), BROKEN_OFF)
+    assert (worked.broken_off, worked.has_acts) == ("API Error: Connection error.", True)
+    asked_again = one(tmp_path, prompt(FIRST), says(text("I look.")), BROKEN_OFF, prompt("go on"))
+    assert asked_again.broken_off is not None
+    gone_on_with = one(tmp_path, prompt(FIRST), BROKEN_OFF, prompt("go on"), says(text("Done.")))
+    assert gone_on_with.broken_off is None
+
+
 def test_what_a_slash_command_did_belongs_to_no_task(tmp_path: Path) -> None:
     trajectory = one(
         tmp_path,

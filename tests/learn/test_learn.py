@@ -13,7 +13,7 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import LearnSettings, Settings
-from swarm_memory.schema.trajectory import Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE, REINFORCEMENT
@@ -74,6 +74,47 @@ async def test_learning_twice_from_the_same_trajectory_changes_nothing(tmp_path:
         assert (second.trajectory_id, second.verdict) == (first.trajectory_id, first.verdict)
         assert second.stored == ()
         assert second.reason
+
+
+def cut_off(script: Script) -> Script:
+    """The host's own word stands last: its connection to the model broke."""
+    return script.step("message", "system", text="API Error: Connection error.", is_error=True)
+
+
+async def test_a_task_that_the_hosts_connection_broke_off_at_once_is_no_attempt(tmp_path: Path) -> None:
+    async with opened(tmp_path, EMBEDDER) as (tools, bank):
+        before = await tools.store.statistics(tools.scope, EMBEDDER.name)
+        result = await learn(tools, cut_off(Script("run the tests")).done())
+        assert (result.status, result.verdict.label, result.stored) == ("broken_off", "Undecided", ())
+        assert "API Error: Connection error." in str(result.reason)
+        assert await tools.store.statistics(tools.scope, EMBEDDER.name) == before
+        assert await tools.store.get_outcome(tools.scope, "t1") is None
+        assert await bank.items() == []
+
+
+async def test_a_task_that_ended_in_a_broken_connection_is_undecided_and_teaches_once_it_was_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, EMBEDDER) as (tools, bank):
+        for_good = cut_off(repaired())
+        result = await learn(tools, for_good.done())
+        assert (result.status, result.verdict.label, result.stored) == ("nothing_new", "Undecided", ())
+        assert "broke the task off" in str(result.reason)
+        again = await learn(tools, for_good.user("go on").shell("pnpm test", "Tests  21 passed (21)").say("ok").done())
+        assert (again.status, again.verdict.label) == ("learned", "Success")
+        assert tuple(await bank.items()) == again.stored
+
+
+async def test_what_fails_before_the_connection_breaks_off_is_no_failure(tmp_path: Path) -> None:
+    async with opened(tmp_path, EMBEDDER) as (tools, _):
+
+        def failed(task_id: str) -> Trajectory:
+            script = Script("run the tests of the billing service", task_id=task_id)
+            return cut_off(script.shell("npm test", "1 failed", 1)).done()
+
+        assert (await learn(tools, failed("t1"))).verdict.label == "Undecided"
+        told = await learn(tools, failed("t2"), agent_verdict=Verdict.by_agent("Failure", 0.9))
+        assert told.verdict.label == "Failure", "the agent's own word stands"
 
 
 async def test_what_the_bank_already_says_is_reinforced_and_not_stored_again(tmp_path: Path) -> None:

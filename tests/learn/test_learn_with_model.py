@@ -14,7 +14,7 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.base import TRAJECTORY, Scope, new_id
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Verdict
+from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.judge.judge import AUDITED, is_audited
@@ -74,6 +74,14 @@ async def test_a_model_that_is_down_leaves_it_to_evidence_and_extraction_and_the
     assert (learned.verdict.label, learned.verdict.judge, learned.distiller) == ("Success", "evidence", "extractive")
     assert "judged by the evidence alone" in learned.verdict.reasons[0]
     assert "drawn without a model: the model could not be asked" in str(learned.reason)
+
+
+async def test_no_model_is_asked_about_a_task_that_the_hosts_connection_broke_off(tmp_path: Path) -> None:
+    done = repaired()
+    said = Step(id="end", kind="message", role="system", text="API Error: Connection error.", is_error=True)
+    async with bank(tmp_path, []) as (tools, model):
+        learned = await learn(tools, done.model_copy(update={"steps": (*done.steps, said)}))
+    assert (learned.verdict.label, learned.stored, model.requests) == ("Undecided", (), [])
 
 
 async def test_failed_tests_make_guardrails_whatever_the_model_says(tmp_path: Path) -> None:

@@ -184,6 +184,20 @@ async def test_claude_codes_stream_is_read_call_by_call(tmp_path: Path) -> None:
     assert result.run.summary.rollouts[0].label == "Success"
 
 
+async def test_an_attempt_that_the_hosts_connection_broke_off_is_no_failure(tmp_path: Path) -> None:
+    said = {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error: refused"}]}
+    lines = [
+        {"type": "system", "subtype": "init", "session_id": "s"},
+        {"type": "assistant", "session_id": "s", "message": said, "is_api_error_message": True},
+        {"type": "result", "is_error": True, "session_id": "s", "result": "API Error: refused"},
+    ]
+    agent = Agent(tmp_path, f"print({chr(10).join(map(json.dumps, lines))!r}); raise SystemExit(1)")
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, MattsRequest(task=TASK, count=2), agent.runner())
+    assert {rollout.label for rollout in result.run.summary.rollouts} == {"Undecided"}
+    assert result.stored == ()
+
+
 @pytest.mark.parametrize(
     ("printed", "kinds"),
     [

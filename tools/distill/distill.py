@@ -69,6 +69,10 @@ def distill_by_extraction(trajectory: Trajectory, verdict: Verdict, settings: Se
     Of an undecided trajectory only what it proves within itself: an error that a later run was seen to resolve, and the
     user's own corrections. When nothing is worth keeping the drafts are empty and `reason` says why.
     """
+    if trajectory.broken_off is not None and verdict.label == "Undecided":
+        return _nothing(
+            "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
+        )
     calls = calls_of(trajectory)
     if not calls:
         return _nothing("no tool was called: there is nothing to learn from")

@@ -72,7 +72,7 @@ async def judge_in_full(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdi
     found, signals = await asyncio.to_thread(_by_evidence, trajectory, toolbox.settings)
     if agent_verdict is not None:
         return Judged(weigh_agent_verdict(agent_verdict, found, trajectory), found, None)
-    if toolbox.chat is None:
+    if toolbox.chat is None or trajectory.broken_off is not None:
         return Judged(found, found, None)
     return await judge_with_fallback(toolbox.chat, trajectory, toolbox.settings, found, signals)
 
@@ -100,6 +100,10 @@ def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
 
 
 def _by_evidence(trajectory: Trajectory, settings: Settings) -> tuple[Verdict, tuple[Signal, ...]]:
+    """Where the host's own connection broke a task off, nothing speaks: it is no fault of the agent's, and no end."""
+    if (said := trajectory.broken_off) is not None:
+        shown = one_line(redact(said).text, _MAX_REASON_CHARS)
+        return _undecided(f"the host's connection to its model broke the task off: {shown}"), ()
     calls = calls_of(trajectory)
     signals = signals_of(trajectory, calls)
     return weigh(signals, calls, settings.judge.min_confidence), signals

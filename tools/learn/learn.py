@@ -15,7 +15,7 @@ from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.distill import check_drafts, distill
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
+from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
@@ -30,6 +30,9 @@ async def learn(
 ) -> LearnResult:
     """Learn from one trajectory; a second time from the same one changes nothing.
 
+    One that the host's own connection broke off before the agent did anything is not recorded; one that ended so later
+    is, as Undecided, and teaches nothing until it is gone on with.
+
     The agent that acted may bring its own verdict and its own drafts: both are checked. Whatever is stored was redacted
     first. When enough is new in the bank its consolidation is queued, and nobody waits for it. Raises `InputError` for
     a verdict of the agent that does not fit the trajectory, `QuotaReached`, `StorageError` from the store; a failing
@@ -40,6 +43,9 @@ async def learn(
     before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
     if before is not None:
         return await _already(toolbox, kept, before)
+    if kept.broken_off is not None and not kept.has_acts and agent_verdict is None:
+        verdict = judge_by_evidence(kept, toolbox.settings)
+        return LearnResult(status="broken_off", task_id=kept.task_id, verdict=verdict, reason=verdict.reasons[0])
     await check_quota(toolbox)
     judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
     if agent_drafts is None:
