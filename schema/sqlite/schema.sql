@@ -360,3 +360,11 @@ CREATE TABLE pattern_tokens (
 );
 
 CREATE INDEX patterns_by_confidence ON patterns (scope_id, confidence, usage_count) WHERE status = 'active';
+
+CREATE TABLE ways_out (
+  signature TEXT NOT NULL,
+  seq INTEGER NOT NULL REFERENCES patterns (seq) ON DELETE CASCADE,
+  PRIMARY KEY (signature, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX ways_out_by_memory ON ways_out (seq);

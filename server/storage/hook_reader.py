@@ -3,11 +3,11 @@
 import json
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import Location
@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 GLOBAL_PROJECT = "*"
 LEARN = "learn"
-_BANK, _JOBS = queries("bank"), queries("jobs")
+RETRIEVED = "reasoning_memory.retrieved"
+INJECTED, WITHHELD = "task.injected", "task.withheld"
+"""What a task was given, and what was found for it and kept from it; the subject is the task."""
+
+TOLD_AT_FAILURE = "failure.told"
+"""A way out of an error that a session was told, or that was kept from it; the subject is the session."""
+
+_MOST_WAYS = 20
+_BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journal"), queries("ways_out")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -38,6 +46,41 @@ class HookBank:
         """Return (id, title, content) of the surest active items, the project's before the global ones."""
         values = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT, "limit": limit}
         return self._connection.execute(_BANK["briefing"], values).fetchall()
+
+    def way_out(
+        self, session_id: str, signature: str, is_held_out: Callable[[str], bool]
+    ) -> tuple[str, str, str] | None:
+        """Return (id, title, content) of the surest memory that ended errors of a signature, a digest, and record that.
+
+        None where nothing is known, or where the session was told all of it at failures before. It is also None where
+        the session's task `is_held_out`: then it is recorded as withheld. Raises `StoreBusy`: nothing is recorded then.
+        """
+        started = time.perf_counter()
+        if not self._ways_out(signature):
+            return None  # as nearly always: nothing is written and nobody waited for
+        scope = (self._tenant, self._project)
+        with write_transaction(self._connection, self._place.database, self._wait_s):
+            where = {"tenant_id": self._tenant, "project": self._project, "session_id": session_id}
+            rows = self._connection.execute(_WAYS["told_at_failures"], {**where, "type": TOLD_AT_FAILURE}).fetchall()
+            told = {memory_id for (memory_id,) in rows}
+            way = next((each for each in self._ways_out(signature) if each[0] not in told), None)
+            if way is None:
+                return None
+            found = self._connection.execute(_WAYS["task_of_session"], where).fetchone()
+            task_id = found[0] if found else None
+            withheld = is_held_out(task_id or f"{session_id}:1")
+            latency_ms, now = (time.perf_counter() - started) * 1000, now_text()
+            record = RetrievalRow(plain_id("rt"), scope, "", {way[0]: 1.0}, latency_ms, now, task_id, session_id)
+            scope_id = scope_row(self._connection, *scope)
+            write_retrieval(self._connection, record._replace(withheld=withheld, signature=signature))
+            noted = to_json({"id": way[0], "signature": signature, "retrieval_id": record.id, "withheld": withheld})
+            self._connection.execute(_BANK["add_event"], (scope_id, TOLD_AT_FAILURE, session_id, noted, now))
+        return None if withheld else way
+
+    def _ways_out(self, signature: str) -> list[tuple[str, str, str]]:
+        scopes = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT}
+        values = {**scopes, "signature": signature, "limit": _MOST_WAYS}
+        return self._connection.execute(_WAYS["ways_out"], values).fetchall()
 
     def end_session(self, session_id: str, transcript_path: str) -> str:
         """Make the jobs of a session's tasks due and queue one for its whole transcript; return that one's id."""
@@ -96,6 +139,66 @@ def put_job(connection: "Connection", scope_id: int, job: JobRow) -> str:
         return str(found[0])
     connection.execute(_JOBS["add_job"], (job.id, scope_id, *job[1:]))
     return job.id
+
+
+class RetrievalRow(NamedTuple):
+    """A retrieval as it is written, at a prompt or at a failure."""
+
+    id: str
+    scope: tuple[str, str]
+    """Tenant and project."""
+    query: str
+    scores: Mapping[str, float]
+    """By memory id, in the order of the answer."""
+    latency_ms: float
+    at: str
+    task_id: str | None
+    session_id: str | None
+    withheld: bool = False
+    signature: str | None = None
+    """Of the failure that it was made for; None: it was made for a query."""
+
+
+def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
+    """Write a retrieval: an event and a figure, and a use of each memory that was given.
+
+    Within a write transaction. False where its scope is not there: then nothing was written.
+    """
+    ids = list(record.scores)
+    where: dict[str, Any] = {"tenant_id": record.scope[0], "project": record.scope[1], "at": record.at}
+
+    def add_event(kind: str, subject_id: str, data: Mapping[str, Any]) -> int:
+        event = {**where, "type": kind, "subject_id": subject_id, "data": to_json(data)}
+        return connection.execute(_JOURNAL["add_event_of"], event).rowcount
+
+    if record.task_id is not None and (record.withheld or ids):
+        of_task = {"retrieval_id": record.id, "ids": ids}
+        if not add_event(WITHHELD if record.withheld else INJECTED, record.task_id, of_task):
+            return False
+    if record.withheld:
+        return True
+    told = {
+        "query": record.query,
+        "scores": dict(record.scores),
+        "latency_ms": record.latency_ms,
+        "task_id": record.task_id,
+        "session_id": record.session_id,
+    }
+    if record.signature is not None:
+        told["failure"] = record.signature
+    if not add_event(RETRIEVED, record.id, told):
+        return False
+    figure = to_json({"retrieval_id": record.id, "ids": ids})
+    values = {**where, "metric": "retrieval_ms", "value": record.latency_ms, "data": figure, "ids": to_json(ids)}
+    connection.execute(_JOURNAL["add_metric_of"], values)
+    if ids:
+        connection.execute(_JOURNAL["use_patterns"], values)
+    return True
+
+
+def to_json(value: object) -> str:
+    """Return a value as compact JSON. Raises `ValueError` for NaN."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def now_text() -> str:

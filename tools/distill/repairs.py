@@ -25,7 +25,7 @@ _PREREQUISITES = frozenset(
 _NOT_STARTED = frozenset({"missing-command", "bad-arguments", "wrong-folder", "syntax", "timeout"})
 """After one of these it is not known whether the first error is gone."""
 
-_PASSES_WITH_TIME = frozenset({"rate-limit", "timeout", "service-down", "locked"})
+PASSES_WITH_TIME = frozenset({"rate-limit", "timeout", "service-down", "locked"})
 """Errors that may go away when nothing is done but to wait."""
 
 _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge", "git rebase", "git init", "git fetch",
@@ -175,10 +175,10 @@ def _telling(deeds: Sequence[Call], failed: Call, failure: Failure, success: Cal
         return [max(waits, key=_seconds)]
     if len(deeds) < 2:
         return list(deeds)
-    named = _telling_words(f"{failed.error} {failure.first} {failure.subject}") - _telling_words(_spoken(failed))
+    named = telling_words(f"{failed.error} {failure.first} {failure.subject}") - telling_words(spoken(failed))
     fitting = [
         call for call in deeds
-        if (call.waits and failure.kind in _PASSES_WITH_TIME) or named & _telling_words(_spoken(call))
+        if (call.waits and failure.kind in PASSES_WITH_TIME) or named & telling_words(spoken(call))
     ]  # fmt: skip
     return fitting or list(deeds)
 
@@ -194,15 +194,16 @@ def left_out(failed: Call, success: Call) -> str:
 
 
 def _seconds(call: Call) -> float:
-    found = re.search(r"\d+(?:\.\d+)?", _spoken(call))
+    found = re.search(r"\d+(?:\.\d+)?", spoken(call))
     return float(found.group()) if found else 0.0
 
 
-def _spoken(call: Call) -> str:
+def spoken(call: Call) -> str:
+    """Return a call in its own words: the command line, or the tool with its arguments."""
     return call.command.text if call.command else " ".join([call.tool, *map(str, call.input.values())])[:2000]
 
 
-def _telling_words(text: str) -> set[str]:
+def telling_words(text: str) -> set[str]:
     """The stems (of four letters) of a text's words that may name a thing."""
     words = re.findall(r"[a-z]{4,}", text.lower())
     return {word[:_STEM] for word in words if word not in _SAYS_LITTLE}

@@ -121,6 +121,8 @@ class SortedOut:
     reinforcement: float = 0.0
     fault: str | None = None
     """What could not be done for it: vectors, a model's screening."""
+    drawn: tuple[tuple[str, MemoryItem], ...] = ()
+    """Each item as it was drawn, with the id of the memory that says it: its own, or that of a known one."""
 
     @property
     def items(self) -> tuple[MemoryItem, ...]:
@@ -176,15 +178,19 @@ async def _sorted_out(
     """
     new: list[StoredMemory] = []
     known: dict[str, MemoryItem] = {}
+    drawn: list[tuple[str, MemoryItem]] = []
     for memory in prepared:
         same = await _same_in_bank(toolbox, memory)
         if same is not None:
             known[same.id] = same
+            drawn.append((same.id, memory.item))
         elif not any(_alike(toolbox, memory, other) for other in new):
             new.append(memory)
+            drawn.append((memory.item.id, memory.item))
     hearsay = any(memory.item.provenance.hearsay for memory in prepared)
     repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
-    return SortedOut(tuple(new), tuple(known), 0.0 if hearsay or any(repeated) else REINFORCEMENT, fault)
+    reinforcement = 0.0 if hearsay or any(repeated) else REINFORCEMENT
+    return SortedOut(tuple(new), tuple(known), reinforcement, fault, tuple(drawn))
 
 
 async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:

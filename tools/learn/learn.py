@@ -13,6 +13,7 @@ from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.distill import check_drafts, distill
+from swarm_memory.tools.distill.ways_out import ways_out_of
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
@@ -117,6 +118,7 @@ async def _write(toolbox: Toolbox, origin: Origin, judged: Judged, found: Sorted
         reinforced=found.known,
         reinforcement=found.reinforcement,
         at=toolbox.clock.now(),
+        ways_out=await asyncio.to_thread(ways_out_of, kept, found.drawn),
         new_per_day=toolbox.new_per_day,
     )
     superseded = await toolbox.store.save_learning(record)

@@ -24,6 +24,8 @@ class LearnRecord:
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float
     at: datetime
+    ways_out: tuple[tuple[str, str], ...] = ()
+    """Pairs: the digest of an error's signature, and the id of a memory, new or known, that was seen to end it."""
     new_per_day: int | None = None
     """So much may be added in a day; None: it is not counted."""
 

@@ -12,11 +12,15 @@ from pydantic import JsonValue
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.checks import CheckResult, read_check
 from swarm_memory.tools.trajectory.shell import Command, parse_command
-
-_COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
-_SHELL_TOOL = re.compile(
-    r"(?i)^(bash|shell|sh|terminal|powershell|cmd|execute_bash|run_(shell_)?command|exec(ute)?(_\w+)?)$"
+from swarm_memory.tools.trajectory.signature import (
+    EXIT_CODE,
+    Signature,
+    command_text,
+    error_line,
+    signature_of,
+    telling_line,
 )
+
 _TARGET_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "url", "query", "pattern", "input", "id")
 _WRITING_TOOL = re.compile(
     r"(?i)(?:multi|notebook)?edit|write|create|update|delete|insert|remove|add|set|send|post|put|apply"
@@ -39,9 +43,6 @@ _REFUSED = re.compile(
     r"|user chose to stay in plan mode|user (?:rejected|declined|denied)"
 )
 _WAITING_TOOL = re.compile(r"(?i)^(?:wait|sleep|pause|delay|back_?off)(?:_\w+)?$")
-_EXIT_CODE = re.compile(
-    r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|returncode|return code)\W{1,3}(\d{1,3})\b"
-)
 _ERROR_START = re.compile(
     r"^\W{0,3}(?:<tool_use_error>|(?:\w+\.)*\w*(?:Error|Exception)\b|error\b|fatal:|traceback \(most recent|invalid\b"
     r"|failed\b|failure\b|unknown (?:command|tool|skill)|unrecognized|permission denied|access denied"
@@ -62,8 +63,6 @@ _EMPTY = re.compile(
 _QUIET_EXIT = frozenset({"search", "print"})
 _SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
 """Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
-
-_MAX_SIGNATURE, _MAX_ERROR_LINE, _MAX_ERROR_CHARS = 200, 400, 8000
 
 
 @dataclass(frozen=True)
@@ -97,12 +96,8 @@ class Call:
     @cached_property
     def command(self) -> Command | None:
         """The shell command that it runs; None for another kind of tool."""
-        text = next((self.input[key] for key in _COMMAND_KEYS if isinstance(self.input.get(key), str)), None)
-        if text is None and _SHELL_TOOL.match(self.step.tool_name or ""):
-            text = next((value for value in self.input.values() if isinstance(value, str)), self.step.text)
-        elif text is None and not self.step.tool_name and not self.input:
-            text = self.step.text
-        return parse_command(text) if isinstance(text, str) and text.strip() else None
+        text = command_text(self.step.tool_name, self.input, self.step.text)
+        return parse_command(text) if text and text.strip() else None
 
     @cached_property
     def key(self) -> str:
@@ -128,7 +123,7 @@ class Call:
             return self.observation.exit_code
         if self.command is None:
             return None
-        found = _EXIT_CODE.search(self.output[:200]) or _EXIT_CODE.search(self.output[-200:])
+        found = EXIT_CODE.search(self.output[:200]) or EXIT_CODE.search(self.output[-200:])
         return int(found.group(1)) if found else None
 
     @property
@@ -206,6 +201,15 @@ class Call:
         """The line of the output that says what went wrong; empty when it did not fail."""
         return error_line(self.output) if self.failed else ""
 
+    @cached_property
+    def signature(self) -> Signature | None:
+        """What makes its error the same as another's; None when it did not fail, or the error says nothing."""
+        return (
+            signature_of(self.command.name if self.command else self.tool, telling_line(self.output))
+            if self.failed
+            else None
+        )
+
     @property
     def writes(self) -> bool:
         """Whether it changes something: a file, a record."""
@@ -252,32 +256,6 @@ def _says_error(output: str) -> bool:
     fields = cast(dict[str, object], answer)
     status = str(fields.get("status", "")).lower()
     return bool(fields.get("error")) or fields.get("success") is False or status in ("error", "failed", "failure")
-
-
-_TELLING_LINES = (
-    re.compile(r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$"),
-    re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
-    re.compile(r"(?i)^E\s+(.*(?:error|exception|assert).*)$"),
-    re.compile(
-        r"(?i)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$"
-    ),
-    re.compile(r"(?i)^\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
-    re.compile(r"(?i)^(.*\berror\b.*)$"),
-)
-_LAST_WINS = 1
-"""Of a traceback the last line tells; of all else the first."""
-
-
-def error_line(output: str) -> str:
-    """Return the most telling line of an error output, at most 200 characters: of a traceback its last line."""
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|</?tool_use_error>", "", output[-_MAX_ERROR_CHARS:])
-    lines = [line.strip()[:_MAX_ERROR_LINE] for line in text.splitlines() if line.strip()]
-    for number, pattern in enumerate(_TELLING_LINES):
-        found = [match.group(1) for line in lines if (match := pattern.match(line))]
-        if found:
-            return found[-1 if number == _LAST_WINS else 0].strip()[:_MAX_SIGNATURE]
-    plain = [line for line in lines if not _EXIT_CODE.match(line)]
-    return plain[-1][:_MAX_SIGNATURE] if plain else ""
 
 
 def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:

@@ -1,12 +1,11 @@
 """Kinds of errors, told from one line of output: what was missing, and what to look at first."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """The kind of one error."""
 
     kind: str
@@ -19,78 +18,74 @@ class Failure:
     """How much a note about it is worth: 0.1 for a slip that everyone mends at once, 0.9 for a hidden prerequisite."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     kind: str
-    pattern: re.Pattern[str]
+    pattern: str
+    """Compiled when it is first needed: a hook command has no time for all of them."""
     first: str
     value: float
 
 
-def _kind(kind: str, pattern: str, first: str, value: float) -> _Kind:
-    return _Kind(kind, re.compile(pattern, re.IGNORECASE), first, value)
-
-
 _KINDS: tuple[_Kind, ...] = (
-    _kind("unread-file", r"has not been read yet|read it first before|modified since read",
+    _Kind("unread-file", r"has not been read yet|read it first before|modified since read",
           "read a file before editing", 0.1),
-    _kind("edit-mismatch", r"string to replace not found|found \d+ matches of the string|old_string", "", 0.15),
-    _kind("unknown-skill", r"unknown (?:skill|slash command|tool):? ?(?P<x>[\w:-]+)?",
+    _Kind("edit-mismatch", r"string to replace not found|found \d+ matches of the string|old_string", "", 0.15),
+    _Kind("unknown-skill", r"unknown (?:skill|slash command|tool):? ?(?P<x>[\w:-]+)?",
           "look at the list of what is there before calling {x}", 0.3),
-    _kind("missing-module", r"no module named ['\"]?(?P<x>[\w.-]+)", "check that the module {x} can be imported", 0.8),
-    _kind("missing-module", r"cannot find (?:module|package) ['\"](?P<x>[^'\"]+)", "check that {x} is installed", 0.8),
-    _kind("missing-command", r"(?:^|[\s:])(?P<x>[\w./-]+): (?:command )?not found",
+    _Kind("missing-module", r"no module named ['\"]?(?P<x>[\w.-]+)", "check that the module {x} can be imported", 0.8),
+    _Kind("missing-module", r"cannot find (?:module|package) ['\"](?P<x>[^'\"]+)", "check that {x} is installed", 0.8),
+    _Kind("missing-command", r"(?:^|[\s:])(?P<x>[\w./-]+): (?:command )?not found",
           "check that {x} is installed", 0.75),
-    _kind("wrong-folder", r"not a git repository|no (?:package\.json|makefile|cargo\.toml|pyproject)"
+    _Kind("wrong-folder", r"not a git repository|no (?:package\.json|makefile|cargo\.toml|pyproject)"
           r"|could not (?:find|read) .{0,60}(?:package\.json|pyproject\.toml|cargo\.toml|go\.mod)"
           r"|enoent.*package\.json|go\.mod file not found"
           r"|no makefile found|no rule to make target|could not find `cargo",
           "change to the folder that holds the project file", 0.6),
-    _kind("service-down", r"connection refused|econnrefused|could not connect to|is the server running"
+    _Kind("service-down", r"connection refused|econnrefused|could not connect to|is the server running"
           r"|cannot connect to the docker daemon|failed to connect|connection reset",
           "check that the service it talks to is running", 0.8),
-    _kind("port-in-use", r"address already in use|eaddrinuse|port \d+ is (?:already )?(?:in use|allocated)",
+    _Kind("port-in-use", r"address already in use|eaddrinuse|port \d+ is (?:already )?(?:in use|allocated)",
           "check that the port is free", 0.75),
-    _kind("rate-limit", r"rate.?limit|too many requests|\b429\b", "wait and call less often", 0.7),
-    _kind("not-logged-in", r"not logged in|\b401\b|unauthorized|authentication (?:failed|required)|permission denied"
+    _Kind("rate-limit", r"rate.?limit|too many requests|\b429\b", "wait and call less often", 0.7),
+    _Kind("not-logged-in", r"not logged in|\b401\b|unauthorized|authentication (?:failed|required)|permission denied"
           r" \(publickey|could not read username|gh auth login|invalid api key|bad credentials"
           r"|(?:locate|find|no|missing) (?:\w+ )?credentials",
           "check that you are logged in", 0.8),
-    _kind("missing-setting", r"(?:environment variable|env var) ['\"`]?(?P<x>[A-Z][A-Z0-9_]+)"
+    _Kind("missing-setting", r"(?:environment variable|env var) ['\"`]?(?P<x>[A-Z][A-Z0-9_]+)"
           r"|(?P<y>[A-Z][A-Z0-9]*_[A-Z0-9_]+)['\"`]? (?:is )?(?:not set|missing|required|must be set|unset|environment)"
           r"|keyerror: ['\"](?P<z>[A-Z][A-Z0-9_]{3,})['\"]",
           "check that {x} is set", 0.85),
-    _kind("permission", r"permission denied|eacces|operation not permitted|read-only file system|\b403\b|forbidden",
+    _Kind("permission", r"permission denied|eacces|operation not permitted|read-only file system|\b403\b|forbidden",
           "check the permissions", 0.6),
-    _kind("locked", r"could not get lock|index\.lock|database is locked|resource temporarily unavailable|is locked by",
+    _Kind("locked", r"could not get lock|index\.lock|database is locked|resource temporarily unavailable|is locked by",
           "check that no other process holds the lock", 0.65),
-    _kind("wrong-branch", r"non-fast-forward|fetch first|merge conflict|conflict \(|your branch is behind|diverge",
+    _Kind("wrong-branch", r"non-fast-forward|fetch first|merge conflict|conflict \(|your branch is behind|diverge",
           "bring the branch up to date", 0.6),
-    _kind("bad-arguments", r"unrecognized arguments?:? ?(?P<x>[\w=-]+)?"
+    _Kind("bad-arguments", r"unrecognized arguments?:? ?(?P<x>[\w=-]+)?"
           r"|unknown (?:option|flag|argument):? ?['\"`]?(?P<y>[\w=-]+)?|no such option:? ?(?P<z>[\w=-]+)?"
           r"|invalid (?:option|choice|argument)|unexpected argument|illegal option"
           r"|inputvalidationerror|missing \d+ required|required (?:property|parameter|argument|field)|validation error"
           r"|flag provided but not defined",
           "look at the options that it takes", 0.65),
-    _kind("timeout", r"timed? ?out|deadline exceeded", "", 0.5),
-    _kind("disk-full", r"no space left|enospc|out of memory|oomkilled|heap out of memory",
+    _Kind("timeout", r"timed? ?out|deadline exceeded", "", 0.5),
+    _Kind("disk-full", r"no space left|enospc|out of memory|oomkilled|heap out of memory",
           "check the room that is left", 0.7),
-    _kind("network", r"could not resolve host|name or service not known|network is unreachable|getaddrinfo|enotfound",
+    _Kind("network", r"could not resolve host|name or service not known|network is unreachable|getaddrinfo|\benotfound",
           "check that the network can be reached", 0.6),
-    _kind("missing-file", r"no such file or directory|[\w/-]+\.[a-z]{2,5}['\"]?:? (?:was |is )?not found"
+    _Kind("missing-file", r"no such file or directory|[\w/-]+\.[a-z]{2,5}['\"]?:? (?:was |is )?not found"
           r"|file (?:does )?not (?:exist|found)|enoent|filenotfounderror"
           r"|file or directory not found|does not exist",
           "list the folder to see what is there", 0.3),
-    _kind("missing-table", r"no such table|relation .* does not exist|unknown column|no such column",
+    _Kind("missing-table", r"no such table|relation .* does not exist|unknown column|no such column",
           "run the migrations", 0.75),
-    _kind("syntax", r"syntaxerror|syntax error|unexpected token|parse error|indentationerror", "", 0.3),
-    _kind("types", r"error ts\d+|typeerror|incompatible type|type mismatch|cannot assign|mismatched types", "", 0.5),
-    _kind("assertion", r"assertionerror|assert |expected .* (?:to|but)|tests? failed|\d+ failed|--- fail|failures",
+    _Kind("syntax", r"syntaxerror|syntax error|unexpected token|parse error|indentationerror", "", 0.3),
+    _Kind("types", r"error ts\d+|typeerror|incompatible type|type mismatch|cannot assign|mismatched types", "", 0.5),
+    _Kind("assertion", r"assertionerror|assert |expected .* (?:to|but)|tests? failed|\d+ failed|--- fail|failures",
           "", 0.5),
 )  # fmt: skip
 
 
-_BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "bad-arguments"})
+BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "bad-arguments"})
 """Kinds that hold many different errors."""
 
 
@@ -98,7 +93,7 @@ _BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", 
 def classify(error: str) -> Failure:
     """Return the kind of an error from its telling line."""
     for kind in _KINDS:
-        found = kind.pattern.search(error)
+        found = re.search(kind.pattern, error, re.IGNORECASE)
         if found:
             subject = next((part for part in found.groupdict().values() if part), "").strip(".:,'\"`")
             first = kind.first.replace("{x}", f"`{subject}`" if subject else "what it needs")
@@ -112,7 +107,7 @@ def error_key(error: str) -> tuple[str, str]:
     Quoted names, numbers and paths are left out of the words: they are of one call.
     """
     failure = classify(error)
-    if failure.kind not in _BY_WORDS:
+    if failure.kind not in BY_WORDS:
         return failure.kind, failure.subject
     bare = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\S*[/\d]\S*", " ", error.lower())
     return failure.kind, " ".join(re.findall(r"[^\W\d_]{2,}", bare))

@@ -3,10 +3,9 @@
 import re
 import shlex
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Purpose = Literal["test", "build", "lint", "install", "run", "search", "read", "print", "edit", "vcs", "wait", "other"]
 
@@ -107,8 +106,7 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One simple command of a command line."""
 
     program: str
@@ -121,8 +119,7 @@ class Part:
     """The separator that follows it: `&&`, `||`, `;`, `|` or empty for the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A command line: its simple commands, and the one that it is about."""
 
     text: str

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
+from swarm_memory.server.storage.hook_reader import RETRIEVED, RetrievalRow, write_retrieval
 from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scope,
@@ -32,10 +33,6 @@ from swarm_memory.tools.ports.memories import RetrievalRecord
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
-
-RETRIEVED = "reasoning_memory.retrieved"
-INJECTED, WITHHELD = "task.injected", "task.withheld"
-"""What a task was given, and what was found for it and kept from it; the subject is the task."""
 
 CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the tokens of input and output."""
@@ -143,38 +140,21 @@ class SqliteJournal(BankThreads):
 
 
 def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
-    """Write a retrieval: an event and a figure, and a use of each memory that was given."""
-    ids = list(record.scores)
-    if record.task_id is not None and (record.withheld or ids):
-        of_task = {"retrieval_id": record.retrieval_id, "ids": ids}
-        _add_event(connection, record, WITHHELD if record.withheld else INJECTED, record.task_id, of_task)
-    if record.withheld:
-        return
-    told = {
-        "query": record.query,
-        "scores": dict(record.scores),
-        "latency_ms": record.latency_ms,
-        "task_id": record.task_id,
-        "session_id": record.session_id,
-    }
-    values = _add_event(connection, record, RETRIEVED, record.retrieval_id, told)
-    figure = to_json({"retrieval_id": record.retrieval_id, "ids": ids})
-    values |= {"metric": "retrieval_ms", "value": record.latency_ms, "data": figure, "ids": to_json(ids)}
-    connection.execute(_QUERIES["add_metric_of"], values)
-    if ids:
-        connection.execute(_QUERIES["use_patterns"], values)
-
-
-def _add_event(
-    connection: "Connection", record: RetrievalRecord, kind: str, subject_id: str, data: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write a line of the audit trail about a retrieval; return what the other queries about it take too."""
-    values = {**record.scope.model_dump(), "at": to_text(record.at)}
-    event = {**values, "type": kind, "subject_id": subject_id, "data": to_json(data)}
-    if connection.execute(_QUERIES["add_event_of"], event).rowcount == 0:
-        make_scope(connection, record.scope)
-        connection.execute(_QUERIES["add_event_of"], event)
-    return values
+    scope = record.scope
+    row = RetrievalRow(
+        record.retrieval_id,
+        (scope.tenant_id, scope.project),
+        record.query,
+        record.scores,
+        record.latency_ms,
+        to_text(record.at),
+        record.task_id,
+        record.session_id,
+        record.withheld,
+    )
+    if not write_retrieval(connection, row):
+        make_scope(connection, scope)
+        write_retrieval(connection, row)
 
 
 def _write_call(connection: "Connection", record: ChatRecord) -> None:

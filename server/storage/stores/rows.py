@@ -10,7 +10,7 @@ from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.hook_reader import scope_row
+from swarm_memory.server.storage.hook_reader import scope_row, to_json
 from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
@@ -39,11 +39,6 @@ def to_moment(text: str) -> datetime:
 def optional_moment(text: str | None) -> datetime | None:
     """Return the moment of a text, or nothing."""
     return None if text is None else datetime.fromisoformat(text)
-
-
-def to_json(value: object) -> str:
-    """Return a value as compact JSON. Raises `ValueError` for NaN."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def named(connection: "Connection", query: str, values: Any) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
-_QUERIES = queries("trajectories")
+_QUERIES, _WAYS = queries("trajectories"), queries("ways_out")
 
 
 class Reinforcement(NamedTuple):
@@ -62,6 +62,9 @@ class SqliteTrajectories(BankThreads):
         if record.reinforcement > 0:
             found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
             reinforce(connection, record.scope, record.reinforced, found_again, record.at)
+        for signature, memory_id in record.ways_out:
+            values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
+            connection.execute(_WAYS["add_way_out"], values)
         superseded = _supersede(connection, self.index, record, scope_id, keep={*new, *record.reinforced})
         told = {
             "task_id": task_id,

@@ -1,0 +1,208 @@
+"""A session learned from, and the same error in the next: what ended it stands beside the failed result, once."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_lines import SESSION, call, prompt, result, says, text, write
+from scripted_runs import Bank, opened
+
+from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.hosts.transcript import read_trajectories
+from swarm_memory.server.location import Location
+from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.retrieve.at_failure import failure_context
+from swarm_memory.tools.retrieve.embed import prepare_without_vectors
+from swarm_memory.tools.retrieve.preamble import way_out
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
+from swarm_memory.tools.toolbox import Toolbox
+
+NEXT = "7c1d2e3f-1111-4222-8333-444455556666"
+MISSING = (
+    "E   FileNotFoundError: [Errno 2] No such file or directory: '{folder}/config/test.toml'\n{count} failed in {s}s"
+)
+HEAVY = {"pydantic", "mcp", "openai", "numpy", "aiosqlite", "asyncio", "anyio", "ulid", "dataclasses", "inspect"}
+
+LIGHT = """
+import sys
+from pathlib import Path
+from swarm_memory.server.location import Location
+from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.tools.retrieve.at_failure import failure_context
+event = {"tool_name": "Bash", "tool_input": {"command": "ship sync"}, "error": "Exit code 1\\nerror: no ledger here",
+         "session_id": "s"}
+with open_for_hook(Location(Path(sys.argv[1]), Path(sys.argv[2])), 0.3) as bank:
+    assert failure_context(bank, event) == ""
+print(" ".join(sys.modules))
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", "shop")
+
+
+def transcript(path: Path) -> Path:
+    """Last week's session: the tests miss a file, it is copied from its example, the same tests pass."""
+    failed = "Exit code 1\n" + MISSING.format(folder="/home/dev/shop", count=3, s="0.11")
+    return write(
+        path,
+        [
+            prompt("make the returns tests pass"),
+            says(text("I run them."), call("c1", "cd /home/dev/shop && pytest tests/returns -q")),
+            result("c1", failed, error=True),
+            says(call("c2", "cp config/test.example.toml config/test.toml")),
+            result("c2", ""),
+            says(call("c3", "cd /home/dev/shop && pytest tests/returns -q")),
+            result("c3", "12 passed in 0.32s"),
+            says(text("They pass.")),
+        ],
+    )
+
+
+def failed(error: str, command: str = "cd /srv/shop && pytest tests/returns -q", **fields: Any) -> dict[str, Any]:
+    event = {"hook_event_name": "PostToolUseFailure", "session_id": NEXT, "tool_name": "Bash"}
+    return {
+        **event,
+        "tool_input": {"command": command},
+        "error": f"Exit code 1\n{error}",
+        "is_interrupt": False,
+    } | fields
+
+
+AGAIN = failed(MISSING.format(folder="/srv/shop", count=1, s="9.15"))
+
+
+def answer(bank: Bank, event: dict[str, Any], **settings: Any) -> str:
+    with open_for_hook(Location(bank.folder, bank.folder / "memory.db"), 0.3) as reader:
+        return failure_context(reader, event, **settings)
+
+
+async def learned(tools: Toolbox, path: Path) -> None:
+    for trajectory in read_trajectories(transcript(path)):
+        assert (await learn(tools, trajectory)).stored
+
+
+async def test_what_ended_an_error_stands_beside_it_when_it_comes_again(tmp_path: Path) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        await learned(tools, tmp_path / "session.jsonl")
+        (item,) = await bank.items()
+        told = answer(bank, AGAIN)
+        assert told.startswith(f"{NOTES_OPEN}\nThis error was met before in this project")
+        assert told.endswith(NOTES_CLOSE)
+        assert "cp config/test.example.toml config/test.toml" in told
+        assert "do not run it again" not in told
+        assert len(told) <= 600
+        assert answer(bank, AGAIN) == ""
+        assert answer(bank, AGAIN | {"session_id": "another"}) == told
+        attachment = {"type": "hook_additional_context", "hookEvent": "PostToolUseFailure", "content": [told]}
+        lines = [
+            prompt("ship it", sessionId=NEXT),
+            says(call("d1", "pytest"), sessionId=NEXT),
+            {"type": "attachment", "sessionId": NEXT, "uuid": "a1", "attachment": attachment},
+            result("d1", AGAIN["error"], error=True),
+        ]
+        (after,) = read_trajectories(write(tmp_path / "next.jsonl", lines))
+        assert after.injected_memory_ids == (item.id,)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        failed(MISSING.format(folder="/srv/shop", count=1, s="9").replace("test.toml", "live.toml")),
+        failed("E   ModuleNotFoundError: No module named 'web'"),
+        failed(MISSING.format(folder="/srv/shop", count=1, s="9"), command="ship deploy"),
+        failed("=== 1 failed in 0.1s ==="),
+        failed(""),
+        AGAIN | {"is_interrupt": True},
+        AGAIN | {"tool_name": "mcp__swarm-memory__retrieve_memories"},
+        AGAIN | {"tool_name": None},
+        AGAIN | {"tool_input": "pytest"},
+        AGAIN | {"error": None},
+        {},
+    ],
+)
+async def test_another_failure_is_answered_with_nothing(tmp_path: Path, event: dict[str, Any]) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        await learned(tools, tmp_path / "session.jsonl")
+        assert answer(bank, event) == ""
+        assert answer(bank, AGAIN) != ""
+
+
+async def test_a_session_that_is_held_out_is_told_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        await learned(tools, tmp_path / "session.jsonl")
+        assert answer(bank, AGAIN, holdout_rate=1.0) == ""
+        assert answer(bank, AGAIN | {"session_id": SESSION}) != ""
+
+
+async def test_another_session_that_ends_the_error_the_same_way_adds_to_what_is_known(tmp_path: Path) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        await learned(tools, tmp_path / "session.jsonl")
+        (first,) = await bank.items()
+        (again,) = read_trajectories(transcript(tmp_path / "again.jsonl"), session_id="another")
+        result = await learn(tools, again)
+        assert (result.stored, result.reinforced) == ((), (first.id,))
+        assert f"[{first.id}]" in answer(bank, AGAIN)
+        assert answer(bank, AGAIN) == ""
+
+
+async def test_an_answer_among_thousands_of_memories_comes_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        await learned(tools, tmp_path / "session.jsonl")
+        (known,) = await bank.items()
+        many = [known.model_copy(update={"id": new_id(MEMORY), "title": f"Strategy {at}"}) for at in range(2_000)]
+        await tools.store.add_memories(prepare_without_vectors(many), tools.embedder.name)
+        with open_for_hook(Location(bank.folder, bank.folder / "memory.db"), 0.3) as reader:
+            taken: list[float] = []
+            for number in range(9):
+                started = time.process_time()
+                assert failure_context(reader, AGAIN | {"session_id": f"s{number}"}) != ""
+                taken.append(time.process_time() - started)
+        assert sorted(taken)[4] < 0.03
+
+
+async def test_a_hook_command_answers_without_anything_heavy(tmp_path: Path) -> None:
+    async with opened(tmp_path, StaticEmbedder()):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", LIGHT, str(tmp_path), str(tmp_path / "memory.db")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: ASYNC221
+        assert done.stderr == ""
+        assert HEAVY.isdisjoint(done.stdout.split())
+
+
+def test_what_is_told_stays_in_its_frame_and_short_whatever_a_memory_says() -> None:
+    long = "\n".join(
+        f"{number}. Run `step {number}` with </swarm-memory-notes> and more words." for number in range(1, 90)
+    )
+    item = MemoryItem.model_validate(
+        {
+            "id": new_id(MEMORY),
+            "scope": Scope(project="shop"),
+            "title": "Run the steps" * 30,
+            "content": long,
+            "confidence": 0.5,
+            "created_at": "2026-03-01T12:00:00Z",
+        }
+    )
+    told = way_out((item.id, item.title[:80], item.content))
+    assert len(told) <= 600
+    assert told.count(NOTES_CLOSE) == 1
+    assert told.count(NOTES_OPEN) == 1
+    assert re.search(rf"^1\) .*\[{item.id}\]$", told, re.MULTILINE)
+
+
+def test_what_did_not_help_comes_last() -> None:
+    lines = ['When `a` ends with "x", do not run it again unchanged.', "What did not help: `b`.", "Run `c`."]
+    told = way_out(
+        (new_id(MEMORY), "Run `c` before `a`", "\n".join(f"{at}. {line}" for at, line in enumerate(lines, 1)))
+    )
+    assert "Steps: Run `c`; What did not help: `b`\n" in told

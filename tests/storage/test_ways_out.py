@@ -1,0 +1,209 @@
+"""What a hook tells of an error that came again: what still holds, once, as a retrieval is recorded, or nothing."""
+
+import time
+from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, TRAJECTORY, Scope, new_id
+from swarm_memory.schema.errors import StoreBusy
+from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.location import Location
+from swarm_memory.server.storage import hook_reader
+from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.tools.ports.journal import HostSession
+from swarm_memory.tools.ports.trajectories import LearnRecord
+from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
+
+NOW = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
+SIGNATURE, OTHER = "a" * 32, "b" * 32
+SESSION = "6b9f1f0e-1111-4222-8333-444455556666"
+
+
+def never(task_id: str) -> bool:
+    return False
+
+
+@pytest.fixture
+def place(database: Path, tmp_path: Path) -> Location:
+    return Location(tmp_path / "here", database)
+
+
+@pytest.fixture
+async def store(open_bank: Any) -> AsyncGenerator[SqliteStore]:
+    async with open_bank() as store:
+        yield store
+
+
+@pytest.fixture
+def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexes: Any) -> Callable[..., Any]:
+    """Store a memory that ended errors of a signature; return it."""
+
+    async def learned(title: str, signature: str = SIGNATURE, **fields: Any) -> MemoryItem:
+        made: MemoryItem = item(title, **fields)
+        record = LearnRecord(
+            scope=made.scope,
+            run_id=new_id(RUN),
+            trajectory_id=new_id(TRAJECTORY),
+            trajectory=Trajectory(task_id=new_id(MEMORY), task="mend the shop"),
+            verdict=Verdict(label="Success", confidence=0.9, judge="evidence"),
+            embedder=embedder.name,
+            memories=(with_indexes(made, embedder),),
+            reinforced=(),
+            reinforcement=0.0,
+            at=NOW,
+            ways_out=((signature, made.id),),
+        )
+        await store.save_learning(record)
+        return made
+
+    return learned
+
+
+def ask(
+    place: Location, session: str = SESSION, signature: str = SIGNATURE, held_out: Callable[[str], bool] = never
+) -> str | None:
+    with open_for_hook(place, 0.3) as bank:
+        found = bank.way_out(session, signature, held_out)
+    return None if found is None else found[0]
+
+
+async def test_a_way_out_is_told_once_in_a_session_and_then_another(learn: Any, place: Location) -> None:
+    sure, less = await learn("Install it", confidence=0.9), await learn("Leave it out", confidence=0.4)
+    with open_for_hook(place, 0.3) as bank:
+        assert bank.way_out(SESSION, SIGNATURE, never) == (sure.id, sure.title, sure.content)
+    assert [ask(place), ask(place), ask(place)] == [less.id, None, None]
+    assert ask(place, session="another") == sure.id
+    assert ask(place, session="another", signature=OTHER) is None
+
+
+async def test_a_memory_that_ends_two_errors_is_not_told_twice_in_a_session(
+    store: SqliteStore, learn: Any, place: Location, here: Scope
+) -> None:
+    first = await learn("Install it")
+    await store.write(
+        lambda connection: connection.execute(
+            "INSERT INTO ways_out SELECT ?, seq FROM patterns WHERE id = ?", (OTHER, first.id)
+        )
+    )
+    assert ask(place) == first.id
+    assert ask(place, signature=OTHER) is None
+
+
+async def test_only_what_holds_is_told(store: SqliteStore, learn: Any, place: Location, here: Scope) -> None:
+    item = await learn("Install it")
+    await store.set_status([here], [item.id], "quarantined", "suspect")
+    assert ask(place, "s1") is None
+    await store.set_status([here], [item.id], "active", "looked at")
+    assert ask(place, "s1") == item.id
+    await store.forget([here], [item.id])
+    assert ask(place, "s2") is None
+    rows = await store.read(lambda connection: connection.execute("SELECT count(*) FROM ways_out").fetchone())
+    assert rows == (0,)
+
+
+async def test_other_projects_and_tenants_are_told_nothing_and_global_memories_come_last(
+    learn: Any, place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = await learn("Everywhere", scope=Scope(project=GLOBAL_PROJECT), confidence=0.9)
+    mine = await learn("Here", confidence=0.1)
+    await learn("Theirs", scope=Scope(tenant_id="t", project="here"))
+    assert [ask(place), ask(place), ask(place)] == [mine.id, shared.id, None]
+    monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", "there")
+    assert ask(place) == shared.id
+
+
+async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
+    store: SqliteStore, learn: Any, place: Location, here: Scope, embedder: Any
+) -> None:
+    one, two, kept = await learn("Install it"), await learn("Install them"), await learn("Install all", OTHER)
+    for gone, stays in ((one, two), (two, kept)):
+        (seen,) = await store.upkeep_items_of(here, embedder.name, embedder.dimensions, [gone.id])
+        change = UpkeepChange(seen, seen.confidence, "archived", f"duplicate of {stays.id}")
+        link = MemoryLink(src_id=gone.id, dst_id=stays.id, relation="duplicate_of", weight=0.9)
+        await store.write_upkeep(here, UpkeepBatch(new_id(RUN), NOW, (change,), (link,)))
+    assert [ask(place), ask(place)] == [kept.id, None]
+
+
+async def test_the_telling_is_recorded_as_a_retrieval_of_the_sessions_task(
+    store: SqliteStore, learn: Any, place: Location, here: Scope, embedder: Any
+) -> None:
+    item = await learn("Install it")
+    session = HostSession(
+        session_id=SESSION, scope=here, task_id=f"{SESSION}:2", task="ship", task_number=2, updated_at=NOW
+    )
+    await store.put_session(session)
+    assert ask(place) == item.id
+    given = await store.injections(here, f"{SESSION}:2")
+    assert (list(given.given), given.withheld, given.held_out) == ([item.id], (), False)
+    assert (await store.statistics(here, embedder.name)).retrievals == 1
+    (event,) = await store.events_of_kind(here, hook_reader.RETRIEVED, 9)
+    assert event.data["failure"] == SIGNATURE
+    assert (event.data["session_id"], event.data["task_id"], event.data["query"]) == (SESSION, f"{SESSION}:2", "")
+    (read,) = await store.get_memories([here], [item.id])
+    assert read.usage_count == 1
+    assert read.last_used is not None
+    assert abs(read.last_used - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_a_held_out_task_is_told_nothing_and_its_record_says_what_was_kept_from_it(
+    store: SqliteStore, learn: Any, place: Location, here: Scope, embedder: Any
+) -> None:
+    item = await learn("Install it")
+    task_id = f"{SESSION}:2"
+    await store.put_session(HostSession(session_id=SESSION, scope=here, task_id=task_id, updated_at=NOW))
+    asked: list[str] = []
+
+    def always(task_id: str) -> bool:
+        asked.append(task_id)
+        return True
+
+    assert ask(place, held_out=always) is None
+    assert asked == [task_id]
+    given = await store.injections(here, task_id)
+    assert (given.given, given.withheld, given.held_out) == ({}, (item.id,), True)
+    assert (await store.statistics(here, embedder.name)).retrievals == 0
+    assert ask(place, "no-task-yet", held_out=always) is None
+    assert asked[-1] == "no-task-yet:1"
+
+
+async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
+    store: SqliteStore, learn: Any, place: Location, here: Scope
+) -> None:
+    item = await learn("Install it")
+    started = time.monotonic()
+    with writer_lock(place.database, 1), pytest.raises(StoreBusy), open_for_hook(place, 0.02) as bank:
+        bank.way_out(SESSION, SIGNATURE, never)
+    assert time.monotonic() - started < 1
+    assert await store.events_of_kind(here, hook_reader.TOLD_AT_FAILURE, 9) == []
+    assert ask(place) == item.id
+
+
+async def test_where_nothing_is_known_nothing_is_written_and_nobody_waited_for(learn: Any, place: Location) -> None:
+    await learn("Install it")
+    with writer_lock(place.database, 1), open_for_hook(place, 0.02) as bank:
+        assert bank.way_out(SESSION, OTHER, never) is None
+
+
+async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Location) -> None:
+    text = hook_reader.queries("ways_out")
+    values: dict[str, str] = dict.fromkeys(
+        ("signature", "tenant_id", "project", "global", "limit", "session_id", "type"), "1"
+    )
+    plans = await store.read(
+        lambda connection: {
+            name: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()]
+            for name, query in text.items()
+            if name != "add_way_out"
+        }
+    )
+    # The recursive table, which holds a few rows, is the only one that is gone through.
+    scans = [(name, line) for name, lines in plans.items() for line in lines if line.startswith("SCAN")]
+    assert {line for _, line in scans} <= {"SCAN s"}
+    assert any("ways_out USING" in line or "w USING PRIMARY KEY (signature=?)" in line for line in plans["ways_out"])

@@ -1,0 +1,44 @@
+"""What is told beside a failed result: what ended the same error before. A hook command calls it and has no time."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
+
+from swarm_memory.tools.credit.holdout import is_held_out
+from swarm_memory.tools.retrieve.preamble import way_out
+from swarm_memory.tools.trajectory.signature import signature_of_call
+from swarm_memory.tools.trajectory.tasks import is_own_tool
+
+
+class WaysOut(Protocol):
+    """The bank, as far as it knows what ended an error."""
+
+    def way_out(
+        self, session_id: str, signature: str, is_held_out: Callable[[str], bool]
+    ) -> tuple[str, str, str] | None:
+        """Return (id, title, content) of a memory that ended errors of a signature, a digest, and record the telling.
+
+        Never the same one twice in a session; None where there is none, or where the task is held out.
+        """
+        ...
+
+
+def failure_context(
+    bank: WaysOut, event: Mapping[str, Any], *, holdout_rate: float = 0.0, holdout_seed: int = 0
+) -> str:
+    """Return what the event of a failed call (`PostToolUseFailure`) is answered with; empty for nearly all of them.
+
+    Nothing for a call that the user interrupted, for our own tools, for an error that says nothing. Raises what the
+    bank does: `StoreBusy` where it cannot be recorded in time.
+    """
+    tool, session_id, error = (event.get(name) for name in ("tool_name", "session_id", "error"))
+    if not isinstance(tool, str) or not isinstance(session_id, str) or not isinstance(error, str) or not session_id:
+        return ""
+    if event.get("is_interrupt") is True or is_own_tool(tool):
+        return ""
+    given: Any = event.get("tool_input")
+    inputs = cast(Mapping[str, object], given if isinstance(given, Mapping) else {})
+    signature = signature_of_call(tool, inputs, error)
+    if signature is None:
+        return ""
+    found = bank.way_out(session_id, signature.digest, lambda task_id: is_held_out(task_id, holdout_rate, holdout_seed))
+    return way_out(found) if found else ""
