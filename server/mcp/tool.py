@@ -1,6 +1,5 @@
 """How a tool of the MCP server is made and answers: strict arguments, errors to act on, and a limit of tokens."""
 
-import difflib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from swarm_memory.schema.errors import InputError, SwarmMemoryError, is_want_of_
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import Row, of_job
+from swarm_memory.server.mcp.arguments import invalid, unknown
 
 NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
 
@@ -50,7 +50,7 @@ class StrictTool(Tool):
             raise
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                raise ToolError(_invalid(error.__cause__)) from error.__cause__
+                raise ToolError(invalid(error.__cause__, self.parameters)) from error.__cause__
             raise
         max_tokens = bank_of(context).max_output_tokens
         if max_tokens is None or not isinstance(result, CallToolResult) or self.name in UNCAPPED:
@@ -66,17 +66,9 @@ class StrictTool(Tool):
         return Paging(arguments.get("offset") or 0 if "offset" in known else None, counts)
 
     def _refuse_unknown(self, arguments: dict[str, Any]) -> None:
-        known: list[str] = list(self.parameters.get("properties", {}))
         for name in arguments:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known) or 'none'}"
-                raise ToolError(f"{self.name} takes no argument {name[:80]!r}: {hint}")
-
-
-def _invalid(error: ValidationError) -> str:
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in faults[:5])
+            if name not in self.parameters.get("properties", {}):
+                raise ToolError(unknown(self.name, name, arguments, self.parameters))
 
 
 _ANY_JSON = "#/$defs/JsonValue"

@@ -243,10 +243,16 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("retrieve_memories", {"qury": "x"}, "did you mean 'query'?"),
-        ("retrieve_memories", {"query": "x", "k": 500}, "k: Input should be less than or equal to 50"),
-        ("retrieve_memories", {}, "query: Field required"),
-        ("memory_status", {"x": 1}, "takes no argument 'x'"),
+        ("retrieve_memories", {"query": "x", "k": 500}, "k must be an integer from 1 to 50 (How many at most"),
+        ("retrieve_memories", {}, "query is missing: a text of 1 to 20,000 characters (The task, in your own words)"),
+        ("record_outcome", {"task_id": "t"}, "outcome is missing: one of Success, Failure, Undecided (Your verdict)"),
+        ("judge_trajectory", {"confidence": 2}, "confidence must be a number from 0 to 1 (How sure"),
+        ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0 must be a text"),
+        ("index_sources", {"kind": "docs"}, "kind must be one of tool, document, code, api (What to read there)"),
+        ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps is missing: a list"),
+        ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title is missing: a text"),
+        ("distill_memories", {"items": [{"titel": "x"}]}, "items.0 takes no 'titel': it is an object with title, "),
+        ("consolidate_memories", {"full": "maybe"}, "full must be true or false"),
         ("judge_trajectory", {}, "give either transcript_path, or task together with steps"),
         ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),
         ("judge_trajectory", {"task": "x", "steps": []}, "steps is empty"),
@@ -255,7 +261,7 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("learn_from_trajectory", {"task": "x", "steps": [{"role": "user", "content": "x"}, {}]}, "step 2 of steps"),
         ("judge_trajectory", {"transcript_path": "/etc/passwd"}, "must end in"),
         ("judge_trajectory", {"transcript_path": "/no/such.jsonl"}, "must lie in"),
-        ("manage_memories", {"action": "delete"}, "action: Input should be 'list'"),
+        ("manage_memories", {"action": "delete"}, "action must be one of list, get, edit, forget, "),
         ("manage_memories", {"action": "get"}, "ids is empty"),
         ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
         ("manage_memories", {"action": "get", "ids": ["rm_00000000000000000000000000"]}, "no memory"),
@@ -266,6 +272,55 @@ async def test_an_error_says_what_to_change(connected: Connected, tool: str, arg
         text = await caller.error(tool, **arguments)
     assert told in text
     assert len(text) < 600
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "meant"),
+    [
+        ("retrieve_memories", {"qury": "x"}, "query"),
+        ("retrieve_memories", {"question": "x"}, "query"),
+        ("retrieve_memories", {"limit": 3}, "k"),
+        ("retrieve_memories", {"tag": "x"}, "tags"),
+        ("manage_memories", {"action": "get", "memory_id": "rm_1"}, "ids"),
+        ("manage_memories", {"action": "get", "memoryIds": ["rm_1"]}, "ids"),
+        ("retrieve_tool_memory", {"tool": "Bash"}, "tool_names"),
+        ("judge_trajectory", {"label": "Success"}, "verdict"),
+        ("judge_trajectory", {"path": "x.jsonl"}, "transcript_path"),
+        ("record_outcome", {"task_id": "t", "result": "Failure"}, "outcome"),
+        ("record_outcome", {"task_id": "t", "outcome": "Success", "memory_ids": ["rm_1"]}, "used"),
+        ("job", {"action": "status", "id": "job_1"}, "job_id"),
+        ("index_sources", {"type": "code"}, "kind"),
+        ("search_sources", {"text": "x"}, "query"),
+        ("consolidate_memories", {"dryRun": True}, "dry_run"),
+        ("run_benchmark", {"name": "retrieval"}, "suite"),
+    ],
+)
+async def test_an_argument_by_another_natural_name_is_refused_with_the_one_that_is_meant(
+    connected: Connected, tool: str, given: Task, meant: str
+) -> None:
+    async with connected() as caller:
+        text = await caller.error(tool, **given)
+    assert f"did you mean {meant!r}? It is " in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "told"),
+    [
+        ("memory_status", {"x": 1}, "memory_status takes no arguments"),
+        ("retrieve_memories", {"task": "x"}, "missing is query: a text of 1 to 20,000 characters (The task, in your"),
+        ("search_sources", {"query": "x", "limit": 3}, "it takes k: an integer from 1 to 50"),
+        ("judge_trajectory", {"messages": []}, "it takes steps: a list, each an object (In order: "),
+        ("manage_memories", {"action": "list", "search": "x"}, "text (list: part of the title or content)"),
+        ("retrieve_memories", {"query": "x", "\u202e" * 100_000: {"a": 1}}, "it takes "),
+    ],
+)
+async def test_an_argument_of_which_nobody_knows_what_is_meant_is_refused_with_those_that_could_be(
+    connected: Connected, tool: str, given: Task, told: str
+) -> None:
+    async with connected() as caller:
+        text = await caller.error(tool, **given)
+    assert told in text
+    assert len(text) < 700
 
 
 async def test_the_tasks_of_a_transcript_are_learned_with_progress(

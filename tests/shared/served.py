@@ -47,14 +47,14 @@ class Caller:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Call a tool that is to succeed, and return its structure."""
         result = await self.client.call_tool(tool, arguments)
         assert isinstance(result, CallToolResult)
         assert not result.is_error, result.content
         return result.structured_content or {}
 
-    async def error(self, tool: str, **arguments: Any) -> str:
+    async def error(self, tool: str, /, **arguments: Any) -> str:
         """Call a tool that is to fail, and return what it says."""
         result = await self.client.call_tool(tool, arguments)
         assert isinstance(result, CallToolResult)
