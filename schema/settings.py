@@ -361,6 +361,19 @@ class CreditSettings(Model):
     """USD for a million input tokens read from the cache; a tenth of `price_in` when not set."""
 
 
+class RetentionSettings(Model):
+    """After how many days what is no memory is removed; 0: never. Memories stay until somebody forgets them."""
+
+    trajectories_days: int = Field(default=365, ge=0, le=36_500)
+    """What was done in a task. Its verdict stays, and where its memories point stands that it was removed."""
+    events_days: int = Field(default=365, ge=0, le=36_500)
+    """What was retrieved, learned and consolidated, and jobs that ended; what happened to a memory stays with it."""
+    metrics_days: int = Field(default=365, ge=0, le=36_500)
+    """Figures of tasks and of calls to models: the effect of memory is then that of the days that are kept."""
+    tool_calls_days: int = Field(default=365, ge=0, le=36_500)
+    """Single calls of tools. The totals and the guidelines of each tool stay."""
+
+
 class Settings(Model):
     """All settings of a server or a command."""
 
@@ -384,3 +397,4 @@ class Settings(Model):
     output: OutputSettings = OutputSettings()
     tool_memory: ToolMemorySettings = ToolMemorySettings()
     http: HttpSettings = HttpSettings()
+    retention: RetentionSettings = RetentionSettings()

@@ -110,5 +110,7 @@ class MemoryStatus(Model):
     """What memories did for the tasks so far; None before the first outcome."""
     consolidation: str
     """How much is new since the last one, and how the next one stands, in one line."""
+    retention: str
+    """After how many days what is no memory is removed, and when the oldest goes, in one line."""
     settings: dict[str, JsonValue]
     notices: tuple[str, ...] = ()

@@ -139,10 +139,6 @@ WHERE json_valid(data) AND json_extract(data, '$.task_id') = :task_id
 -- The tool calls of one task.
 SELECT seq FROM tool_calls WHERE scope_id = :scope_id AND task_id = :task_id;
 
--- name: tool_of_call
--- Whose tool a call was of.
-SELECT scope_id, tool_name FROM tool_calls WHERE seq = ?;
-
 -- name: unindex_all_that_waits
 -- Take the words of calls that left the window out of the index.
 DELETE FROM tool_call_fts WHERE rowid IN (SELECT seq FROM tool_calls_to_unindex);

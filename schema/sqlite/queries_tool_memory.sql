@@ -47,6 +47,10 @@ INSERT OR IGNORE INTO tool_calls_to_unindex (seq) SELECT seq FROM tool_call_eval
 -- Delete a call with its evaluation.
 DELETE FROM tool_calls WHERE seq = ?;
 
+-- name: tool_of_call
+-- Whose tool a call was of.
+SELECT scope_id, tool_name FROM tool_calls WHERE seq = ?;
+
 -- name: shrink_window
 -- Count calls out of the window of a tool.
 UPDATE tool_memories SET kept = kept - ? WHERE scope_id = ? AND tool_name = ?;

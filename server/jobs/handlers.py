@@ -23,6 +23,7 @@ from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
+from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.retrieve.embed import EMBED, embed_backlog
@@ -45,6 +46,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     return {
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
+        RETENTION: remove_expired,
         INDEX_SOURCES: partial(index_sources, root=root),
         EMBED: embed_waiting,
         IMPORT: partial(import_given, root=root),
@@ -142,6 +144,11 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
     dry_run, full = job.payload.get("dry_run") is True, job.payload.get("full") is True
     result = await _told(report, lambda count: consolidate(toolbox, dry_run=dry_run, full=full, on_progress=count))
     return result.model_dump(mode="json", exclude_defaults=True)
+
+
+async def remove_expired(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Remove from the project's bank what is too old by the settings in force."""
+    return dict(await remove_old(toolbox, report))
 
 
 async def _told(report: Report, work: Callable[[OnCount], Awaitable[T]], before: str = "", during: str = "") -> T:

@@ -20,6 +20,7 @@ from swarm_memory.server.storage.stores.forgetting import Traces, find_traces, f
 from swarm_memory.server.storage.stores.jobs import SqliteJobs
 from swarm_memory.server.storage.stores.journal import Recorder, SqliteBenchmarks
 from swarm_memory.server.storage.stores.memories import SqliteMemories
+from swarm_memory.server.storage.stores.retention import SqliteRetention
 from swarm_memory.server.storage.stores.rollouts import SqliteRollouts
 from swarm_memory.server.storage.stores.sources import SqliteSources
 from swarm_memory.server.storage.stores.tool_memory import SqliteToolMemory
@@ -85,6 +86,7 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
         self.sources = SqliteSources(self)
         self.tool_memory = SqliteToolMemory(self)
         self.benchmarks = SqliteBenchmarks(self)
+        self.retention = SqliteRetention(self)
 
     async def close(self) -> None:
         """Write what is queued (at most 2 s) and close. A second call does nothing."""

@@ -166,6 +166,7 @@ def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) ->
         "embedding: {provider: openai}",
         "embedding: {model: other}",
         "storage: {sqlite: scan}",
+        "retention: {trajectories_days: 1}",
         "distill: {redact_pii: false}",
         "distill: {redact_pii: 'no'}",
         "distill: {redact_pii: 0}",
@@ -178,7 +179,9 @@ def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, 
 
 
 def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
-    assert set(SECTIONS) - FROM_PROJECT == {"storage", "embedding", "chat", "http", "sources", "output", "guard"}
+    assert set(SECTIONS) - FROM_PROJECT == {
+        *("storage", "embedding", "chat", "http", "sources", "output", "guard", "retention")
+    }
 
 
 def test_chat_models_are_a_list_in_a_file_and_json_in_the_environment(own: Write, tmp_path: Path) -> None:

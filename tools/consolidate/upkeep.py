@@ -8,6 +8,7 @@ from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
 from swarm_memory.tools.consolidate.neighbours import Progress
+from swarm_memory.tools.consolidate.retention import queue_retention_when_due
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
 from swarm_memory.tools.retrieve.embed import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox
@@ -22,10 +23,11 @@ WHOLE_BANK = "bank"
 async def queue_when_due(toolbox: Toolbox, *, embedder_answers: bool = False) -> bool:
     """Queue a consolidation if `consolidate.run_every_new_items` are new and none waits or runs; return if it is due.
 
-    Where the embedder has just answered, the embedding of what was stored while it did not is queued too. Raises
-    `StorageError`.
+    The removal of what is too old is queued too where something is. Where the embedder has just answered, so is the
+    embedding of what was stored while it did not. Raises `StorageError`.
     """
     store, scope, enough = toolbox.store, toolbox.scope, toolbox.settings.consolidate.run_every_new_items
+    await queue_retention_when_due(toolbox)
     pending = await store.pending_upkeep(scope, toolbox.embedder.name, enough)
     if embedder_answers and pending.not_embedded:
         await queue_embedding(toolbox, pending.not_embedded)

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
+from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.judge.judge import AUDITED, audited_pairs, confusion
@@ -39,6 +40,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         sources=await _sources(toolbox),
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
+        retention=await retention_status(toolbox),
         settings=toolbox.settings.model_dump(mode="json"),
         notices=notices,
     )

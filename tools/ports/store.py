@@ -11,7 +11,7 @@ from swarm_memory.tools.ports.rollouts import RolloutStore
 from swarm_memory.tools.ports.sources import SourceStore
 from swarm_memory.tools.ports.tool_memory import ToolMemoryStore
 from swarm_memory.tools.ports.trajectories import TrajectoryStore
-from swarm_memory.tools.ports.upkeep import Upkeep, Vectors
+from swarm_memory.tools.ports.upkeep import Retention, Upkeep, Vectors
 
 
 class Clock(Protocol):
@@ -38,6 +38,9 @@ class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, RolloutSto
 
     @property
     def benchmarks(self) -> BenchmarkStore: ...
+
+    @property
+    def retention(self) -> Retention: ...
 
     async def close(self) -> None:
         """Write what is queued (at most 2 s) and close."""

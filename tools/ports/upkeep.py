@@ -3,13 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.tools.ports.models import Vector
+
+Retained = Literal["trajectories", "events", "metrics", "tool_calls"]
+"""`events` are the audit trail and jobs that ended."""
+
+RETAINED: tuple[Retained, ...] = get_args(Retained)
 
 FINISHED = "consolidation.finished"
 """The event of a run that ended."""
@@ -114,6 +119,25 @@ class UpkeepUndone:
     restored: tuple[str, ...]
     skipped: tuple[str, ...]
     links_removed: int
+
+
+class Retention(Protocol):
+    """What is removed once it is old; memories are not, nor what happened to them. All errors are `StorageError`s."""
+
+    async def oldest(self, scope: Scope) -> dict[Retained, datetime]:
+        """Return when the oldest of each kind that may go was written; a call of a tool: when it was made."""
+        ...
+
+    async def expired(self, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+        """Return the kinds of which something is older than a moment."""
+        ...
+
+    async def remove(self, scope: Scope, kind: Retained, before: datetime, limit: int) -> int:
+        """Remove about `limit` of the oldest before a moment, in one short transaction; return how many: 0 when done.
+
+        Of a trajectory the words go, and a line that says so stands there: that it was learned from stays known.
+        """
+        ...
 
 
 class Vectors(Protocol):

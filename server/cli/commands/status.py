@@ -49,6 +49,7 @@ def _show_status(found: "MemoryStatus") -> None:
         ("jobs", _counts(counts.jobs)),
         ("sources", found.sources),
         ("consolidation", found.consolidation),
+        ("retention", found.retention),
         ("tool memory", found.tools),
         ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
     ]

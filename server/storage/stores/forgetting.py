@@ -220,7 +220,8 @@ def _take_out(connection: "Connection", traces: Traces) -> int:
     calls = set(traces.quoting.get("calls", ()))
     blanked = 0
     for task in traces.tasks:
-        blanked += _blank_task(connection, task, traces.scope_ids)
+        blanked += blank_task(connection, task, FORGOTTEN)
+        _clear_what_tells_of_task(connection, task, traces.scope_ids)
         calls.update(seq for (seq,) in connection.execute(_QUERIES["calls_of_task"], task._asdict()).fetchall())
     for seq in traces.quoting.get("trajectories", ()):
         _scrub_trajectory(connection, traces, seq)
@@ -250,24 +251,31 @@ def take_out_of_log(folder: Path, traces: Traces) -> int:
     return taken
 
 
-def _blank_task(connection: "Connection", task: Task, scope_ids: Sequence[int]) -> int:
-    """Take the words out of all that is kept of a task; label, confidence and digest stay."""
+def blank_task(connection: "Connection", task: Task, instead: str) -> int:
+    """Put `instead` in the place of a task's words in its record; return how many trajectories that are.
+
+    Label, confidence and digest stay, so that its transcript is known when it comes again.
+    """
     values = task._asdict()
     rows = connection.execute(_QUERIES["trajectories_of_task"], values).fetchall()
     for seq, trajectory_id, _, verdict in rows:
-        text = Trajectory(task_id=task.task_id, task=FORGOTTEN).model_dump_json(exclude_defaults=True)
+        text = Trajectory(task_id=task.task_id, task=instead).model_dump_json(exclude_defaults=True)
         _put_trajectory(
-            connection, seq, trajectory_id, FORGOTTEN, text, None if verdict is None else _without_words(verdict)
+            connection, seq, trajectory_id, instead, text, None if verdict is None else _without_words(verdict)
         )
     for run_id, summary in connection.execute(_QUERIES["runs_of_task"], values).fetchall():
         if summary is not None:
             connection.execute(_QUERIES["put_run"], {"key": run_id, "summary": _run_without_words(summary)})
-    connection.execute(_QUERIES["clear_jobs_of_task"], values)
-    connection.execute(_QUERIES["clear_session_of_task"], {**values, "query": FORGOTTEN})
+    connection.execute(_QUERIES["clear_session_of_task"], {**values, "query": instead})
+    return len(rows)
+
+
+def _clear_what_tells_of_task(connection: "Connection", task: Task, scope_ids: Sequence[int]) -> None:
+    """Take a task's words out of its jobs, and out of what was retrieved for it."""
+    connection.execute(_QUERIES["clear_jobs_of_task"], task._asdict())
     connection.execute(
         _QUERIES["clear_queries_of_task"], {"task_id": task.task_id, "scope_ids": to_json(list(scope_ids))}
     )
-    return len(rows)
 
 
 def _scrub_trajectory(connection: "Connection", traces: Traces, seq: int) -> None:
@@ -302,7 +310,7 @@ def _drop_calls(connection: "Connection", seqs: Iterable[int], summaries: Iterab
     """Take calls out of the window of their tools, as old ones leave it: totals and ids stay, words do not."""
     tools: dict[tuple[int, str], int] = dict.fromkeys(summaries, 0)
     for seq in sorted(seqs):
-        found = connection.execute(_QUERIES["tool_of_call"], (seq,)).fetchone()
+        found = connection.execute(_TOOLS["tool_of_call"], (seq,)).fetchone()
         if found is None:
             continue
         connection.execute(_TOOLS["remember_call_id"], (seq,))

@@ -5,6 +5,7 @@ of words follows when calls are evaluated.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -248,11 +249,21 @@ def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: i
 def _trim(connection: "Connection", scope_id: int, tool_name: str, excess: int) -> None:
     """Take the oldest calls out of the window of a tool."""
     oldest = connection.execute(_QUERIES["oldest_calls"], (scope_id, tool_name, excess)).fetchall()
-    for seq in oldest:
-        connection.execute(_QUERIES["remember_call_id"], seq)
-        connection.execute(_QUERIES["unindex_later"], seq)
-        connection.execute(_QUERIES["drop_call"], seq)
-    connection.execute(_QUERIES["shrink_window"], (len(oldest), scope_id, tool_name))
+    leave_window(connection, [seq for (seq,) in oldest])
+
+
+def leave_window(connection: "Connection", seqs: Sequence[int]) -> int:
+    """Take calls out of the windows of their tools, where they are; their ids and totals stay. Return how many."""
+    tools: Counter[tuple[int, str]] = Counter()
+    for seq in seqs:
+        if found := connection.execute(_QUERIES["tool_of_call"], (seq,)).fetchone():
+            tools[found] += 1
+            connection.execute(_QUERIES["remember_call_id"], (seq,))
+            connection.execute(_QUERIES["unindex_later"], (seq,))
+            connection.execute(_QUERIES["drop_call"], (seq,))
+    for (scope_id, tool_name), gone in tools.items():
+        connection.execute(_QUERIES["shrink_window"], (gone, scope_id, tool_name))
+    return tools.total()
 
 
 def _unindex_trimmed(connection: "Connection") -> None:
