@@ -14,14 +14,15 @@ WITH RECURSIVE standing (id) AS (
 )
 SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content'
 FROM standing AS s
-JOIN patterns AS p ON p.id = s.id AND p.status = 'active'
+CROSS JOIN patterns AS p ON p.id = s.id AND p.status = 'active'
 JOIN scopes AS c ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global)
 ORDER BY c.project = :global, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
 
 -- name: told_at_failures
--- What a session was told when calls failed.
-SELECT e.data ->> '$.id' FROM events AS e JOIN scopes AS c ON c.id = e.scope_id
-WHERE e.subject_id = :session_id AND e.type = :type AND c.tenant_id = :tenant_id AND c.project = :project;
+-- What a session was told when calls failed; the signs keep SQLite from reading all events of the type.
+SELECT e.data ->> '$.id' FROM events AS e
+WHERE e.subject_id = :session_id AND +e.type = :type AND +e.scope_id = (
+  SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project);
 
 -- name: task_of_session
 -- The task that a session of a host is working on.

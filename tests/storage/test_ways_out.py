@@ -204,6 +204,10 @@ async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Locati
         }
     )
     # The recursive table, which holds a few rows, is the only one that is gone through.
-    scans = [(name, line) for name, lines in plans.items() for line in lines if line.startswith("SCAN")]
-    assert {line for _, line in scans} <= {"SCAN s"}
-    assert any("ways_out USING" in line or "w USING PRIMARY KEY (signature=?)" in line for line in plans["ways_out"])
+    assert {line for lines in plans.values() for line in lines if line.startswith("SCAN")} <= {"SCAN s"}
+    assert "SEARCH w USING PRIMARY KEY (signature=?)" in plans["ways_out"]
+    of_patterns = [line for line in plans["ways_out"] if line.startswith("SEARCH p ")]
+    assert len(of_patterns) == 3
+    assert all("(id=?)" in line or "(rowid=?)" in line for line in of_patterns)
+    assert not any("AUTOMATIC" in line for lines in plans.values() for line in lines)
+    assert any("events_by_subject" in line for line in plans["told_at_failures"])
