@@ -16,7 +16,9 @@ REFUSED = "error: could not connect to the ledger: connection refused"
 
 def ended(script: Script) -> list[list[str]]:
     """The commands of each way out, the failed one first."""
-    return [[call.command.text for call in way.calls if call.command] for way in ways_out(calls_of(script.done()))]
+    trajectory = script.done()
+    ways = ways_out(trajectory, calls_of(trajectory))
+    return [[call.command.text if call.command else call.tool for call in way.calls] for way in ways]
 
 
 def test_a_deed_after_which_the_same_call_went_through_is_a_way_out() -> None:
@@ -56,6 +58,9 @@ def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
         Script("a slip with a tool of the host")
         .call("Edit", {"file_path": "/a"}, "Error: string to replace not found in the ledger", error=True)
         .call("Edit", {"file_path": "/a", "x": "1"}, "done", error=False),
+        Script("other arguments, nobody knows which")
+        .call("submit_total", {"rows": "distinct"}, "Error: no ledger rows were read", error=True)
+        .call("submit_total", {"rows": "those of March"}, "taken", error=False),
         Script("an error that says nothing")
         .shell("npm test", "", 1)
         .shell("npm install", "ok")
@@ -65,6 +70,14 @@ def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
 )
 def test_what_was_not_seen_to_end_it_is_none(script: Script) -> None:
     assert ended(script) == []
+
+
+def test_the_code_that_a_tool_took_is_a_way_out() -> None:
+    refused = "Error: validation error: field 'severity_code' must be one of the list"
+    script = Script("open a ticket").call("create_ticket", {"severity_code": "high"}, refused, error=True)
+    assert ended(script.call("create_ticket", {"severity_code": "S2"}, "ticket 7", error=False)) == [
+        ["create_ticket", "create_ticket"]
+    ]
 
 
 def test_what_may_pass_with_time_needs_a_repetition_that_failed_as_well() -> None:

@@ -12,9 +12,11 @@ from swarm_memory.tools.distill.repairs import (
     find_repairs,
     same_error,
     spoken,
+    telling_changes,
     telling_words,
 )
 from swarm_memory.tools.trajectory.calls import Call, calls_of
+from swarm_memory.tools.trajectory.phrasing import particulars_of
 
 _OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
 """Kinds of errors in what the agent had just written: what ended one of them is of no use for the next."""
@@ -43,21 +45,24 @@ def ways_out_of(trajectory: Trajectory, told: Iterable[tuple[str, MemoryItem]]) 
     items = [(memory_id, item) for memory_id, item in told if item.provenance.evidence]
     if not items:
         return ()
-    ways = list(ways_out(calls_of(trajectory)))
+    ways = list(ways_out(trajectory, calls_of(trajectory)))
     pairs = ((way.signature, memory_id) for way in ways for memory_id, item in items if _tells(item, way))
     return tuple(dict.fromkeys(pairs))
 
 
-def ways_out(calls: Sequence[Call]) -> Iterator[WayOut]:
-    """Yield each error that something was seen to end.
+def ways_out(trajectory: Trajectory, calls: Sequence[Call]) -> Iterator[WayOut]:
+    """Yield each error of a trajectory's calls that something was seen to end.
 
-    Not one that passed when the same call was made once more, anywhere in these calls; nor one in the agent's own work.
+    Not one that passed when the same call was made once more, anywhere in these calls; nor one in the agent's own work;
+    nor one of a tool where nothing can be told of the arguments that were taken but that they were others.
     """
     repairs = find_repairs(calls)
     passing = {each.failed.signature for each in repairs if each.same_call and not each.deeds}
     for repair in repairs:
         signature = repair.failed.signature
-        if signature is not None and signature not in passing and _is_cure(repair):
+        if signature is None or signature in passing or not _is_cure(repair):
+            continue
+        if repair.deeds or repair.failed.command is not None or _can_be_told(repair, trajectory, calls):
             yield WayOut(signature.digest, (repair.failed, *repair.deeds[-3:], repair.success))
 
 
@@ -75,6 +80,11 @@ def _is_cure(repair: Repair) -> bool:
     if all(call.command is None and not _is_configuration(call) for call in repair.deeds):
         return False
     return repair.failure.kind != "error" or _was_repeated_in_vain(repair) or _names_it(repair)
+
+
+def _can_be_told(repair: Repair, trajectory: Trajectory, calls: Sequence[Call]) -> bool:
+    changes = telling_changes(repair, calls, trajectory.task, particulars_of(trajectory, calls))
+    return any(change.is_code or change.source or change.is_left_out for change in changes)
 
 
 def _was_repeated_in_vain(repair: Repair) -> bool:
