@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,6 +181,37 @@ def test_doctor_names_what_is_wrong_and_fails(swarm: Shell, project: Path) -> No
     ran = swarm("doctor")
     assert ran.code == 1
     assert "did you mean retrieve?" in ran.out
+
+
+KILLED_WHILE_COPYING = """
+import os, sys
+from pathlib import Path
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine import backup
+from swarm_memory.server.storage.engine.connection import connect
+
+backup._check_copy = lambda *_: os.kill(os.getpid(), 9)
+driver, database = choose(), Path(sys.argv[1])
+backup.back_up(connect(database, driver=driver, create=False), driver.module, database)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks whether a process is alive")
+def test_doctor_names_the_half_copy_of_a_killed_process_and_repair_removes_it(
+    swarm: Shell, learned: str, project: Path
+) -> None:
+    database = project / ".swarm" / "memory.db"
+    subprocess.run([sys.executable, "-c", KILLED_WHILE_COPYING, str(database)], check=False)
+    (half,) = (project / ".swarm" / "backups").glob("*.part")
+    assert learned.encode() in half.read_bytes()
+    being_made = half.with_name(f"memory-x.db.{os.getpid()}.part-journal")
+    being_made.touch()
+    told = swarm("doctor").out
+    assert f"half a copy as {half}" in told
+    assert str(being_made) not in told
+    assert f"removed {half}" in swarm("doctor", "--repair").out
+    assert list(half.parent.glob("*.part*")) == [being_made]
+    assert "half a copy" not in swarm("doctor").out
 
 
 def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(

@@ -94,6 +94,14 @@ class Care(Protocol):
         """Return the damaged banks that were put aside."""
         ...
 
+    def half_copies(self) -> list[Path]:
+        """Return the half copies of the bank that a killed process left: of a backup, a repair or a restoring."""
+        ...
+
+    def drop_half_copies(self) -> list[Path]:
+        """Delete them, and return what was deleted."""
+        ...
+
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use, to `target` or into the folder; return where the checked copy is.
 

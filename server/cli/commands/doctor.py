@@ -44,7 +44,8 @@ def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
     """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
 
     With --repair indexes are made anew from the rows, texts are brought back from backups, and what can still be read
-    of a damaged file becomes a new bank. The damaged file is kept, or a backup of it.
+    of a damaged file becomes a new bank. The damaged file is kept, or a backup of it. Half copies that a killed process
+    left are removed.
     """
     if mend:
         _repair(invocation, quiet=as_json)
@@ -66,12 +67,14 @@ def _repair(invocation: Invocation, *, quiet: bool) -> None:
     place = invocation.place
     if not place.database.exists():
         raise InputError(f"there is no bank at {place.database}")
+    dropped = invocation.care().drop_half_copies()
     done = invocation.care().repair()
     if done.actions:
         invocation.run(_embed_missing)
     if quiet:
         return
-    for action in done.actions or ("nothing to repair",):
+    halves = [f"removed {path}, half a copy that a killed process left" for path in dropped]
+    for action in [*halves, *done.actions] or ["nothing to repair"]:
         say(f"repair: {action}")
     if done.kept:
         say(f"repair: what stood there before is {done.kept}")
@@ -214,6 +217,9 @@ def _copies(care: Care) -> Iterator[Finding]:
     found = care.backups()
     newest = f"newest of {found[0].made:%F %T} UTC, because {found[0].reason}" if found else "`swarm-memory backup`"
     yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
+    for half in care.half_copies():
+        advice = "run `swarm-memory doctor --repair`: it removes it, with what was forgotten since"
+        yield Finding("backups", "warn", f"a killed process left half a copy as {half}", advice)
     for aside in care.damaged_files():
         advice = "look what you need of it and delete it; `memories forget` does not reach into it"
         yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)

@@ -12,7 +12,7 @@ from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.care.takeover import look, take_over
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.engine.backup import backup_folder, list_backups
+from swarm_memory.server.storage.engine.backup import abandoned_copies, backup_folder, list_backups
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.care import Adoption, Backup, Care, ForeignBank, Inspection, Repaired, Restored
 from swarm_memory.tools.ports.models import Embedder
@@ -36,6 +36,15 @@ class SqliteCare(Care):
 
     def damaged_files(self) -> list[Path]:
         return sorted(self._database.parent.glob(f"{self._database.name}.corrupt-*[Z]"))
+
+    def half_copies(self) -> list[Path]:
+        return abandoned_copies(self._database)
+
+    def drop_half_copies(self) -> list[Path]:
+        found = self.half_copies()
+        for path in found:
+            path.unlink(missing_ok=True)
+        return found
 
     async def back_up(self, target: Path | None = None) -> Path:
         async with self._store() as store:

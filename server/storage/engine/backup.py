@@ -33,6 +33,9 @@ ASKED, MIGRATION, REPAIR, RESTORE, FORGET = "asked", "migration", "repair", "res
 was forgotten."""
 
 _NAME = re.compile(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
+_PROCESS = re.compile(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
+"""The number of the process that makes a file, in its name."""
+
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
 _MADE_BESIDE = ("repairing", "header", "restoring", "adopting", "trusting")
@@ -132,6 +135,25 @@ def half_copies(database: Path) -> list[Path]:
     for made in _MADE_BESIDE:
         found.extend(database.parent.glob(f"{escape(database.name)}.{made}-*"))
     return [path for path in found if path.is_file() and not path.is_symlink()]
+
+
+def abandoned_copies(database: Path) -> list[Path]:
+    """Return the half copies whose process is gone; they may hold what was forgotten since."""
+    return sorted(path for path in half_copies(database) if not _is_being_made(path))
+
+
+def _is_being_made(path: Path) -> bool:
+    """Tell whether the process that a half copy names still runs; where that cannot be asked, by its age."""
+    process = _PROCESS.search(path.name)
+    if os.name != "posix" or process is None:
+        return time.time() - path.stat().st_mtime < _LEFT_BEHIND_S
+    try:
+        os.kill(int(process[1] or process[2]), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return True
 
 
 def _drop(backup: Backup) -> None:
