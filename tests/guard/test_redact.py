@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 from harmless_lines import FIXED, random_lines
 from patience import FULL, grows_by, is_in_time
-from secret_lines import VENDORS, WORD, context_lines, pem, run, vendor_lines
+from secret_lines import VENDORS, WORD, context_lines, join, pem, run, vendor_lines
 
 from swarm_memory.tools.guard.generalize import generalize
-from swarm_memory.tools.guard.redact import is_card_number, is_iban, redact
+from swarm_memory.tools.guard.personal import is_card_number, is_iban
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.rules import SECRETS, table
 
 SEED = 20_240
@@ -63,6 +64,58 @@ def test_secrets_are_known_by_what_stands_around_them() -> None:
     assert not missed
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password:{}",
+        "my password is {}",
+        "log in as admin with password {} and try again",
+        "CREATE USER 'app'@'%' IDENTIFIED BY '{}';",
+        "CREATE ROLE app WITH LOGIN PASSWORD '{}';",
+        "gpg --batch --passphrase {} -d x.gpg",
+        "openssl rsa -in k.pem -passin pass:{} -out k2.pem",
+        'curl -u ":{}" https://localhost:9200',
+        "smtp://bob@mail.acme.org:{}@smtp.acme.org:587",
+        "<password>{}</password>",
+        '{{"name": "DB_PASSWORD", "value": "{}"}}',
+        "password: |\n  {}",
+        'getenv("DB_PASSWORD", "{}")',
+        "db.password = '{}'",
+        '{{\\"password\\": \\"{}\\"}}',
+    ],
+)
+def test_a_password_goes_wherever_it_is_told(line: str) -> None:
+    for password in ("!" + run(WORD, 9)(random.Random(SEED)), "Korrekt9Pferd", "hunter" + "2"):
+        assert password not in redact(line.format(password)).text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "AKIA" + "X" * 16,
+        "AKIA" + "IOSFODNN7" + "EXAMPLE",
+        "sk-ant-api03-" + "A" * 95,
+        "sk-ant-api03-" + "A" * 20,
+        join(run(WORD, 20), "/", run(WORD, 10), "+", run(WORD, 8))(random.Random(SEED)),
+    ],
+)
+@pytest.mark.parametrize(
+    "frame", ["{}", "set x {} y", "(?:a|{}|b)", "\x1b[32m{}\x1b[0m", r"\u001b[31m{}\u001b[0m", r"a\n{}\nb"]
+)
+def test_a_key_goes_whatever_stands_beside_it_and_however_it_repeats_itself(secret: str, frame: str) -> None:
+    assert redact(frame.format(secret)).text == frame.format(redact(secret).text) != frame.format(secret)
+
+
+def test_headers_and_keys_of_the_web_lose_what_is_secret_in_them() -> None:
+    draw = random.Random(SEED)
+    ntlm, signature, private = (run(WORD, length)(draw) for length in (48, 64, 43))
+    assert ntlm not in redact(f"Authorization: NTLM {ntlm}").text
+    signed = f"Authorization: AWS4-HMAC-SHA256 Credential=a/b/c, SignedHeaders=host, Signature={signature}"
+    assert signature not in redact(signed).text
+    jwk = f'{{"kty":"EC","crv":"P-256","x":"{run(WORD, 43)(draw)}","d":"{private}"}}'
+    assert private not in redact(jwk).text
+
+
 def test_a_mark_names_the_kind_and_is_counted() -> None:
     secret = VENDORS["github classic"](random.Random(1))
     redacted = redact(f"a {secret} b {secret}")
@@ -112,6 +165,12 @@ def test_a_private_key_that_was_cut_off_goes_as_far_as_it_reaches() -> None:
         ("call +49 170 1234567", "call [phone]"),
         ("tel:+14155550123", "tel:[phone]"),
         ("(415) 555-0123", "[phone]"),
+        ("415-555-0123", "[phone]"),
+        ("mobile: 4155550123", "mobile: [phone]"),
+        ("0170 1234567", "[phone]"),
+        ("020 7946 0958", "[phone]"),
+        ("01 23 45 67 89", "[phone]"),
+        ("SSN 536-22-8726", "SSN [ssn]"),
     ],
 )
 def test_personal_data_is_masked(line: str, expected: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from swarm_memory.tools.guard.rules import GENERAL, compiled, table
 
-_MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone)\]")
+_MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
 _FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 

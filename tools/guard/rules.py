@@ -34,6 +34,17 @@ class Rule(NamedTuple):
     hints: tuple[str, ...]
     """Where none of them stands in a text, the pattern is not searched for; none: it always is."""
     pattern: str
+    prefix: str = ""
+    """The literal that the pattern begins with, where there is one."""
+
+
+class Span(NamedTuple):
+    """The half-open range `start` … `end` of a text, the mark that takes its place, and the rule that found it."""
+
+    start: int
+    end: int
+    mark: str
+    rule: str
 
 
 class Table:
@@ -153,4 +164,4 @@ def _rules_of(file: _File, path: Path) -> Iterator[Rule]:
                     # A pattern that begins with its literal is found many times faster than one that looks behind.
                     literal = re.escape(prefix)
                     pattern = rf"{literal}(?<![A-Za-z0-9_-]{literal}){row.then}{{end}}"
-                    yield Rule(name, section, kind, (prefix,), whole(pattern))
+                    yield Rule(name, section, kind, (prefix,), whole(pattern), prefix)

@@ -1,0 +1,287 @@
+"""Secrets in a text: those in the formats of vendors, and those that what stands around them gives away."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from swarm_memory.tools.guard.rules import SECRETS, Span, Table, compiled, table
+from swarm_memory.tools.guard.values import (
+    is_call,
+    is_key,
+    is_mixed,
+    is_password,
+    is_random,
+    is_reference,
+    is_told_password,
+)
+
+_ESCAPE = re.compile(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
+_MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
+
+
+def find_secrets(text: str) -> Iterator[Span]:
+    """Yield the secrets, those of known vendors first, then those that their surroundings give away.
+
+    Spans may overlap. Linear in the length of the text.
+    """
+    rules = table(SECRETS)
+    yield from _private_keys(text)
+    # What ends a word where it is shown ends it here: colours of a terminal, line breaks written as \n.
+    if "\\" in text or "\x1b" in text:
+        text = _ESCAPE.sub(lambda match: "\n".ljust(len(match[0])), text)
+    marks = [match.span() for match in _MARK.finditer(text)] if "[" in text else []
+    for span in _all_but_private_keys(rules, text):
+        place = bisect_right(marks, (span.start, len(text)))
+        if not (place and marks[place - 1][1] > span.start) and not (place < len(marks) and marks[place][0] < span.end):
+            yield span
+
+
+def _all_but_private_keys(rules: Table, text: str) -> Iterator[Span]:
+    yield from _vendors(rules, text)
+    lower = _lowered(text)
+    yield from _given(rules, "context.headers", text, lower)
+    yield from _given(rules, "context.addresses", text, lower)
+    yield from _assignments(rules, text, lower)
+    yield from _given(rules, "context.commands", text, lower)
+
+
+_LONG_WORD = re.compile(r"\S{16,}")
+
+
+def _vendors(rules: Table, text: str) -> Iterator[Span]:
+    """Yield what has a vendor's format; it is searched for in the long words alone, for no secret is short."""
+    words = [match.span() for match in _LONG_WORD.finditer(text)]
+    joined = "\n".join(text[start:end] for start, end in words)
+    starts: list[int] = []
+    length = 0
+    for start, end in words:
+        starts.append(length)
+        length += end - start + 1
+    for rule in rules.sections["vendors"]:
+        pattern = compiled(rule)
+        for match in _found(rule.prefix, pattern, joined) if rule.prefix else _hinted(rule.hints, pattern, joined):
+            group = 1 if pattern.groups else 0
+            word = bisect_right(starts, match.start(group)) - 1
+            start, end = (place + words[word][0] - starts[word] for place in match.span(group))
+            if not is_mixed(match[group]) or (
+                rule.section == "vendors.unknown" and not _is_unknown_key(text, start, match[group], rules)
+            ):
+                continue
+            yield Span(start, end, f"[secret:{rule.kind}]", rule.name)
+
+
+_NAME_AND_SIGN = re.compile(r"([\w.-]{1,60})\\?[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"'`]?$")
+
+
+def _is_unknown_key(text: str, start: int, value: str, rules: Table) -> bool:
+    """Tell whether random characters are kept secret: not where a name says that they are an id, a hash or public."""
+    named = _NAME_AND_SIGN.search(text[max(0, start - 80) : start])
+    words = [word.lower() for word in _WORD_OF_NAME.findall(named[1])] if named else []
+    is_shown = words and (words[-1] in rules.words["attributes"] or not rules.words["public_kinds"].isdisjoint(words))
+    return is_random(value) and not is_shown
+
+
+def _found(prefix: str, pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern that begins with a literal: looking for that is many times faster."""
+    at = text.find(prefix)
+    while at >= 0:
+        match = pattern.match(text, at)
+        if match:
+            yield match
+        at = text.find(prefix, match.end() if match else at + 1)
+
+
+def _hinted(hints: tuple[str, ...], pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    return pattern.finditer(text) if any(hint in text for hint in hints) else iter(())
+
+
+def _lowered(text: str) -> str:
+    """Return the text in lower case with every character at its place."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(each.lower() if each.isascii() else each for each in text)
+
+
+_PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]{1,60}-----")
+_PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s,:-]|\\[nr])*")
+_MAX_PEM_CHARS = 16_000
+"""A private RSA key of 16,384 bits has 13,000."""
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    if "PRIVATE KEY" not in text:
+        return
+    ends = [match.end() for match in _PEM_END.finditer(text)]
+    position = 0
+    while match := _PEM_BEGIN.search(text, position):
+        limit = match.end() + _MAX_PEM_CHARS
+        place = bisect_left(ends, match.end())
+        if place < len(ends) and ends[place] <= limit:
+            position = ends[place]
+        else:
+            body = _PEM_BODY.match(text, match.end(), limit)
+            position = body.end() if body else match.end()
+        yield Span(match.start(), position, "[secret:private-key]", "private-key")
+
+
+def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
+    """Yield the values in headers, addresses and on command lines."""
+    placeholders = rules.words["placeholders"]
+    for rule in rules.sections[section]:
+        if any(hint in lower for hint in rule.hints):
+            for match in compiled(rule).finditer(lower):
+                value = text[match.start(1) : match.end(1)]
+                is_value = is_mixed(value) if section == "context.headers" else value.lower() not in placeholders
+                if is_value and not is_reference(value):
+                    yield Span(*match.span(1), f"[secret:{rule.kind}]", rule.name)
+
+
+class _Name(NamedTuple):
+    """A name that holds a word for a secret, as far as it reaches."""
+
+    before: str
+    """What stands in it before that word."""
+    word: str
+    after: str
+    start: int
+    end: int
+
+
+_BEFORE = re.compile(r"(?:^|[^\w.$@-])([\w.$@-]{0,60})$")
+_AFTER = re.compile(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
+_WORD_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_GIVEN = re.compile(
+    r"""(?P<closed>\\?["'`])?[\])]{0,2}(?:\[\])?(?:(?P<tag>>)\s{0,40}
+    |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
+    |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
+     [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
+    |[ \t]{0,3}(?P<weak>[,(])|[ \t]{1,8}(?P<said>is|was|to)[ \t]{1,3}(?:now[ \t])?|(?P<space>[ \t]{1,8}))
+    [ \t]{0,20}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[@(\[{][ \t]?(?=\\?["'`]))?
+    (?:[rbfuL]{0,2}(?P<quote>\\?["'`]))?""",
+    re.VERBOSE,
+)
+_BARE = re.compile(r"[^\s\"'`,;&<>|(){}\[\]\\]{4,4000}")
+_WIDE = re.compile(r"[^\s\"'`]{8,200}")
+_QUOTED = {quote: re.compile(rf"[^\n{quote}]{{4,4000}}") for quote in "\"'`"}
+_LONG_VALUE = 100
+
+
+def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
+    """Yield the values that are given to names such as `password`, `api_key`, `client_secret`."""
+    for rule in rules.sections["names"]:
+        if rule.hints and not any(hint in lower for hint in rule.hints):
+            continue
+        is_for_password = rule.section == "names.password"
+        position = 0
+        for match in compiled(rule).finditer(lower):
+            name = _name_at(text, match) if match.start() >= position else None
+            if name is None or not (sureness := _sureness(name, rules, is_for_password=is_for_password)):
+                continue
+            given = _GIVEN.match(text, name.end)
+            if given is None:
+                continue
+            start, end = _value_after(text, given)
+            # A long value is looked at once, whatever names stand in it: the search stays linear.
+            position = end if end - start > _LONG_VALUE else position
+            if _is_given(text, name, given, (start, end), rules, sureness):
+                mark = "[secret:password]" if is_for_password else "[secret:assigned]"
+                yield Span(start, end, mark, rule.name)
+
+
+def _name_at(text: str, match: re.Match[str]) -> _Name | None:
+    """Return the whole of the name; None where the word is the beginning of another one, as in `tokenizer`."""
+    before = _BEFORE.search(text[max(0, match.start() - 60) : match.start()])
+    after = _AFTER.match(text, match.end())
+    stem, tail = before[1] if before else "", after[0].rstrip("-.") if after else ""
+    end = match.end() + len(tail)
+    if tail[:1] in ("s", "S") and not tail[1:2].isalpha():
+        tail = tail[1:]
+    last = text[match.end() - 1]
+    goes_on = tail[:1].islower() if last.islower() else tail[:1].isalpha() and last.isascii()
+    return None if goes_on else _Name(stem, match[0], tail, match.start(), end)
+
+
+_SURE, _LIKELY, _PASSWORD = 3, 1, 2
+
+
+def _sureness(name: _Name, rules: Table, *, is_for_password: bool) -> int:
+    """Tell how sure it is that the name is one of a secret; 0: it is not."""
+    words = rules.words
+    before = [word.lower() for word in _WORD_OF_NAME.findall(name.before)]
+    after = [word.lower() for word in _WORD_OF_NAME.findall(name.after)]
+    if (after and after[-1] in words["attributes"]) or not words["public_kinds"].isdisjoint(before):
+        return 0
+    if is_for_password:
+        return _PASSWORD if len(name.word) > 4 or not name.before[-1:].isalpha() else 0
+    if name.word == "key":
+        if not before:
+            return 0
+        return _SURE if before[-1].endswith(tuple(words["kinds_of_key"])) or _is_loud_name(name) else _LIKELY
+    if name.word in ("auth", "sig", "sas", "signature", "creds", "access"):
+        return 0 if name.before[-1:].isalpha() and name.before[-1:].islower() else _SURE
+    return _SURE
+
+
+def _is_loud_name(name: _Name) -> bool:
+    return name.before[:1].isupper() and name.before.upper() == name.before
+
+
+def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
+    """Return where the value starts and ends."""
+    start = given.end()
+    quote = given["quote"]
+    if quote:
+        value = _QUOTED[quote[-1]].match(text, start)
+        end = value.end() if value else start
+        if value and text[end : end + 1] == quote[-1]:
+            return start, end - (1 if quote[0] == "\\" and text[end - 1] == "\\" else 0)
+    value = _BARE.match(text, start)
+    if value is None:
+        wide = None if given["tag"] else _WIDE.match(text, start)
+        is_value = wide is not None and is_random(wide[0]) and not is_call(wide[0])
+        return (start, wide.end()) if wide and is_value else (start, start)
+    return start, start + len(value[0].rstrip(".:"))
+
+
+_NAME_ONLY = re.compile(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
+
+
+def _is_given(
+    text: str, name: _Name, given: re.Match[str], value: tuple[int, int], rules: Table, sureness: int
+) -> bool:
+    """Tell whether a value of a name is a secret, by how it is given to it and by what it looks like."""
+    start, end = value
+    shown, placeholders = text[start:end], rules.words["placeholders"]
+    quoted = given["quote"] is not None
+    flag = name.before.startswith("--")
+    if (given["space"] is not None and not flag) or given["said"] is not None:
+        if name.after or given["closed"] or name.word in ("pass", "pw", "pwd"):
+            return False
+        if sureness == _PASSWORD:
+            told = is_password(shown, placeholders, loud=False) if quoted else False
+            return told or is_told_password(shown.rstrip("!?)"), placeholders)
+        return sureness == _SURE and len(shown) >= 16 and is_key(shown, placeholders, sure=True, loud=False)
+    if given["weak"] is not None and not given["closed"] and given["weak"] == ",":
+        return sureness == _SURE and not name.after and is_key(shown, placeholders, sure=True, loud=False)
+    if given["weak"] is not None and name.after:
+        return False
+    if not quoted and (text[end : end + 1] in ("(", "[") or is_call(shown)):
+        return False
+    loud = given["weak"] is None and (quoted or _is_loud(text, name, given, end) or flag)
+    if sureness == _PASSWORD:
+        return is_password(shown, placeholders, loud=loud and given["tag"] is None)
+    return is_key(shown, placeholders, sure=sureness == _SURE, loud=loud)
+
+
+def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
+    """Tell whether an assignment outside quotes gives a value, not a variable: `PASSWORD=x`, `?password=x`, a line."""
+    stem = name.start - len(name.before)
+    shouted = text[name.start : name.start + 4].isupper() and name.before.upper() == name.before
+    if shouted or text[max(0, stem - 1) : stem] in ("?", "&", ";"):
+        return True
+    line_start = text.rfind("\n", max(0, name.start - 80), name.start) + 1
+    before = text[line_start : name.start] if line_start or name.start < 80 else "("
+    is_alone = text[end : end + 2].strip(" \r")[:1] in ("", "\n")
+    is_attribute = name.after or name.before.startswith(("self.", "this."))
+    return "=" in (given["sign"] or "") and is_alone and not is_attribute and _NAME_ONLY.match(before) is not None

@@ -1,0 +1,148 @@
+"""Whether a value that is given to a name is a secret, or stands for one: words, variables, code, examples."""
+
+import re
+from collections.abc import Collection
+
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
+_SEPARATOR = re.compile(r"[_\-./:]+")
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{16,}")
+_LOOKED_AT = 400
+"""So many characters tell what kind of text a value is."""
+
+_RANDOM_PIECE = 3.3
+"""Random letters and digits come in runs of 1.6 to 2.7 of one kind, words in such of four and more."""
+_STRUCTURED_PART = 8
+"""The parts of a name with points or hyphens are short; a separator is rare among random characters."""
+
+_REFERENCE = re.compile(
+    r"\$|%[({A-Z]|\{\{|\{[\w.!:\[\]]*\}|<|\*\*|\*{3}|x{4,}|X{4,}|\.{3}|…|#\{|@\{|@[A-Za-z_]{2,40}@"
+    r"|!(?:[A-Z]?[a-z]+|!\w+)(?:[ \t]|$)"
+    r"|!include|&[A-Za-z]+$|--|(?:os|process|self|this|settings|args|ctx|data|vars?|secrets?|req(?:uest)?)\."
+    r"|env[.\[(]|config[.\[]|params[.\[]|getenv|getpass|your[_-]|my[_-](?:secret|pass|token|api|key)"
+    r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn)",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
+_ARGUMENTS = re.compile(r"[A-Za-z_][\w.]{0,60}[(\[]")
+_MEMBER = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
+_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$", re.IGNORECASE)
+_EXAMPLE = re.compile(
+    r"example|placeholder|change[_-]?(?:me|it)|dummy|redacted|fake|your|insert|x{4}|\.\.\.|\*{3}", re.IGNORECASE
+)
+_SNAKE = re.compile(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
+_ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
+_PATTERN = re.compile(r"[$#]\{[\w.:!-]+\}|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$")
+_NAME_OF_ONE = re.compile(
+    r"[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$"
+)
+_TERM = re.compile(
+    r"(?:(?:hmac|aes|des|rsa|sha|md|utf|base|argon|pbkdf|oauth|http|ipv|tls|ssl|x|p|pkcs|ed|win|x86_|arm|python|v)-?\d"
+    r"|\d+[- ]?[a-z]+$|[a-z]+\d?/)",
+    re.IGNORECASE,
+)
+"""What has digits in a sentence and is the name of a thing: `sha256`, `oauth2`, `8-character`."""
+
+
+def is_reference(value: str) -> bool:
+    """Tell whether a value only stands for a secret: a variable, a placeholder, one of our own marks."""
+    return _REFERENCE.match(value) is not None
+
+
+def is_mixed(secret: str) -> bool:
+    """Tell a random string from a word: it has a digit, letters of both cases, or one character many times."""
+    return (
+        any(each.isdigit() for each in secret)
+        or (secret.lower() != secret and secret.upper() != secret)
+        or len(set(secret[-12:])) == 1
+    )
+
+
+def is_random(value: str) -> bool:
+    """Tell random characters from words, however these are joined, by the mean length of runs of one kind."""
+    seen = value[:_LOOKED_AT]
+    if _UUID.fullmatch(seen) or _HEX.fullmatch(seen):
+        return any(map(str.isdigit, seen)) and len(set(seen)) > 5
+    parts = [part for part in _SEPARATOR.split(seen) if part]
+    pieces = [piece for part in parts for piece in _PIECE.findall(part)]
+    if not pieces or len(set(seen)) < 6:
+        return False
+    length = sum(map(len, pieces))
+    blended = sum(len(_PIECE.findall(part)) > 2 for part in parts)
+    is_structured = len(parts) > 2 and length / len(parts) <= _STRUCTURED_PART and blended * 2 <= len(parts)
+    return not is_structured and len(pieces) > 2 and length / len(pieces) < _RANDOM_PIECE
+
+
+def is_call(value: str) -> bool:
+    """Tell whether what stands outside quotes is code that gives a value: `f(x)`, `a["b"]`, `(a, b)`, `a.b`."""
+    return _ARGUMENTS.match(value) is not None or value.startswith(("(", "[")) or _MEMBER.match(value) is not None
+
+
+def is_hexadecimal(value: str) -> bool:
+    """Tell whether a value has the shape of an id or a hash, too: a UUID or hexadecimal digits."""
+    return _UUID.fullmatch(value) is not None or _HEX.fullmatch(value) is not None
+
+
+def is_password(value: str, placeholders: Collection[str], *, loud: bool) -> bool:
+    """Tell whether what is given to a password is one. `loud`: it stands where only a literal value can."""
+    if len(value) < 4 or _stands_for_one(value, placeholders) or (value.isdigit() and len(value) < 6 and not loud):
+        return False
+    has_digit = any(map(str.isdigit, value))
+    if loud:
+        return not value.endswith(":") and (has_digit or not (_is_snake(value) and re.search(r"[_.:/]", value)))
+    if value.isdigit():
+        return True
+    names_one = value.lower().startswith(("pass", "pw")) or (_is_code(value) and not value.isalnum())
+    has_sign = re.search(r"[^\w.,:;/()\[\]{}-]", value) is not None
+    return (
+        len(value) >= 6 and (has_digit or has_sign) and any(map(str.isalpha, value)) and not names_one
+        and not is_call(value)
+    )  # fmt: skip
+
+
+def is_told_password(value: str, placeholders: Collection[str]) -> bool:
+    """Tell whether the word after `password` in a sentence is one: letters with digits or signs, no name of a thing."""
+    return (
+        len(value) >= 6
+        and is_password(value, placeholders, loud=False)
+        and any(map(str.isalpha, value))
+        and not _TERM.match(value)
+        and not re.search(r"[A-Za-z][.:/_=(\[{'-][A-Za-z]|^[(\[{<#@*-]|[(]\)?$", value)
+    )
+
+
+def is_key(value: str, placeholders: Collection[str], *, sure: bool, loud: bool) -> bool:
+    """Tell whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
+    if len(value) < 8 or value.isdigit() or _stands_for_one(value, placeholders):
+        return False
+    if is_random(value) and len(value) >= (10 if sure else 16):
+        return sure or not is_hexadecimal(value)
+    if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6 or _is_code(value):
+        return False
+    return len(value) >= (10 if loud else 15) and (loud or value.isalnum())
+
+
+def _stands_for_one(value: str, placeholders: Collection[str]) -> bool:
+    lower = value.lower().strip("_-")
+    return (
+        is_reference(value)
+        or lower in placeholders
+        or " " in value
+        or "\t" in value
+        or _PATTERN.search(value) is not None
+        or _NAME_OF_ONE.search(value) is not None
+        or _PATH.match(value) is not None
+        or _ADDRESS.match(value) is not None
+        or _ENVIRONMENT_NAME.match(value) is not None
+        or (_EXAMPLE.search(value) is not None and not is_random(value))
+    )
+
+
+def _is_snake(value: str) -> bool:
+    return _SNAKE.fullmatch(value[:200]) is not None
+
+
+def _is_code(value: str) -> bool:
+    """Tell a variable, an attribute or a call from a value: words without digits in the middle of them."""
+    return _CODE.match(value[:500]) is not None and not re.search(r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d", value[:500])
