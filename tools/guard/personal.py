@@ -3,16 +3,33 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from swarm_memory.tools.guard.rules import SECRETS, Span, compiled, table
+from swarm_memory.tools.guard.excerpts import Excerpt, lines_with
+from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, compiled, table
+
+_DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
+_BEFORE_DIGITS, _AFTER_DIGITS = 40, 3
 
 
 def find_personal_data(text: str) -> Iterator[Span]:
-    """Yield what identifies a person: e-mail addresses, cards (Luhn), IBANs (mod 97), phone numbers (cautiously)."""
-    for rule in table(SECRETS).sections["personal"]:
+    """Yield what identifies a person: e-mail addresses, cards (Luhn), IBANs (mod 97), US social security numbers.
+
+    Phone numbers too, cautiously: in an international form, in the usual national ones, beside a word that says so.
+    """
+    sections = table(SECRETS).sections
+    for rule in sections["personal.data"]:
         if not rule.hints or any(hint in text for hint in rule.hints):
-            for match in compiled(rule).finditer(text):
-                if _IS_PERSONAL[rule.name](text, match):
-                    yield Span(*match.span(rule.name == "phone-by-name"), f"[{rule.name.partition('-')[0]}]", rule.name)
+            yield from _checked(rule, Excerpt(text, lines_with(text, rule.hints) if rule.hints else [(0, len(text))]))
+    found = (match.span() for match in _DIGITS.finditer(text))
+    numbers = Excerpt(text, ((max(0, start - _BEFORE_DIGITS), end + _AFTER_DIGITS) for start, end in found))
+    for rule in sections["personal.numbers"]:
+        yield from _checked(rule, numbers)
+
+
+def _checked(rule: Rule, excerpt: Excerpt) -> Iterator[Span]:
+    pattern, mark = compiled(rule), f"[{rule.name.partition('-')[0]}]"
+    for match in pattern.finditer(excerpt.text):
+        if _IS_PERSONAL[rule.name](excerpt.text, match):
+            yield Span(*excerpt.span(match.span("number" if "number" in pattern.groupindex else 0)), mark, rule.name)
 
 
 def is_card_number(text: str) -> bool:
@@ -67,7 +84,7 @@ _IS_PERSONAL: Mapping[str, Callable[[str, re.Match[str]], bool]] = {
     "card": lambda _, match: is_card_number(match[0]),
     "iban": lambda _, match: is_iban(match[0]),
     "phone": _is_phone,
-    "phone-by-name": lambda _, match: 7 <= sum(map(str.isdigit, match[1])) <= 15,
+    "phone-by-name": lambda _, match: 7 <= sum(map(str.isdigit, match["number"])) <= 15,
     "ssn": lambda _, match: True,
 }
 """What is asked of each find of these rows, within its text."""

@@ -5,11 +5,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from swarm_memory.tools.guard.rules import SECRETS, Span, Table, compiled, table
+from swarm_memory.tools.guard.excerpts import Excerpt, lines_with
+from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, Table, compiled, table
 from swarm_memory.tools.guard.values import (
     is_call,
     is_key,
     is_mixed,
+    is_of_three_kinds,
     is_password,
     is_random,
     is_reference,
@@ -44,26 +46,23 @@ def _all_but_private_keys(rules: Table, text: str) -> Iterator[Span]:
     yield from _given(rules, "context.addresses", text, lower)
     yield from _assignments(rules, text, lower)
     yield from _given(rules, "context.commands", text, lower)
+    yield from _given(rules, "context.documents", text, lower)
 
 
 _LONG_WORD = re.compile(r"\S{16,}")
+_BEGINNING = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_]\S?")
 
 
 def _vendors(rules: Table, text: str) -> Iterator[Span]:
     """Yield what has a vendor's format; it is searched for in the long words alone, for no secret is short."""
-    words = [match.span() for match in _LONG_WORD.finditer(text)]
-    joined = "\n".join(text[start:end] for start, end in words)
-    starts: list[int] = []
-    length = 0
-    for start, end in words:
-        starts.append(length)
-        length += end - start + 1
+    words = Excerpt(text, (match.span() for match in _LONG_WORD.finditer(text)))
+    beginnings = set(_BEGINNING.findall(words.text))
     for rule in rules.sections["vendors"]:
-        pattern = compiled(rule)
-        for match in _found(rule.prefix, pattern, joined) if rule.prefix else _hinted(rule.hints, pattern, joined):
-            group = 1 if pattern.groups else 0
-            word = bisect_right(starts, match.start(group)) - 1
-            start, end = (place + words[word][0] - starts[word] for place in match.span(group))
+        if rule.prefix and rule.prefix[:2] not in beginnings:
+            continue
+        for match in _found(rule, words.text) if rule.prefix else _hinted(rule, words.text):
+            group = 1 if match.re.groups else 0
+            start, end = words.span(match.span(group))
             if not is_mixed(match[group]) or (
                 rule.section == "vendors.unknown" and not _is_unknown_key(text, start, match[group], rules)
             ):
@@ -82,18 +81,30 @@ def _is_unknown_key(text: str, start: int, value: str, rules: Table) -> bool:
     return is_random(value) and not is_shown
 
 
-def _found(prefix: str, pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _found(rule: Rule, text: str) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern that begins with a literal: looking for that is many times faster."""
+    prefix, pattern = rule.prefix, compiled(rule)
     at = text.find(prefix)
     while at >= 0:
-        match = pattern.match(text, at)
+        match = pattern.match(text, at) or _with_prefix(prefix, text, at)
         if match:
             yield match
         at = text.find(prefix, match.end() if match else at + 1)
 
 
-def _hinted(hints: tuple[str, ...], pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    return pattern.finditer(text) if any(hint in text for hint in hints) else iter(())
+_AFTER_PREFIX = re.compile(r"[A-Za-z0-9_.=-]{16,400}")
+
+
+def _with_prefix(prefix: str, text: str, at: int) -> re.Match[str] | None:
+    """Return what follows a prefix that nothing else has, where it is random: lengths and alphabets change."""
+    if len(prefix) < 4 or prefix[-1] not in "_-." or re.match(r"[\w-]", text[at - 1 : at]):
+        return None
+    after = _AFTER_PREFIX.match(text, at + len(prefix))
+    return after if after and is_random(after[0].rstrip(".")) else None
+
+
+def _hinted(rule: Rule, text: str) -> Iterator[re.Match[str]]:
+    return compiled(rule).finditer(text) if any(hint in text for hint in rule.hints) else iter(())
 
 
 def _lowered(text: str) -> str:
@@ -127,14 +138,16 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
     """Yield the values in headers, addresses and on command lines."""
-    placeholders = rules.words["placeholders"]
+    placeholders, is_in_line = rules.words["placeholders"], section != "context.documents"
     for rule in rules.sections[section]:
         if any(hint in lower for hint in rule.hints):
-            for match in compiled(rule).finditer(lower):
-                value = text[match.start(1) : match.end(1)]
+            lines = Excerpt(lower, lines_with(lower, rule.hints) if is_in_line else [(0, len(lower))])
+            for match in compiled(rule).finditer(lines.text):
+                start, end = lines.span(match.span(1))
+                value = text[start:end]
                 is_value = is_mixed(value) if section == "context.headers" else value.lower() not in placeholders
                 if is_value and not is_reference(value):
-                    yield Span(*match.span(1), f"[secret:{rule.kind}]", rule.name)
+                    yield Span(start, end, f"[secret:{rule.kind}]", rule.name)
 
 
 class _Name(NamedTuple):
@@ -156,7 +169,9 @@ _GIVEN = re.compile(
     |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
     |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
      [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
-    |[ \t]{0,3}(?P<weak>[,(])|[ \t]{1,8}(?P<said>is|was|to)[ \t]{1,3}(?:now[ \t])?|(?P<space>[ \t]{1,8}))
+    |[ \t]{0,3}(?P<weak>[,(])|(?P<told>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
+    |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to)[ \t]{1,3}(?:now[ \t])?)
+    |(?P<space>[ \t]{1,8}))
     [ \t]{0,20}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[@(\[{][ \t]?(?=\\?["'`]))?
     (?:[rbfuL]{0,2}(?P<quote>\\?["'`]))?""",
     re.VERBOSE,
@@ -218,7 +233,7 @@ def _sureness(name: _Name, rules: Table, *, is_for_password: bool) -> int:
         if not before:
             return 0
         return _SURE if before[-1].endswith(tuple(words["kinds_of_key"])) or _is_loud_name(name) else _LIKELY
-    if name.word in ("auth", "sig", "sas", "signature", "creds", "access"):
+    if name.word in ("auth", "sig", "pat", "signature"):
         return 0 if name.before[-1:].isalpha() and name.before[-1:].islower() else _SURE
     return _SURE
 
@@ -255,13 +270,8 @@ def _is_given(
     shown, placeholders = text[start:end], rules.words["placeholders"]
     quoted = given["quote"] is not None
     flag = name.before.startswith("--")
-    if (given["space"] is not None and not flag) or given["said"] is not None:
-        if name.after or given["closed"] or name.word in ("pass", "pw", "pwd"):
-            return False
-        if sureness == _PASSWORD:
-            told = is_password(shown, placeholders, loud=False) if quoted else False
-            return told or is_told_password(shown.rstrip("!?)"), placeholders)
-        return sureness == _SURE and len(shown) >= 16 and is_key(shown, placeholders, sure=True, loud=False)
+    if (given["space"] is not None and not flag) or given["told"] or given["said"]:
+        return False if name.after or given["closed"] else _is_told(name, given, shown, placeholders, sureness)
     if given["weak"] is not None and not given["closed"] and given["weak"] == ",":
         return sureness == _SURE and not name.after and is_key(shown, placeholders, sure=True, loud=False)
     if given["weak"] is not None and name.after:
@@ -272,6 +282,16 @@ def _is_given(
     if sureness == _PASSWORD:
         return is_password(shown, placeholders, loud=loud and given["tag"] is None)
     return is_key(shown, placeholders, sure=sureness == _SURE, loud=loud)
+
+
+def _is_told(name: _Name, given: re.Match[str], shown: str, placeholders: frozenset[str], sureness: int) -> bool:
+    """Tell whether the word that follows in a sentence is a secret."""
+    if sureness != _PASSWORD:
+        return sureness == _SURE and len(shown) >= 16 and is_key(shown, placeholders, sure=True, loud=False)
+    if given["quote"] is not None and given["said"] is not None:
+        return is_password(shown, placeholders, loud=True)
+    is_short = name.word in ("pass", "pw", "pwd")
+    return is_told_password(shown.rstrip("!?)"), placeholders) and (not is_short or is_of_three_kinds(shown))
 
 
 def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:

@@ -26,14 +26,19 @@ _REFERENCE = re.compile(
 _CODE = re.compile(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
 _ARGUMENTS = re.compile(r"[A-Za-z_][\w.]{0,60}[(\[]")
 _MEMBER = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
-_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$")
+_PATH = re.compile(
+    r"[a-z_.-]+(?:/[a-z_.:-]+)+(?:#[a-z_]+)?$|(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$"
+)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$", re.IGNORECASE)
 _EXAMPLE = re.compile(
     r"example|placeholder|change[_-]?(?:me|it)|dummy|redacted|fake|your|insert|x{4}|\.\.\.|\*{3}", re.IGNORECASE
 )
 _SNAKE = re.compile(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
-_PATTERN = re.compile(r"[$#]\{[\w.:!-]+\}|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$")
+_PATTERN = re.compile(
+    r"[$#]\{[\w.:!-]+\}|^[\w /.-]*\{[\w.:!-]*\}[\w /.-]*$|^[.'\"]{0,2}\$|^#[a-z-]+$|^&(?:lt|#)"
+    r"|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$"
+)
 _NAME_OF_ONE = re.compile(
     r"[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$"
 )
@@ -56,6 +61,7 @@ def is_mixed(secret: str) -> bool:
         any(each.isdigit() for each in secret)
         or (secret.lower() != secret and secret.upper() != secret)
         or len(set(secret[-12:])) == 1
+        or (len(secret) >= 20 and secret.isalpha() and secret.isupper())
     )
 
 
@@ -108,19 +114,27 @@ def is_told_password(value: str, placeholders: Collection[str]) -> bool:
         and is_password(value, placeholders, loud=False)
         and any(map(str.isalpha, value))
         and not _TERM.match(value)
-        and not re.search(r"[A-Za-z][.:/_=(\[{'-][A-Za-z]|^[(\[{<#@*-]|[(]\)?$", value)
+        and not re.search(r"[A-Za-z][.:/_=(\[{'-][A-Za-z]|^[(\[{<#@*-]|[(]\)?$", value.rpartition("/")[2])
+        and ("/" not in value or is_of_three_kinds(value.rpartition("/")[2]))
     )
 
 
 def is_key(value: str, placeholders: Collection[str], *, sure: bool, loud: bool) -> bool:
     """Tell whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
-    if len(value) < 8 or value.isdigit() or _stands_for_one(value, placeholders):
+    if len(value) < 8 or _stands_for_one(value, placeholders):
         return False
+    if value.isdigit() or len(set(value)) == 1:
+        return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
     if is_random(value) and len(value) >= (10 if sure else 16):
         return sure or not is_hexadecimal(value)
-    if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6 or _is_code(value):
+    if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6:
         return False
-    return len(value) >= (10 if loud else 15) and (loud or value.isalnum())
+    return len(value) >= (10 if loud else 15) and (value.isalnum() or (loud and not _is_code(value)))
+
+
+def is_of_three_kinds(value: str) -> bool:
+    """Tell whether a value has digits, small letters and capitals."""
+    return re.search(r"\d", value) is not None and value.lower() != value and value.upper() != value
 
 
 def _stands_for_one(value: str, placeholders: Collection[str]) -> bool:
