@@ -61,6 +61,11 @@ def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
         Script("other arguments, nobody knows which")
         .call("submit_total", {"rows": "distinct"}, "Error: no ledger rows were read", error=True)
         .call("submit_total", {"rows": "those of March"}, "taken", error=False),
+        Script("code written by a command, and a fault that it mends")
+        .shell("ship build", "error: the ledger module is missing a total", 1)
+        .shell("ship build", "error: the ledger module is missing a total", 1)
+        .shell("sed -i s/sum/total/ ledger.py", "")
+        .shell("ship build", "built"),
         Script("an error that says nothing")
         .shell("npm test", "", 1)
         .shell("npm install", "ok")
@@ -70,6 +75,12 @@ def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
 )
 def test_what_was_not_seen_to_end_it_is_none(script: Script) -> None:
     assert ended(script) == []
+
+
+def test_a_mended_configuration_is_a_way_out() -> None:
+    script = Script("ship it").shell("ship sync", "error: LEDGER_URL is not set", 1)
+    script.edit("/w/shop/ship.toml", "", 'ledger_url = "local"').shell("ship sync", "ok")
+    assert ended(script) == [["ship sync", "Edit", "ship sync"]]
 
 
 def test_the_code_that_a_tool_took_is_a_way_out() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from claude_lines import SESSION, call, prompt, result, says, text, write
-from scripted_runs import Bank, opened
+from scripted_runs import Bank, Script, opened
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
@@ -206,3 +206,20 @@ def test_what_did_not_help_comes_last() -> None:
         (new_id(MEMORY), "Run `c` before `a`", "\n".join(f"{at}. {line}" for at, line in enumerate(lines, 1)))
     )
     assert "Steps: Run `c`; What did not help: `b`\n" in told
+
+
+async def test_a_memory_of_another_error_is_not_told_though_it_says_the_same(tmp_path: Path) -> None:
+    """Both refusals end by the same code, so that one memory stands for both; it names the first."""
+    one, other = (f"the field 'severity_code' of the ticket is {why}" for why in ("missing", "unknown"))
+
+    def session(task_id: str, error: str) -> Script:
+        script = Script("open a ticket for the printer in Porto", task_id=task_id)
+        script.call("create_ticket", {"severity_code": "high"}, f"Error: validation: {error}", error=True)
+        return script.call("create_ticket", {"severity_code": "S2"}, "ticket 7 was opened", error=False)
+
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        (first,) = (await learn(tools, session("t1", one).done())).stored
+        assert (await learn(tools, session("t2", other).done())).reinforced == (first.id,)
+        event = AGAIN | {"tool_name": "create_ticket", "tool_input": {"severity_code": "low"}}
+        assert answer(bank, event | {"error": f"Error: validation: {other}"}) == ""
+        assert "Set `severity_code=S2`" in answer(bank, event | {"error": f"Error: validation: {one}"})

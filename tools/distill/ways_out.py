@@ -24,6 +24,12 @@ _OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
 _MAY_PASS = PASSES_WITH_TIME | {"network"}
 """Kinds that may pass when the same is done once more."""
 
+_WRITERS = frozenset({"sed", "cat", "echo", "printf", "tee", "perl", "patch", "apply_patch"})
+_CONFIGURATION = (
+    ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".conf", ".env", ".lock", ".properties", ".xml", ".gradle",
+    "Makefile", "Dockerfile", ".mod", "requirements.txt",
+)  # fmt: skip
+
 _SPARE_STEPS = 4
 """A memory that rests on so many more steps than a way out has tells something wider."""
 
@@ -62,7 +68,7 @@ def ways_out(trajectory: Trajectory, calls: Sequence[Call]) -> Iterator[WayOut]:
         signature = repair.failed.signature
         if signature is None or signature in passing or not _is_cure(repair):
             continue
-        if repair.deeds or repair.failed.command is not None or _can_be_told(repair, trajectory, calls):
+        if repair.same_call or repair.failed.command is not None or _can_be_told(repair, trajectory, calls):
             yield WayOut(signature.digest, (repair.failed, *repair.deeds[-3:], repair.success))
 
 
@@ -77,14 +83,14 @@ def _is_cure(repair: Repair) -> bool:
         return False
     if not repair.same_call:
         return not _runs_own_code(failed)
-    if all(call.command is None and not _is_configuration(call) for call in repair.deeds):
+    if all(map(_is_own_work, repair.deeds)):
         return False
     return repair.failure.kind != "error" or _was_repeated_in_vain(repair) or _names_it(repair)
 
 
 def _can_be_told(repair: Repair, trajectory: Trajectory, calls: Sequence[Call]) -> bool:
     changes = telling_changes(repair, calls, trajectory.task, particulars_of(trajectory, calls))
-    return any(change.is_code or change.source or change.is_left_out for change in changes)
+    return any(change.is_code for change in changes)
 
 
 def _was_repeated_in_vain(repair: Repair) -> bool:
@@ -105,15 +111,16 @@ def _runs_own_code(call: Call) -> bool:
     return call.command is not None and ("<<" in call.command.text or "-c" in words or "-e" in words)
 
 
-def _is_configuration(call: Call) -> bool:
+def _is_own_work(call: Call) -> bool:
+    """Whether a call wrote into a file that configures nothing."""
+    if call.command is not None:
+        main = call.command.main
+        if main is None or main.program not in _WRITERS:
+            return False
+        words = [word for part in call.command.parts for word in part.words]
+        return not any(word.endswith(_CONFIGURATION) for word in words)
     path = str(call.input.get("file_path") or call.input.get("path") or "")
-    return path.endswith(_CONFIGURATION)
-
-
-_CONFIGURATION = (
-    ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".conf", ".env", ".lock", ".properties", ".xml", ".gradle",
-    "Makefile", "Dockerfile", ".mod", "requirements.txt",
-)  # fmt: skip
+    return bool(path) and not path.endswith(_CONFIGURATION)
 
 
 def _tells(item: MemoryItem, way: WayOut) -> bool:

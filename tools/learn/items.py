@@ -10,7 +10,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of
+from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_of
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, unverified
@@ -122,7 +122,7 @@ class SortedOut:
     fault: str | None = None
     """What could not be done for it: vectors, a model's screening."""
     drawn: tuple[tuple[str, MemoryItem], ...] = ()
-    """Each item as it was drawn, with the id of the memory that says it: its own, or that of a known one."""
+    """Each item as it was drawn, with the id of the memory that says it: its own, or a known one's of that error."""
 
     @property
     def items(self) -> tuple[MemoryItem, ...]:
@@ -183,7 +183,8 @@ async def _sorted_out(
         same = await _same_in_bank(toolbox, memory)
         if same is not None:
             known[same.id] = same
-            drawn.append((same.id, memory.item))
+            if _of_one_error(same, memory.item):
+                drawn.append((same.id, memory.item))
         elif not any(_alike(toolbox, memory, other) for other in new):
             new.append(memory)
             drawn.append((memory.item.id, memory.item))
@@ -191,6 +192,12 @@ async def _sorted_out(
     repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
     reinforcement = 0.0 if hearsay or any(repeated) else REINFORCEMENT
     return SortedOut(tuple(new), tuple(known), reinforcement, fault, tuple(drawn))
+
+
+def _of_one_error(known: MemoryItem, drawn: MemoryItem) -> bool:
+    """Whether both name the same symptom, or none: what to do may be the same about two different errors."""
+    left, right = symptom_of(known), symptom_of(drawn)
+    return left == right if left is None or right is None else left[:2] == right[:2]
 
 
 async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryItem) -> bool:

@@ -139,8 +139,8 @@ def signature_of(program: str, line: str) -> Signature | None:
     message = _of_no_run(line, keep_file=failure.kind in _ABOUT_A_FILE)
     telling = {word for word in _WORDS.findall(message) if word not in _SAYS_NOTHING and not _names_a_class(word)}
     telling.discard(name)
-    wanted = 1 if failure.kind not in BY_WORDS or failure.kind == "missing-file" else 2
-    return Signature(name, failure.kind, message) if len(telling) >= wanted else None
+    is_told = len(telling) > (failure.kind in BY_WORDS) or any("." in word for word in telling)
+    return Signature(name, failure.kind, message) if is_told else None
 
 
 def _names_a_class(word: str) -> bool:
