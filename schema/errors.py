@@ -56,8 +56,8 @@ class QuotaReached(ConfigError):
         super().__init__(
             f"nothing more is learned in this project today: agents and hooks may add {limit:,} memories a day. What "
             "the bank holds is used as before; what hooks left is learned tomorrow (UTC). Raise learn.max_new_per_day "
-            "in your own settings, go on tomorrow, or import the transcript with `swarm-memory import`, which is not "
-            "limited"
+            "in your own settings, go on tomorrow, or learn from the transcript with `swarm-memory learn`, which is "
+            "not limited"
         )
 
 

@@ -40,9 +40,9 @@ COMMANDS = {
     "demo": ("Set up", "setup", "Show the whole loop on a shipped transcript"),
     "retrieve": ("Memories", "retrieve", "Find the memories that fit a task"),
     "memories": ("Memories", "memories", "List, show, edit, quarantine, restore or forget memories"),
-    "learn": ("Memories", "learn", "Judge, distill and store"),
-    "import": ("Memories", "memories", "Learn from a project's transcripts, or read an export"),
+    "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
     "export": ("Memories", "memories", "Write all memories as JSONL"),
+    "import": ("Memories", "memories", "Read what export wrote"),
     "judge": ("Memories", "learn", "Say whether tasks were met, and why"),
     "distill": ("Memories", "learn", "Show what trajectories would teach"),
     "status": ("How it stands", "status", "How the bank stands"),
@@ -73,7 +73,7 @@ EPILOG = """\b
 Examples:
   swarm-memory install
   swarm-memory retrieve "fix the flaky date test" --json
-  swarm-memory learn ~/.claude/projects/-home-me-shop/*.jsonl
+  swarm-memory learn
   swarm-memory --set retrieve.k=5 retrieve "add a column to the users table"
 
 \b

@@ -77,7 +77,7 @@ async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool
     for number, file in enumerate(files):
         await report(Progress(done=number, total=len(files), message=file.name))
         try:
-            if _is_export(file):
+            if is_export(file):
                 tally.exports[str(file)] = await _read_export(toolbox, file, quarantine)
                 continue
             tally.files += 1
@@ -119,7 +119,7 @@ async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path
     return as_row(await import_files(toolbox, files, job.payload.get("quarantine") is True, report))
 
 
-def _is_export(path: Path) -> bool:
+def is_export(path: Path) -> bool:
     """Tell by its first line whether a file holds memories."""
     with path.open("rb") as file:
         head = file.read(4096)

@@ -99,7 +99,7 @@ async def test_the_error_says_what_to_change_and_the_task_can_be_learned_later(t
         agents = limited(tools, 1)
         assert await flood(agents, 1) is not None
         told = Told("prepare another", "t").shell("make it", "ok").done()
-        with pytest.raises(QuotaReached, match=r"learn\.max_new_per_day.*swarm-memory import"):
+        with pytest.raises(QuotaReached, match=r"learn\.max_new_per_day.*swarm-memory learn"):
             await learn(agents, told)
         tomorrow = NOW + timedelta(days=1)
         assert await tools.store.added_on(HERE, tomorrow) == 0

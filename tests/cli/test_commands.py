@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from swarm_memory.server.cli.commands.setup import SESSION
 
 Task = dict[str, Any]
 Shell = Callable[..., Any]
@@ -259,26 +262,50 @@ def test_an_export_read_into_another_project_brings_the_memories(
     other = tmp_path / "other"
     other.mkdir()
     read = swarm("--project", other, "import", project / "memories.jsonl", "--json").json
-    assert next(iter(read["exports"].values()))["added"] == 1
+    assert next(iter(read.values()))["added"] == 1
     assert swarm("--project", other, "retrieve", SIMILAR, "--json").json["memories"]
     again = swarm("--project", other, "import", project / "memories.jsonl", "--json").json
-    assert next(iter(again["exports"].values()))["known"] == 1
+    assert next(iter(again.values()))["known"] == 1
 
 
-def test_import_learns_from_all_transcripts_of_the_project(
+def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
     swarm: Shell, project: Path, home: Path, fixed: Task
 ) -> None:
     folder = home / ".claude" / "projects" / str(project).replace("/", "-").replace("_", "-")
     folder.mkdir(parents=True)
     (folder / "one.jsonl").write_text(json.dumps(fixed))
     (folder / "two.jsonl").write_text(json.dumps(fixed | {"id": "fix-2", "task": "Repair the checkout."}))
-    read = swarm("import", "--json").json["transcripts"]
+    read = swarm("learn", "--json").json
     assert (read["files"], read["tasks"], read["verdicts"]) == (2, 2, {"Success": 2})
-    assert swarm("import", "--json").json["transcripts"]["known"] == 2
+    assert swarm("learn", folder, "--json").json["known"] == 2
+    assert "2 transcripts, 2 tasks (2 known already); verdicts: 2 Success." in swarm("learn").out
 
 
-def test_import_says_where_it_looked_when_there_is_nothing(swarm: Shell, home: Path) -> None:
-    ran = swarm("import")
+def test_each_of_learn_and_import_names_the_other_for_what_it_does_not_read(
+    swarm: Shell, learned: str, project: Path
+) -> None:
+    swarm("export", "-o", "memories.jsonl")
+    wrong = swarm("learn", "memories.jsonl")
+    assert wrong.code == 2
+    assert "`swarm-memory import` reads it" in wrong.err
+    wrong = swarm("import", "run.json")
+    assert wrong.code == 2
+    assert "`swarm-memory learn`" in wrong.err
+    assert swarm("learn", project, "--json").json["files"] == 0, "a folder's exports are left out"
+    assert swarm("learn", project, "--task-id", "x").code == 2
+
+
+def test_learning_from_a_session_logs_its_calls_once(swarm: Shell, project: Path) -> None:
+    shutil.copy(SESSION, project)
+    first = [row["calls"] for row in swarm("learn", SESSION.name, "--json").rows]
+    assert sum(first) > 5
+    assert swarm("status", "--json").json["tools"].startswith(f"1 tool, {sum(first)} calls")
+    assert [row["calls"] for row in swarm("learn", SESSION.name, "--json").rows] == [0] * len(first)
+    assert swarm("learn", project, "--json").json["calls"] == 0
+
+
+def test_learning_says_where_it_looked_when_there_is_nothing(swarm: Shell, home: Path) -> None:
+    ran = swarm("learn")
     assert ran.code == 2
     assert str(home / ".claude" / "projects") in ran.err
 

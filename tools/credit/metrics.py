@@ -16,6 +16,8 @@ T = TypeVar("T")
 MIN_TASKS = 10
 """On each side; with fewer nothing is concluded, whatever the interval says."""
 
+TOO_FEW: Conclusion = "too few tasks to tell"
+
 MAX_RUNS = 100_000
 
 _UNITS = {"success_rate": "success rate", "steps": "steps", "tokens": "tokens"}
@@ -132,7 +134,7 @@ def _means(values: Sequence[float], others: Sequence[float]) -> Difference | Non
 def _difference(interval: Interval, n: int, other_n: int, *, more_is_better: bool) -> Difference:
     conclusion: Conclusion = "no difference shown"
     if min(n, other_n) < MIN_TASKS:
-        conclusion = "too few tasks to tell"
+        conclusion = TOO_FEW
     elif interval.low > 0 or interval.high < 0:
         conclusion = "better with memory" if (interval.low > 0) == more_is_better else "worse with memory"
     return Difference(
@@ -152,12 +154,14 @@ def _says(
     differences: Mapping[str, Difference | None],
 ) -> str:
     sides = f"{len(treated)} task{'s' if len(treated) != 1 else ''} with memory, {len(control)} without"
-    parts = [_phrase(name, found) for name, found in differences.items() if found is not None]
+    told = [(name, found) for name, found in differences.items() if found and found.conclusion != TOO_FEW]
     if basis == "hold_out":
         how = "held out by lot"
     else:
         how = "not held out by lot, so that the tasks may differ in more than memory; credit.holdout_rate changes that"
-    return f"{sides} ({how}): " + ("; ".join(parts) or "too few tasks to tell")
+    return f"{sides} ({how}): " + (
+        "; ".join(_phrase(name, found) for name, found in told) or f"{TOO_FEW}: {MIN_TASKS} on each side are needed"
+    )
 
 
 def _phrase(name: str, found: Difference) -> str:

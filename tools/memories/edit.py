@@ -92,7 +92,7 @@ async def set_memory_status(
     found = await get_memories(toolbox, ids)
     if status == "active" and not by_hand and (held := suspects(found)):
         raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
-    why = _reason(reason, {"active": "restored", "quarantined": "quarantined", "archived": "archived"}[status])
+    why = _reason(reason, "by the user" if by_hand else "by an agent")
     return await toolbox.store.set_status(toolbox.scope.readable(), [item.id for item in found], status, why)
 
 

@@ -3,13 +3,15 @@
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import click
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Label, Verdict
-from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -86,26 +88,72 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
 
 
 @click.command(epilog=FORMATS)
-@files_argument
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @task_option
 @json_option
 @click.pass_obj
-def learn(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
-    """Judge each task in FILE..., distill what it teaches, and store that.
+def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
+    """Judge each task in PATH..., distill what it teaches, and store that.
 
-    Learning twice from the same task changes nothing.
+    Without PATH it learns from all Claude Code sessions of this project. What each task of a file taught is shown; of
+    folders, and without PATH, how many they were. The calls of tools are logged too. Learning twice from the same task
+    changes nothing.
 
     \b
     Examples:
+      swarm-memory learn
       swarm-memory learn session.jsonl
       swarm-memory learn runs/*.jsonl.gz --json > learned.jsonl
     """
+    for path in paths:
+        if _holds_memories(Path(path)):
+            raise InputError(f"{path} holds memories that `export` wrote: `swarm-memory import` reads it")
+    if not paths or any(Path(path).is_dir() for path in paths):
+        if task_id is not None:
+            raise click.UsageError("--task-id needs the transcript in which the task is, not a folder")
+        _learn_from_all(invocation, paths, as_json)
+        return
 
     async def operate(toolbox: "Toolbox") -> int:
-        limits = toolbox.settings.learn
-        return await _answer_files(files, task_id, limits, lambda each: _learn(toolbox, each), as_json, _show_learned)
+        async def learn_and_log(trajectory: "Trajectory") -> Row:
+            row = await _learn(toolbox, trajectory)
+            return row | {"calls": 0 if row["status"] == "broken_off" else await log_calls_of(toolbox, trajectory)}
 
-    _end(invocation.run(operate), files)
+        return await _answer_files(paths, task_id, toolbox.settings.learn, learn_and_log, as_json, _show_learned)
+
+    from swarm_memory.tools.tool_memory.transfer import log_calls_of
+
+    _end(invocation.run(operate), paths)
+
+
+def _holds_memories(path: Path) -> bool:
+    from swarm_memory.server.jobs.transcripts import is_export
+
+    return path.is_file() and is_export(path)
+
+
+def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: bool) -> None:
+    """Learn from files and folders, or from all transcripts of the project, and tell how many that were."""
+    from swarm_memory.server.hosts.paths import host_folder, transcript_folders
+    from swarm_memory.server.jobs.transcripts import as_row, files_of, import_files
+
+    given = tuple(map(Path, paths)) or tuple(transcript_folders(invocation.root))
+    if not given:
+        raise InputError(f"no transcripts of {invocation.root} in {host_folder()}; name files or folders")
+    files = [file for file in files_of(given) if not _holds_memories(file)]
+    with progress("reading", quiet=as_json) as moved:
+        tally = invocation.run(lambda toolbox: import_files(toolbox, files, False, as_report(moved)))
+    if as_json:
+        print_json(as_row(tally)["transcripts"])
+    else:
+        verdicts = ", ".join(f"{count} {label}" for label, count in sorted(tally.verdicts.items())) or "none"
+        read = f"{counted(tally.files, 'transcript')}, {counted(tally.tasks, 'task')}"
+        say(f"{read} ({tally.known} known already); verdicts: {verdicts}.")
+        say(f"{counted(tally.stored, 'memory')} stored, {counted(tally.calls, 'tool call')} logged.")
+    for name, fault in tally.faults.items():
+        click.echo(f"swarm-memory: {name}: {fault}", err=True)
+    if tally.faults:
+        sys.exit(1)
 
 
 @click.command("post-task", epilog=FORMATS)
@@ -246,6 +294,8 @@ def _show_learned(row: Row) -> None:
         say(f"  + {item['title']} ({item['id']}, confidence {item['confidence']:.2f})", bold=True)
     if row["reinforced"]:
         say(f"  ~ known already: {', '.join(row['reinforced'])}")
+    if row.get("calls"):
+        say(f"  {counted(row['calls'], 'tool call')} logged", dim=True)
     if row.get("reason"):
         say(f"  {row['reason']}", dim=True)
     if not row["stored"]:

@@ -14,8 +14,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.hosts.paths import host_folder, transcript_folders
-from swarm_memory.server.jobs.transcripts import Tally, as_row, files_of, import_files
+from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.memories import Forgotten
@@ -310,49 +309,45 @@ def export(invocation: Invocation, output: Path | None, own_only: bool) -> None:
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--quarantine", is_flag=True, help="Of an export: retrieve nothing before it is restored.")
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--quarantine", is_flag=True, help="Retrieve nothing of it before it is restored.")
 @json_option
 @click.pass_obj
-def import_(invocation: Invocation, paths: tuple[Path, ...], quarantine: bool, as_json: bool) -> None:
-    """Learn from all transcripts of this project, or read PATHS: exports, transcripts, folders of transcripts.
+def import_(invocation: Invocation, files: tuple[Path, ...], quarantine: bool, as_json: bool) -> None:
+    """Read memories that `export` wrote, of another project or another machine.
 
-    Doing it again changes nothing: what was learned or read before is known.
+    Doing it again changes nothing: what was read before is known. From transcripts `swarm-memory learn` learns.
 
     \b
-    Examples:
-      swarm-memory import
-      swarm-memory import ~/.claude/projects/-home-me-shop
+    Example:
       swarm-memory import memories.jsonl --quarantine
     """
-    given = paths or tuple(transcript_folders(invocation.root))
-    if not given:
-        raise InputError(f"no transcripts of {invocation.root} in {host_folder()}; name files or folders")
-    files = files_of(given)
+    for file in files:
+        if not is_export(file):
+            raise InputError(
+                f"{file} holds no memories that `export` wrote; from transcripts learns `swarm-memory learn`"
+            )
     with progress("reading", quiet=as_json) as moved:
         tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine, as_report(moved)))
     if as_json:
-        print_json(as_row(tally))
+        print_json(as_row(tally)["exports"])
     else:
-        _show_tally(tally)
+        _show_exports(tally)
+    for name, fault in tally.faults.items():
+        click.echo(f"swarm-memory: {name}: {fault}", err=True)
     if tally.faults or any(each.faulty for each in tally.exports.values()):
         sys.exit(1)
 
 
-def _show_tally(tally: Tally) -> None:
-    if tally.files:
-        verdicts = ", ".join(f"{count} {label}" for label, count in sorted(tally.verdicts.items())) or "none"
-        read = f"{counted(tally.files, 'transcript')}, {counted(tally.tasks, 'task')}"
-        say(f"{read} ({tally.known} known already); verdicts: {verdicts}.")
-        say(f"{counted(tally.stored, 'memory')} stored, {counted(tally.calls, 'tool call')} logged.")
-    for file, each in tally.exports.items():
-        say(f"{file}: {counted(each.added, 'memory')} added, {each.known} known already, {each.faulty} faulty.")
+def _show_exports(tally: Tally) -> None:
+    for name, each in tally.exports.items():
+        say(f"{name}: {counted(each.added, 'memory')} added, {each.known} known already, {each.faulty} faulty.")
         if each.added:
             say(f"    To take it back: swarm-memory memories forget --run {each.run_id}")
         for fault in (*each.faults, *each.notices):
             say(f"    {fault}")
-    for file, fault in tally.faults.items():
-        click.echo(f"swarm-memory: {file}: {fault}", err=True)
 
 
 COMMANDS = {"memories": memories, "export": export, "import": import_}

@@ -43,7 +43,7 @@ def _show_status(found: "MemoryStatus") -> None:
         *(_chat_rows(found.chat) if found.chat else ()),
         ("project", counts.scope.project),
         ("memories", _counts(counts.memories)),
-        ("outcomes", _counts(counts.by_outcome)),
+        ("memories drawn from", _counts(counts.by_outcome)),
         ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})" if counts.trajectories else "none"),
         ("retrievals", counts.retrievals),
         ("jobs", _counts(counts.jobs)),
