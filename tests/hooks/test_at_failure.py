@@ -19,6 +19,7 @@ from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.location import Location
 from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.at_failure import failure_context
 from swarm_memory.tools.retrieve.embed import prepare_without_vectors
 from swarm_memory.tools.retrieve.preamble import way_out
@@ -176,7 +177,7 @@ async def test_a_hook_command_answers_without_anything_heavy(tmp_path: Path) -> 
         command = [sys.executable, "-c", LIGHT, str(tmp_path), str(tmp_path / "memory.db")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: ASYNC221
         assert done.stderr == ""
-        assert HEAVY.isdisjoint(done.stdout.split())
+        assert HEAVY & set(done.stdout.split()) == set()
 
 
 def test_what_is_told_stays_in_its_frame_and_short_whatever_a_memory_says() -> None:
@@ -223,3 +224,16 @@ async def test_a_memory_of_another_error_is_not_told_though_it_says_the_same(tmp
         event = AGAIN | {"tool_name": "create_ticket", "tool_input": {"severity_code": "low"}}
         assert answer(bank, event | {"error": f"Error: validation: {other}"}) == ""
         assert "Set `severity_code=S2`" in answer(bank, event | {"error": f"Error: validation: {one}"})
+
+
+async def test_an_imported_memory_is_told_only_after_the_error_was_ended_here_too(tmp_path: Path) -> None:
+    async with opened(tmp_path / "there", StaticEmbedder()) as (tools, _):
+        await learned(tools, tmp_path / "session.jsonl")
+        lines = [line async for line in export_memories(tools)]
+    async with opened(tmp_path / "here", StaticEmbedder()) as (tools, bank):
+        assert (await import_memories(tools, lines, source="there")).added == 1
+        assert answer(bank, AGAIN) == ""
+        (item,) = await bank.items()
+        for trajectory in read_trajectories(tmp_path / "session.jsonl"):
+            assert (await learn(tools, trajectory)).reinforced == (item.id,)
+        assert f"[{item.id}]" in answer(bank, AGAIN)

@@ -131,9 +131,14 @@ class Symptom(NamedTuple):
 
 def symptom_of(item: MemoryItem) -> Symptom | None:
     """Return the symptom that an item names; None for one that names none or was not drawn from calls here."""
-    found = _WHEN.match(item.description)
     source = item.provenance
-    if found is None or source.distiller != "extractive" or source.imported_from is not None:
+    return symptom_in(item) if source.distiller == "extractive" and source.imported_from is None else None
+
+
+def symptom_in(item: MemoryItem) -> Symptom | None:
+    """Return the symptom that an item names, wherever it is from."""
+    found = _WHEN.match(item.description)
+    if found is None:
         return None
     words = re.findall(r"[^\W\d_]{2,}", found["symptom"].lower())
     return Symptom(found["program"], error_key(found["symptom"]), frozenset(words))

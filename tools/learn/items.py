@@ -10,7 +10,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_of
+from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_in
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, unverified
@@ -196,7 +196,7 @@ async def _sorted_out(
 
 def _of_one_error(known: MemoryItem, drawn: MemoryItem) -> bool:
     """Whether both name the same symptom, or none: what to do may be the same about two different errors."""
-    left, right = symptom_of(known), symptom_of(drawn)
+    left, right = symptom_in(known), symptom_in(drawn)
     return left == right if left is None or right is None else left[:2] == right[:2]
 
 
