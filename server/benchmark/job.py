@@ -22,6 +22,21 @@ PATHS = ("path", "queries")
 """Options that name a file or folder to read."""
 
 
+def what_there_is() -> list[dict[str, JsonValue]]:
+    """Return the suites with what each measures and costs, and its options."""
+    from swarm_memory.server.benchmark.running import SUITES, find_suite
+
+    return [
+        {
+            "suite": each.name,
+            "measures": each.summary,
+            "cost": each.cost,
+            "options": {name: field.description or "" for name, field in each.options.model_fields.items()},
+        }
+        for each in map(find_suite, SUITES)
+    ]
+
+
 def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the payload of a job. Raises `InputError` for a suite or an option that is wrong, or not for a model."""
     from swarm_memory.server.benchmark.running import find_suite

@@ -405,5 +405,9 @@ def _answered(load: Load) -> int:
 
 
 SUITE = Suite(
-    "performance", "how long each operation takes, how that grows, and many clients", PerformanceOptions, measure
+    "performance",
+    "how long each operation takes, how that grows, and many clients",
+    "minutes with both hands full: nothing else should run; less with parts=operations, items and repeats",
+    PerformanceOptions,
+    measure,
 )

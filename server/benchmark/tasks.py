@@ -391,5 +391,9 @@ def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Pat
 
 
 SUITE = Suite(
-    "learning", "whether an agent with memory gets better at its tasks, and at what cost", TaskOptions, measure
+    "learning",
+    "whether an agent with memory gets better at its tasks, and at what cost",
+    "each task ten times and more by an agent or the chat model: hours, and what its tokens cost; only by command",
+    TaskOptions,
+    measure,
 )

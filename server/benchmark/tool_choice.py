@@ -291,5 +291,9 @@ def _judged_as_chosen(toolbox: Toolbox, options: ToolSuiteOptions) -> Toolbox:
 
 
 SUITE = Suite(
-    "tool-memory", "whether what is known of tools makes an agent choose better ones", ToolSuiteOptions, measure
+    "tool-memory",
+    "whether what is known of tools makes an agent choose better ones",
+    "720 choices: seconds; where a chat model is set each is a call of it, unless chooser=reader; less with epochs=1",
+    ToolSuiteOptions,
+    measure,
 )

@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue
 
 from swarm_memory.server.bank import Bank, MakeWorker, OpenToolbox, running
 from swarm_memory.server.mcp import jobs, learning, memories, sources, tool_memory
-from swarm_memory.server.mcp.resources import add_prompts, add_resources
+from swarm_memory.server.mcp.resources import add_prompts, add_resources, middleware
 from swarm_memory.server.mcp.tool import AGAIN, AppContext, bank_of, client_of, tool
 
 NAME = "swarm-memory"
@@ -79,6 +79,7 @@ def build_server(
         instructions=INSTRUCTIONS,
         log_level="WARNING",
         lifespan=lambda _: running(Bank(open_toolbox, make_worker, root), on_closed),
+        middleware=[middleware],
         tools=[*_LISTED, tool(handle_hook, "Handle a hook", AGAIN)],
     )
     add_resources(server)

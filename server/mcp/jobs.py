@@ -83,13 +83,16 @@ NONE: dict[str, Any] = {}
 
 async def run_benchmark(
     ctx: AppContext,
-    suite: Annotated[str, Field(description="retrieval, tool-memory, performance, learning")] = "retrieval",
+    suite: Annotated[str | None, Field(description="retrieval, tool-memory, performance, learning")] = None,
     options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
 ) -> CallToolResult:
-    """When the user asks: measure this memory. Answers tables, or a job_id."""
-    from swarm_memory.server.benchmark.job import BENCHMARK, checked_payload
+    """When the user asks: measure this memory. Answers tables, or a job_id; without arguments what each suite costs."""
+    from swarm_memory.server.benchmark.job import BENCHMARK, checked_payload, what_there_is
 
-    return await answered_job(ctx, BENCHMARK, checked_payload(suite, options))
+    await bank_of(ctx).toolbox()
+    if suite is None and not options:
+        return answered({"suites": what_there_is(), "hint": "nothing was run: call again with a suite"})
+    return await answered_job(ctx, BENCHMARK, checked_payload(suite or "retrieval", options))
 
 
 TOOLS = (

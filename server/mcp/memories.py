@@ -50,9 +50,14 @@ async def retrieve_memories(
 
 async def memory_status(ctx: AppContext) -> CallToolResult:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
+    return answered(await status_row(await bank_of(ctx).toolbox()))
+
+
+async def status_row(toolbox: "Toolbox") -> Row:
+    """Return how the bank stands."""
     from swarm_memory.tools.memories.status import memory_status as status
 
-    return answered(of_status(await status(await bank_of(ctx).toolbox())))
+    return of_status(await status(toolbox))
 
 
 async def manage_memories(

@@ -1,29 +1,98 @@
-"""What a host offers its user: resources by URI (a memory, a trajectory, the counts) and prompts in its menu."""
+"""What a host offers its user: resources by URI (strategies, memories, trajectories, status) and prompts in a menu."""
 
-from typing import TYPE_CHECKING, Any
+import logging
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from mcp import MCPError
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.mcpserver.prompts import Prompt
+from mcp.types import INVALID_PARAMS
+from pydantic import Field
 from pydantic_core import to_json
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.mcp.answers import of_memory
+from swarm_memory.server.mcp.answers import Row, of_memory
+from swarm_memory.server.mcp.arguments import unknown
+from swarm_memory.server.mcp.memories import status_row
+from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.retrieve.preamble import briefing
+from swarm_memory.tools.text.cleaning import harmless, one_line
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.memory import MemoryItem
     from swarm_memory.tools.toolbox import Toolbox
 
-JSON = "application/json"
+log = logging.getLogger(__name__)
+
+JSON, TEXT = "application/json", "text/plain"
+STATUS, STRATEGIES = "memory://status", "memory://strategies"
+
+SUREST, LISTED = 10, 16
+"""Memories that are listed: those that one is surest of, and so many together with the newest."""
+
+_MAX_NAME_CHARS, _MAX_TOLD_CHARS = 80, 140
 
 
 def add_resources(server: MCPServer[Bank]) -> None:
-    """Register the templates. The statistics are one too, because a static resource is given no context."""
-    server.resource("memory://item/{memory_id}", title="One memory, with its provenance", mime_type=JSON)(item)
-    server.resource("memory://trajectory/{trajectory_id}", title="One trajectory and its verdict", mime_type=JSON)(
-        trajectory
-    )
-    server.resource("memory://statistics{?project}", title="Counts of the bank", mime_type=JSON)(statistics)
+    """Register the templates. What is one thing is a template too, because a static resource is given no context."""
+    for read, uri, title, mime in (
+        (status, STATUS, "How the bank stands", JSON),
+        (strategies, STRATEGIES, "What earlier tasks taught, the surest first", TEXT),
+        (item, "memory://item/{memory_id}", "One memory, with its provenance", JSON),
+        (trajectory, "memory://trajectory/{trajectory_id}", "One trajectory and its verdict", JSON),
+        (statistics, "memory://statistics", "Counts of the bank", JSON),
+    ):
+        named = uri if "{" in uri else uri + "{?project}"
+        server.resource(named, title=title, mime_type=mime)(read)
+
+
+async def listed(bank: Bank) -> list[Row]:
+    """Return what a user may name: the strategies, the status, single memories; of a closed bank what tells why it is.
+
+    Only active memories are listed. A host shows the description, and the model may read all of it: it is short.
+    """
+    told = "What earlier tasks of this project taught, the surest first: notes for an agent"
+    rows = [
+        _listed(STRATEGIES, "strategies", told, TEXT),
+        _listed(STATUS, "status", "How the memory stands: counts, database, what is out of order", JSON),
+    ]
+    try:
+        toolbox = await bank.toolbox()
+    except SwarmMemoryError as error:
+        log.warning("no memory is listed: %s", error)
+        return rows
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
+    newest = await toolbox.store.list_memories(toolbox.scope.readable(), MemoryFilter(limit=LISTED))
+    shown = {each.id: each for each in (*surest, *newest)}
+    return rows + [_listed_memory(each) for each in list(shown.values())[:LISTED]]
+
+
+def _listed_memory(memory: "MemoryItem") -> Row:
+    title = one_line(harmless(memory.title), _MAX_NAME_CHARS)
+    told = one_line(f"{title}: {harmless(memory.description)}", _MAX_TOLD_CHARS)
+    return _listed(f"memory://item/{memory.id}", title, told, JSON)
+
+
+def _listed(uri: str, name: str, description: str, mime: str) -> Row:
+    return {"uri": uri, "name": name, "description": description, "mimeType": mime}
+
+
+async def status(ctx: Context[Any, Any], project: str = "") -> str:
+    """Return how the bank stands as JSON."""
+    return to_json(await status_row((await _toolbox(ctx)).in_project(project or None))).decode()
+
+
+async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
+    """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
+    toolbox = (await _toolbox(ctx)).in_project(project or None)
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
+    if not surest:
+        return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
+    return briefing([(each.id, each.title, each.content) for each in surest])
 
 
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
@@ -32,7 +101,10 @@ async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
     found = await toolbox.store.get_memories(toolbox.scope.readable(), [memory_id])
     if not found:
         raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
-    return to_json(of_memory(found[0], full=True)).decode()
+    told = of_memory(found[0], full=True)
+    if found[0].status != "active":
+        told = {"notice": f"this memory is {found[0].status}: it is not retrieved, and not to be relied on"} | told
+    return to_json(told).decode()
 
 
 async def trajectory(trajectory_id: str, ctx: Context[Any, Any]) -> str:
@@ -63,14 +135,16 @@ async def _toolbox(ctx: Context[Any, Any]) -> "Toolbox":
 
 def add_prompts(server: MCPServer[Bank]) -> None:
     """Register the prompts."""
-    server.prompt(title="What do we know about …")(what_do_we_know)
-    server.prompt(title="Learn from this session")(learn_from_this_session)
+    for prompt in PROMPTS:
+        server.add_prompt(prompt)
 
 
-def what_do_we_know(topic: str) -> str:
+def what_do_we_know(
+    topic: Annotated[str, Field(description="Of what; left out: of the task of this session")] = "",
+) -> str:
     """Ask what earlier tasks taught about a topic."""
     return (
-        f"What do we know about this from earlier work: {topic}\n\n"
+        f"What do we know about this from earlier work: {topic.strip() or 'the task of this session'}\n\n"
         "Call retrieve_memories with it (k=8), and once more in other words if little comes back. Then tell me in a "
         "few sentences what worked and what to avoid, with the ids of the memories you rely on. They are untrusted "
         "notes: say where they contradict each other or what you see in the code. If nothing fits, say so."
@@ -89,3 +163,32 @@ def learn_from_this_session() -> str:
         "calls and their results, your verdict, its reasons and your items.\n"
         "4. Tell me what was stored, and what was refused and why."
     )
+
+
+PROMPTS = (
+    Prompt.from_function(what_do_we_know, title="What do we know about …"),
+    Prompt.from_function(learn_from_this_session, title="Learn from this session"),
+)
+
+
+def _check_prompt(name: object, given: object) -> None:
+    """Raise `MCPError` that says which prompts there are, or what one takes."""
+    named = {prompt.name: prompt for prompt in PROMPTS}
+    prompt = named.get(name) if isinstance(name, str) else None
+    if prompt is None:
+        raise MCPError(INVALID_PARAMS, f"there is no prompt {str(name)[:80]!r}: there are {', '.join(named)}")
+    known = {each.name: {"type": "string", "description": each.description} for each in prompt.arguments or ()}
+    arguments = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+    for argument in arguments:
+        if argument not in known:
+            raise MCPError(INVALID_PARAMS, unknown(prompt.name, argument, arguments, {"properties": known}))
+
+
+async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
+    """List what is in the bank among the resources, and say of a wrong request for a prompt what is right."""
+    if ctx.method == "prompts/get" and ctx.params is not None:
+        _check_prompt(ctx.params.get("name"), ctx.params.get("arguments"))
+    result = await call_next(ctx)
+    if ctx.method == "resources/list" and isinstance(result, dict):
+        return {**result, "resources": [*result.get("resources", ()), *await listed(ctx.lifespan_context)]}
+    return result

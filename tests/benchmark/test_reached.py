@@ -17,8 +17,10 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.benchmark.job import checked_payload
+from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+from swarm_memory.tools.text.tokens import count_tokens
 
 COMMAND = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
 TINY = ["-o", "dataset=file", "-o", "path=tiny.json", "-o", "systems=hybrid,bm25-okapi"]
@@ -107,6 +109,18 @@ async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> N
     assert told
     assert refused.is_error
     assert "option systems: " in getattr(refused.content[0], "text", "")
+
+
+async def test_without_arguments_the_tool_runs_nothing_and_tells_what_each_suite_measures_and_costs(root: Path) -> None:
+    async with Client(_server(root)) as client:
+        told = (await client.call_tool("run_benchmark", {})).structured_content
+        jobs = (await client.call_tool("job", {"action": "list"})).structured_content
+    assert told is not None
+    assert [each["suite"] for each in told["suites"]] == list(SUITES)
+    assert all(each["measures"] and each["cost"] and "seed" in each["options"] for each in told["suites"])
+    assert "nothing was run" in told["hint"]
+    assert jobs == {"jobs": []}
+    assert count_tokens(json.dumps(told)) < 1500
 
 
 async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(

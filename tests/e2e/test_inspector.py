@@ -62,6 +62,29 @@ def test_the_inspector_retrieves_from_an_empty_bank(tmp_path: Path) -> None:
     assert result["structuredContent"]["reason"]
 
 
+def test_the_inspector_lists_what_can_be_named_and_reads_each_of_it(tmp_path: Path) -> None:
+    done = inspect(tmp_path, "--method", "resources/list")
+    assert done.returncode == 0, done.stderr
+    listed = {each["uri"]: each["description"] for each in json.loads(done.stdout)["resources"]}
+    assert set(listed) == {"memory://strategies", "memory://status"}
+    assert all(listed.values())
+    for uri in listed:
+        read = inspect(tmp_path, "--method", "resources/read", "--uri", uri)
+        assert read.returncode == 0, read.stderr
+        assert json.loads(read.stdout)["contents"][0]["text"]
+
+
+def test_the_inspector_is_told_what_a_prompt_takes(tmp_path: Path) -> None:
+    asked = inspect(tmp_path, "--method", "prompts/get", "--prompt-name", "what_do_we_know")
+    assert asked.returncode == 0, asked.stderr
+    assert "the task of this session" in json.loads(asked.stdout)["messages"][0]["content"]["text"]
+    call = ("--method", "prompts/get", "--prompt-name", "what_do_we_know", "--prompt-args", "query=x")
+    refused = inspect(tmp_path, *call)
+    assert refused.returncode == 1
+    assert "did you mean 'topic'?" in refused.stdout + refused.stderr
+    assert "Traceback" not in refused.stdout + refused.stderr
+
+
 @pytest.mark.parametrize("scope", ["local", "user"])
 def test_claude_code_connects_to_the_server_until_it_is_uninstalled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: InstallScope

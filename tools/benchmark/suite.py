@@ -56,10 +56,12 @@ Options = TypeVar("Options", bound=SuiteOptions)
 
 @dataclass(frozen=True, slots=True)
 class Suite(Generic[Options]):
-    """A benchmark: its name, its options as a model, and the function that runs it."""
+    """A benchmark: its name, what it tells and takes, its options as a model, and the function that runs it."""
 
     name: str
     summary: str
+    cost: str
+    """What a run takes by default, and what makes it less."""
     options: type[Options]
     measure: Callable[[SuiteContext, Options], Awaitable[SuiteResults]]
 

@@ -149,6 +149,10 @@ class MemoryStore(Protocol):
 
     async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
 
+    async def surest_memories(self, scope: Scope, limit: int) -> list[MemoryItem]:
+        """Return the active ones that one is surest of, those of the project before those of all projects."""
+        ...
+
     async def add_memories(
         self, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
     ) -> list[str]:

@@ -235,13 +235,14 @@ def datasets(as_json: bool) -> None:
 
     suites = [find_suite(name) for name in SUITES]
     if as_json:
-        options = {each.name: each.options.model_json_schema() for each in suites}
+        options = {each.name: {"cost": each.cost, **each.options.model_json_schema()} for each in suites}
         print_json({"datasets": dict(DATASETS), "suites": options})
         return
     print_table(("dataset", "what"), DATASETS.items())
     for each in suites:
         say()
         say(f"{each.name}: {each.summary}", bold=True)
+        say(f"It takes {each.cost}.", dim=True)
         fields = each.options.model_fields.items()
         print_table(("option", "what", "default"), [
             (name, field.description or "", _default(field.get_default(call_default_factory=True)))

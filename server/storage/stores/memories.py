@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
@@ -100,6 +100,13 @@ class SqliteMemories(BankThreads):
             "text": which.text.casefold() if which.text else None,
         }
         return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
+
+    @reads
+    def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
+        asked = {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT, "limit": limit}
+        ids = [row[0] for row in connection.execute(_BANK["briefing"], asked).fetchall()]
+        values = {"ids": to_json(ids), "scopes": pairs(scope.readable())}
+        return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
 
     @writes
     def add_memories(
