@@ -16,7 +16,7 @@ SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content'
 FROM standing AS s
 CROSS JOIN patterns AS p ON p.id = s.id AND p.status = 'active'
 JOIN scopes AS c ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global)
-ORDER BY c.project = :global, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
+ORDER BY c.project = :global, p.pattern_data ->> '$.source.hearsay' IS TRUE, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
 
 -- name: told_at_failures
 -- What a session was told when calls failed; the signs keep SQLite from reading all events of the type.

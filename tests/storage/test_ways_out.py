@@ -10,7 +10,7 @@ import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, TRAJECTORY, Scope, new_id
 from swarm_memory.schema.errors import StoreBusy
-from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.server.storage import hook_reader
@@ -117,6 +117,12 @@ async def test_other_projects_and_tenants_are_told_nothing_and_global_memories_c
     assert [ask(place), ask(place), ask(place)] == [mine.id, shared.id, None]
     monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", "there")
     assert ask(place) == shared.id
+
+
+async def test_what_only_repeats_what_was_told_comes_after_the_others(learn: Any, place: Location) -> None:
+    told = await learn("As the output said", confidence=0.9, provenance=Provenance(hearsay=True))
+    found = await learn("As was found out", confidence=0.3)
+    assert [ask(place), ask(place)] == [found.id, told.id]
 
 
 async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
