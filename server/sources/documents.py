@@ -199,13 +199,14 @@ def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -
     for path, file in walk(root, unlisted):
         name = storable(path)
         suffix = PurePosixPath(path).suffix.lower()
-        if not (named or _is_document(path, suffix)) or (allows is not None and not allows(name)):
+        if not (named or is_document(path, suffix)) or (allows is not None and not allows(name)):
             continue
         yield _pdf_group(name, file, named) if suffix == PDF_SUFFIX else _text_group(name, file, suffix)
     yield from unlisted
 
 
-def _is_document(path: str, suffix: str) -> bool:
+def is_document(path: str, suffix: str) -> bool:
+    """Tell by its name whether a file in a folder is a document."""
     if suffix in TEXT_SUFFIXES or suffix in HTML_SUFFIXES or suffix == PDF_SUFFIX:
         return True
     return not suffix and PurePosixPath(path).name.lower() in BARE_NAMES

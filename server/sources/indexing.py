@@ -18,8 +18,7 @@ from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 INDEX_SOURCES = "index_sources"
-MCP_CONFIG = ".mcp.json"
-_DEFAULT_PATHS: Mapping[SourceKind, str] = {"tool": MCP_CONFIG, "document": ".", "code": ".", "api": "."}
+_DEFAULT_PATHS: Mapping[SourceKind, str] = {"tool": ".mcp.json", "document": ".", "code": ".", "api": "."}
 
 _READ: Mapping[SourceKind, str] = {
     "tool": "a .mcp.json, or lists of functions in JSON",
@@ -154,17 +153,9 @@ def _groups(
 
 
 def _names_servers(path: Path) -> bool:
-    """Whether a file is a `.mcp.json`, by its name or by what it says."""
-    from swarm_memory.server.sources.files import read_bytes
-    from swarm_memory.server.sources.tool_lists import MAX_BYTES, mapping_of, parse_json
+    from swarm_memory.server.sources.tool_lists import names_servers
 
-    if path.name == MCP_CONFIG:
-        return True
-    data = read_bytes(path, MAX_BYTES)
-    try:
-        return isinstance(data, bytes) and "mcpServers" in mapping_of(parse_json(data))
-    except InputError:
-        return False
+    return names_servers(path)
 
 
 def _check_servers(path: Path, root: Path, settings: SourceSettings, leave: Leave) -> None:

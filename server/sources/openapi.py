@@ -25,7 +25,7 @@ MAX_RESOLVED = 2_000
 MAX_REF_DEPTH = 6
 MAX_NESTING = 40
 
-_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
+API_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MAX_ALIASES = 1_000
 _EXAMPLES = ("example", "examples")
@@ -36,7 +36,7 @@ def read_openapi(root: Path, *, allows: Callable[[str], bool] | None = None) -> 
 
     In a folder a file that is no description of an API, or that `allows` (given its path) refuses, is left alone.
     """
-    yield from read_files(root, Format(READER, _SUFFIXES, MAX_BYTES, looks_like_api, parse_api), allows)
+    yield from read_files(root, Format(READER, API_SUFFIXES, MAX_BYTES, looks_like_api, parse_api), allows)
 
 
 def looks_like_api(data: bytes) -> bool:

@@ -64,6 +64,17 @@ def looks_like_tools(data: bytes) -> bool:
         return False
 
 
+def names_servers(path: Path) -> bool:
+    """Whether a file is a `.mcp.json`, by its name or by what it says."""
+    if path.name == ".mcp.json":
+        return True
+    data = read_bytes(path, MAX_BYTES)
+    try:
+        return isinstance(data, bytes) and "mcpServers" in mapping_of(parse_json(data))
+    except InputError:
+        return False
+
+
 def parse_tools(group: str, data: bytes) -> list[Passage]:
     """Return the tools of a JSON file in their order. Raises `InputError` when it has none."""
     entries = _entries(parse_json(data))

@@ -52,6 +52,47 @@ def test_what_is_indexed_is_found_listed_and_removed(
     assert sources("search", "retry limit", "--kind", "document", "--json")["hits"] == []
 
 
+def test_the_kinds_are_told_from_the_files(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    functions: Any = [
+        {"name": "add", "description": "Adds.", "inputSchema": {"type": "object", "properties": {"a": {}}}}
+    ]
+    operations = {"/orders": {"get": {"operationId": "listOrders", "summary": "Lists orders"}}}
+    (project / "tools.json").write_text(json.dumps(functions))
+    (project / "shop.yaml").write_text(json.dumps({"openapi": "3.1.0", "paths": operations}))
+    (project / "settings.json").write_text('{"retries": 3}')
+    (project / "shop.py").write_text('"""The shop."""\n\n\ndef order() -> None:\n    """Orders."""\n')
+    (project / "run").write_text("#!/usr/bin/env python3\nprint(1)\n")
+    code, out, err = run(monkeypatch, capsys, "index")
+    assert (code, err) == (0, "")
+    assert [line.partition(",")[0] for line in out.splitlines() if ": " in line and " new" in line] == [
+        "tool .: 1 new",
+        "document .: 1 new",
+        "code .: 2 new",
+        "api .: 1 new",
+    ]
+    for name, kind in (("run", "code"), ("shop.yaml", "api"), ("tools.json", "tool"), ("settings.json", "document")):
+        assert run(monkeypatch, capsys, "index", name, "--json")[1]["kind"] == kind
+    assert run(monkeypatch, capsys, "remove", ".")[0] == 0
+    assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {
+        *("run", "shop.yaml", "tools.json", "settings.json")
+    }
+
+
+def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to_do(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "bin").mkdir()
+    (project / "bin" / "x.dat").write_bytes(b"\0\1")
+    code, _, err = run(monkeypatch, capsys, "index", "bin")
+    assert code == 2
+    assert "holds nothing that is known" in err
+    code, _, err = run(monkeypatch, capsys, "index", ".mcp.json")
+    assert code == 1
+    assert "--start-servers" in err
+
+
 def test_no_server_is_started_without_leave(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,7 +108,9 @@ def test_what_is_not_there_is_one_line_and_an_exit_code(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, capsys, "index", "none", "--kind", "code")[0] == 2
+    assert run(monkeypatch, capsys, "index", "none")[0] == 2
     assert run(monkeypatch, capsys, "remove", "none", "--kind", "code")[0] == 2
+    assert run(monkeypatch, capsys, "remove", "none")[0] == 2
 
 
 def test_a_file_of_another_kind_is_refused_and_leaves_no_source(

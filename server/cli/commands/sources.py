@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swarm_memory.schema.base import counted
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
 from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceInfo, SourceKind, SourceSearch
 from swarm_memory.server.cli.console import as_report, json_option, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SHOWN_CHARS = 400
 SHOWN_FAULTS = 20
 
-_kind = click.option("--kind", type=click.Choice(SOURCE_KINDS), required=True, help="What is read.")
+_kind = click.option("--kind", type=click.Choice(SOURCE_KINDS), help="Only this; by default all that are there.")
 
 
 @click.group()
@@ -26,7 +27,7 @@ def sources() -> None:
 
     \b
     Examples:
-      swarm-memory sources index --kind code
+      swarm-memory sources index
       swarm-memory sources index --kind tool --start-servers
       swarm-memory sources search "where is the retry limit set" --kind code
     """
@@ -38,36 +39,67 @@ def sources() -> None:
 @click.option("--start-servers", is_flag=True, help="Start the MCP servers that the file names, to list their tools.")
 @json_option
 @click.pass_obj
-def index(invocation: Invocation, path: str | None, kind: SourceKind, start_servers: bool, as_json: bool) -> None:
-    """Index PATH (default: the project; for tools its .mcp.json); a second time only what changed.
+def index(
+    invocation: Invocation, path: str | None, kind: SourceKind | None, start_servers: bool, as_json: bool
+) -> None:
+    """Index PATH (default: the project); a second time only what changed.
 
-    Tools come from a .mcp.json, or from lists of functions in JSON. Starting a server that a cloned repository names is
-    running its code: without --start-servers none is started.
+    What it is, document, code, API description or list of functions, is told from the files, and a folder may hold
+    several; --kind chooses one. Tools also come from a .mcp.json, for --kind tool that of the project. Starting a
+    server that a cloned repository names is running its code: without --start-servers none is started.
 
     \b
     Examples:
-      swarm-memory sources index docs --kind document
-      swarm-memory sources index openapi.yaml --kind api
+      swarm-memory sources index
+      swarm-memory sources index openapi.yaml
+      swarm-memory sources index --kind tool --start-servers
     """
+    # What a person names is relative to where they stand, what is left out to the project.
+    named = None if path is None else Path(path).absolute()
+    kinds: list[SourceKind] = [kind] if kind else _kinds_in(named or invocation.root)
+    failed = [each for each in kinds if not _index(invocation, each, named, start_servers, as_json, kind is None)]
+    if failed:
+        sys.exit(1)
 
+
+def _kinds_in(path: Path) -> list[SourceKind]:
+    from swarm_memory.server.sources.kinds import kinds_of
+
+    found = kinds_of(path)
+    if not found:
+        raise InputError(f"{path} holds nothing that is known: no document, code, API description or list of functions")
+    return found
+
+
+def _index(
+    invocation: Invocation, kind: SourceKind, path: Path | None, start_servers: bool, as_json: bool, told: bool
+) -> bool:
+    """Index one kind, and say what came of it; return whether something did.
+
+    Where the kind was `told` from the files, what stands in its way, such as an extra that is not installed, is said.
+    """
     from swarm_memory.server.sources.indexing import IndexRequest, Leave
     from swarm_memory.server.sources.indexing import index as operation
 
-    # What a person names is relative to where they stand, what is left out to the project.
-    asked = IndexRequest(kind=kind, path=None if path is None else str(Path(path).absolute()))
-    leave = Leave(any_folder=True, start_servers=start_servers)
+    where = "." if told and path is None else None if path is None else str(path)
+    asked, leave = IndexRequest(kind=kind, path=where), Leave(any_folder=True, start_servers=start_servers)
 
     async def operate(toolbox: "Toolbox") -> IndexedSource:
         with progress("reading", quiet=as_json) as moved:
             return await operation(toolbox, asked, invocation.root, leave, as_report(moved))
 
-    done = invocation.run(operate)
+    try:
+        done = invocation.run(operate)
+    except (ConfigError, InputError) as error:
+        if not told:
+            raise
+        click.echo(f"swarm-memory: {kind}: {error}", err=True)
+        return False
     if as_json:
         print_json(done)
     else:
         _show_indexed(done)
-    if done.faults and not (done.added or done.changed or done.unchanged):
-        sys.exit(1)
+    return bool(not done.faults or done.added or done.changed or done.unchanged)
 
 
 @sources.command()
@@ -108,7 +140,7 @@ def list_sources(invocation: Invocation, as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif not found:
-        say("Nothing is indexed yet: swarm-memory sources index --kind code")
+        say("Nothing is indexed yet: swarm-memory sources index")
     else:
         print_table(("kind", "location", "groups", "passages", "indexed"), map(_row, found))
 
@@ -118,11 +150,21 @@ def list_sources(invocation: Invocation, as_json: bool) -> None:
 @_kind
 @json_option
 @click.pass_obj
-def remove(invocation: Invocation, location: str, kind: SourceKind, as_json: bool) -> None:
+def remove(invocation: Invocation, location: str, kind: SourceKind | None, as_json: bool) -> None:
     """Delete what was indexed from LOCATION (as `sources list` shows it), with every trace of it."""
     from swarm_memory.tools.ports.sources import SourceKey
 
-    count = invocation.run(lambda toolbox: toolbox.store.sources.remove(SourceKey(toolbox.scope, kind, location)))
+    async def operate(toolbox: "Toolbox") -> int:
+        store = toolbox.store.sources
+        kinds: list[SourceKind] = [kind] if kind else []
+        if kind is None:
+            kinds = [each.kind for each in await store.list_sources(toolbox.scope) if each.location == location]
+        if not kinds:
+            raise NotFoundError(f"nothing is indexed from {location}: `swarm-memory sources list` shows what is")
+        keys = [SourceKey(toolbox.scope, each, location) for each in kinds]
+        return sum([await store.remove(key) for key in keys])
+
+    count = invocation.run(operate)
     print_json({"passages": count}) if as_json else say(f"{counted(count, 'passage')} removed.")
 
 
