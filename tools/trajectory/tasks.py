@@ -22,8 +22,9 @@ _LEAD_CHARS = 600
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-def _words(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+def _words(*patterns: str) -> str:
+    """Return a pattern to be compiled when it is first needed: a hook command has no time for all of them."""
+    return f"(?i:{'|'.join(patterns)})"
 
 
 CORRECTION_ANYWHERE = _words(
@@ -209,7 +210,7 @@ def feedback(text: str) -> Literal["correction", "approval"] | None:
     if _corrects(lead):
         return "correction"
     opening = lead if _word_count(lead) <= 25 else lead[:80]
-    return "approval" if APPROVAL.search(opening) or NEGATED_TROUBLE.match(lead) else None
+    return "approval" if re.search(APPROVAL, opening) or re.match(NEGATED_TROUBLE, lead) else None
 
 
 def continues(prompt: str, task: str) -> bool:
@@ -222,26 +223,28 @@ def continues(prompt: str, task: str) -> bool:
     lead = _lead(prompt)
     if not lead or lead == _lead(task):
         return True
-    if NEW_TASK.match(THANKS_LEAD.sub("", lead, count=1) or lead) or NEW_TASK.match(lead):
+    if re.match(NEW_TASK, re.sub(THANKS_LEAD, "", lead, count=1) or lead) or re.match(NEW_TASK, lead):
         return False
     if _corrects(lead):
         return True
-    led = THANKS_LEAD.match(lead)
+    led = re.match(THANKS_LEAD, lead)
     rest = lead[led.end() :] if led else lead
     return (
-        not rest or (CONTINUES_START.match(lead) is not None and _is_short(lead, 60)) or _follows(rest, led is not None)
+        not rest
+        or (re.match(CONTINUES_START, lead) is not None and _is_short(lead, 60))
+        or _follows(rest, led is not None)
     )
 
 
 def _follows(rest: str, after_lead: bool) -> bool:
     """Tell whether what is left after thanks or an "ok" leans on what was done before."""
-    if CONTINUES_START.match(rest) or _is_short(rest, 2, cjk=6):
+    if re.match(CONTINUES_START, rest) or _is_short(rest, 2, cjk=6):
         return True
-    if NOW_LEAD.match(rest) and _is_short(rest, 12, cjk=20):
+    if re.match(NOW_LEAD, rest) and _is_short(rest, 12, cjk=20):
         return True
     if after_lead and _is_short(rest, 6, cjk=12):
         return True
-    if YOUR_DOING.search(rest) and _is_short(rest, 40):
+    if re.search(YOUR_DOING, rest) and _is_short(rest, 40):
         return True
     return _is_short(rest, 12, cjk=15) and _points_back(rest)
 
@@ -249,16 +252,16 @@ def _follows(rest: str, after_lead: bool) -> bool:
 def _points_back(text: str) -> bool:
     """Tell whether a pronoun stands for something outside `text`."""
     for inner in (EXPLETIVE_IT, RELATIVE_THAT, INTRODUCED):
-        text = inner.sub(" ", text)
-    return ANAPHORA.search(text) is not None
+        text = re.sub(inner, " ", text)
+    return re.search(ANAPHORA, text) is not None
 
 
 def _corrects(lead: str) -> bool:
-    calm = NEGATED_TROUBLE.sub(" ", lead)
-    if CORRECTION_START.match(calm):
+    calm = re.sub(NEGATED_TROUBLE, " ", lead)
+    if re.match(CORRECTION_START, calm):
         return True
     opening = calm if _word_count(calm) <= 25 else calm[:80]
-    return CORRECTION_ANYWHERE.search(opening) is not None
+    return re.search(CORRECTION_ANYWHERE, opening) is not None
 
 
 def _lead(text: str) -> str:
