@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -116,6 +118,30 @@ def test_a_hook_by_the_command_imports_nothing_of_the_command_line(installed: Pa
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert "swarm_memory.server.hooks.main" in imported
     assert imported.isdisjoint({"click", "mcp", "pydantic", "numpy", "swarm_memory.server.cli.main"})
+
+
+COMPLETE = """
+{line}
+complete -p swarm-memory
+COMP_WORDS=(swarm-memory memories quar) COMP_CWORD=2
+_swarm_memory_completion swarm-memory
+COMP_WORDS=(swarm-memory sources index --kind "") COMP_CWORD=4
+_swarm_memory_completion swarm-memory
+echo "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_and_values_with_the_line_that_the_manual_gives(
+    installed: Path, tmp_path: Path
+) -> None:
+    (line,) = re.findall(r"^    (eval .*bash_source.*)$", (ROOT / "docs/MANUAL.md").read_text("utf-8"), re.MULTILINE)
+    path = f"{installed}{os.pathsep}{os.environ['PATH']}"
+    out = run("bash", "--norc", "-c", COMPLETE.format(line=line), cwd=tmp_path, PATH=path)
+    assert out.splitlines() == [
+        "complete -o nosort -F _swarm_memory_completion swarm-memory",
+        "quarantine tool document code api",
+    ]
 
 
 def test_the_installed_module_works_as_claude_code_starts_it(installed: Path, hostile: Path) -> None:
