@@ -236,6 +236,18 @@ def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(
     assert not (project / ".claude" / "settings.local.json").exists()
 
 
+def test_doctor_names_what_an_earlier_version_installed_and_how_to_replace_it(swarm: Shell, project: Path) -> None:
+    told = {"type": "mcp_tool", "server": "swarm-memory", "tool": "handle_hook"}
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [told]}]}}))
+    found = swarm("doctor").out
+    assert "not installed as this version does it (project)" in found
+    assert "run `swarm-memory install`, with --project for all who work on it" in found
+    assert swarm("install").code == 0
+    assert "Claude Code: server and hooks are installed (local)" in swarm("doctor").out
+    assert "not installed as" not in swarm("doctor").out
+
+
 def test_install_for_all_projects_and_for_this_one_exclude_each_other(swarm: Shell) -> None:
     both = swarm("install", "--project", "--user")
     assert both.code == 2

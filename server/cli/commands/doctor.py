@@ -232,12 +232,10 @@ def _claude_code(invocation: Invocation) -> Iterator[Finding]:
         advice = "run `swarm-memory install` (--dry-run shows what it writes)"
         yield Finding("Claude Code", "warn", "server and hooks are not installed", advice)
     for scope in scopes:
-        flag = "" if scope == "local" else f" --{scope}"
         if plan_install(scope, invocation.root, warn=warn):
-            advice = f"run `swarm-memory install{flag}` again (--dry-run shows what it changes)"
-            yield Finding(
-                "Claude Code", "warn", f"not installed as this version does it{flag and f' ({flag[1:]})'}", advice
-            )
+            flag = {"local": "`", "user": " --user`", "project": "`, with --project for all who work on it"}[scope]
+            advice = f"run `swarm-memory install{flag} (--dry-run shows what it changes)"
+            yield Finding("Claude Code", "warn", f"not installed as this version does it ({scope})", advice)
         else:
             yield Finding("Claude Code", "ok", f"server and hooks are installed ({scope})")
     if len(scopes) > 1:
