@@ -16,7 +16,8 @@ from swarm_memory.schema.errors import InputError, SwarmMemoryError, is_want_of_
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import Row, of_job
-from swarm_memory.server.mcp.arguments import invalid, unknown
+from swarm_memory.server.mcp.arguments import unknown
+from swarm_memory.tools.text.faults import faults
 
 NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
 
@@ -50,7 +51,7 @@ class StrictTool(Tool):
             raise
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                raise ToolError(invalid(error.__cause__, self.parameters)) from error.__cause__
+                raise ToolError(faults(error.__cause__, self.parameters)) from error.__cause__
             raise
         max_tokens = bank_of(context).max_output_tokens
         if max_tokens is None or not isinstance(result, CallToolResult) or self.name in UNCAPPED:

@@ -254,7 +254,7 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("index_sources", {"kind": "docs"}, "kind must be one of tool, document, code, api (What to read there)"),
         ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps is missing: a list"),
         ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title is missing: a text"),
-        ("distill_memories", {"items": [{"titel": "x"}]}, "items.0 takes no 'titel': it is an object with title, "),
+        ("distill_memories", {"items": [{"titel": "x"}]}, "items.0.titel is not known; known are title, "),
         ("consolidate_memories", {"full": "maybe"}, "full must be true or false"),
         ("judge_trajectory", {}, "give either transcript_path, or task together with steps"),
         ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),

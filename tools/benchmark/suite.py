@@ -14,6 +14,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
+from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -79,8 +80,7 @@ def checked_options(form: type[AnyModel], given: Mapping[str, object], option: s
     try:
         return form.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise InputError(f"option {option}{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise InputError(faults(error, form.model_json_schema(), f"option {option}")) from error
 
 
 def checked(form: TypeAdapter[T], value: object, where: str) -> T:

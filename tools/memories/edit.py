@@ -15,6 +15,7 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.text.cleaning import clean, is_memory_id
+from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_IDS = 200
@@ -170,15 +171,8 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     try:
         draft = MemoryDraft.model_validate({**values, "tags": tags, "domain": domain})
     except ValidationError as error:
-        raise InputError(first_fault(error)) from error
+        raise InputError(faults(error, MemoryDraft.model_json_schema())) from error
     return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
-
-
-def first_fault(error: ValidationError) -> str:
-    """Return the first thing that is wrong, in one line, without the value itself."""
-    fault = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(str(part) for part in fault["loc"])
-    return f"{field}: {fault['msg']}" if field else fault["msg"]
 
 
 def _texts(item: MemoryItem) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated
-from swarm_memory.tools.memories.edit import checked_texts, every_memory, first_fault
+from swarm_memory.tools.memories.edit import checked_texts, every_memory
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import is_memory_id
+from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LINE_CHARS = 1_000_000
@@ -90,7 +91,7 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run
     try:
         item = MemoryItem.model_validate_json(line.lstrip("\ufeff").encode("utf-8", "replace"))
     except ValidationError as error:
-        raise InputError(first_fault(error)) from error
+        raise InputError(faults(error, MemoryItem.model_json_schema())) from error
     if not is_memory_id(item.id):
         raise InputError("id: must be rm_ and 26 signs")
     texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})

@@ -17,6 +17,7 @@ from swarm_memory.schema.tool_memory import (
 )
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, shorten
+from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -88,14 +89,7 @@ def _read(number: int, given: Mapping[str, JsonValue]) -> LoggedCall:
     try:
         return LoggedCall.model_validate(given)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in fault["loc"])
-        what = fault["msg"]
-        if where == "create_time":
-            what = "must be ISO 8601 with a zone, such as 2026-05-01T12:00:00Z"
-        elif fault["type"] == "extra_forbidden":
-            what = f"is not known; known are {', '.join(LoggedCall.model_fields)}"
-        raise InputError(f"calls[{number}].{where}: {what}; a call is {{tool_name, input, output, success}}") from error
+        raise InputError(faults(error, LoggedCall.model_json_schema(), f"calls[{number}].")) from error
 
 
 def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:

@@ -12,6 +12,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, LoggedCall, ToolCall, ToolTotals
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
+from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
 from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, kept_text, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
@@ -209,8 +210,7 @@ def _read(line: str) -> ToolLine | CallLine:
     try:
         return kind.model_validate_json(line.lstrip("\ufeff").encode("utf-8", "replace"))
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        raise InputError(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}") from error
+        raise InputError(faults(error, kind.model_json_schema())) from error
 
 
 def _own(toolbox: Toolbox, call: ToolCall) -> ToolCall:
