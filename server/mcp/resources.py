@@ -47,7 +47,7 @@ def add_resources(server: MCPServer[Bank]) -> None:
         (statistics, "memory://statistics", "Counts of the bank", JSON),
     ):
         named = uri if "{" in uri else uri + "{?project}"
-        server.resource(named, title=title, mime_type=mime)(read)
+        server.resource(named, title=title, description=title, mime_type=mime)(read)
 
 
 async def listed(bank: Bank) -> list[Row]:
@@ -185,10 +185,16 @@ def _check_prompt(name: object, given: object) -> None:
 
 
 async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
-    """List what is in the bank among the resources, and say of a wrong request for a prompt what is right."""
+    """List what is in the bank among the resources, and say of a wrong request for a prompt what is right.
+
+    What is listed as a resource is no template besides: a host would show it twice.
+    """
     if ctx.method == "prompts/get" and ctx.params is not None:
         _check_prompt(ctx.params.get("name"), ctx.params.get("arguments"))
     result = await call_next(ctx)
     if ctx.method == "resources/list" and isinstance(result, dict):
         return {**result, "resources": [*result.get("resources", ()), *await listed(ctx.lifespan_context)]}
+    if ctx.method == "resources/templates/list" and isinstance(result, dict):
+        templates = [each for each in result["resourceTemplates"] if each["name"] not in ("status", "strategies")]
+        return {**result, "resourceTemplates": templates}
     return result

@@ -387,6 +387,9 @@ async def text_of(client: Client, uri: str) -> str:
 async def test_what_is_known_can_be_named_by_what_a_person_recognises(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         assert set(await listed(caller.client)) == {"memory://strategies", "memory://status"}
+        templates = (await caller.client.list_resource_templates()).resource_templates
+        assert {each.name for each in templates} == {"item", "trajectory", "statistics"}, "nothing is shown twice"
+        assert all(each.description == each.title for each in templates), "what a person reads, not our docstrings"
         assert "Nothing was learned" in await text_of(caller.client, "memory://strategies")
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
         (memory_id,) = task["stored"]
