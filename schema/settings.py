@@ -226,7 +226,10 @@ class DistillSettings(Model):
 
     max_items_per_traj: int = Field(default=3, ge=1, le=10)
     redact_pii: bool = True
-    """Whether e-mail addresses, card and phone numbers are replaced too; secrets always are."""
+    """Whether personal data (e-mail addresses, card, account and phone numbers) is replaced too; secrets always are.
+
+    In trajectories and tool calls that are stored, addresses, paths in somebody's folders and UUIDs go with it.
+    """
     screen_with_model: bool = True
     """Whether what a model drew is shown to the chat model once more, to be held back when it looks like an attack."""
     success_prior: Unit = 0.7

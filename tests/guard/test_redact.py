@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import pytest
 from harmless_lines import FIXED, random_lines
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from patience import FULL, grows_by, is_in_time
 from secret_lines import VENDORS, WORD, context_lines, join, pem, run, vendor_lines
 
-from swarm_memory.tools.guard.generalize import generalize
+from swarm_memory.tools.guard.generalize import generalize, without_places
 from swarm_memory.tools.guard.personal import is_card_number, is_iban
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.guard.rules import SECRETS, table
 
 SEED = 20_240
@@ -136,6 +138,18 @@ def test_redacting_twice_changes_nothing() -> None:
     lines = [line for _, _, line in vendor_lines(3)] + [line for _, line in context_lines(3, times=2)]
     once = [redact(line).text for line in lines]
     assert [redact(line).text for line in once] == once
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150)
+def test_redacting_what_was_redacted_changes_nothing_however_texts_are_put_together(data: st.DataObject) -> None:
+    pieces = st.sampled_from(
+        (*FRAGMENTS, *SHAPES.values(), *(line for _, _, line in vendor_lines(5)), *FIXED, *PHRASES)
+    )
+    text = "".join(data.draw(st.lists(st.one_of(pieces, st.text(max_size=6)), max_size=12)))
+    once = redact(text)
+    assert redact(once.text) == Redacted(once.text, {})
+    assert without_places(without_places(text)) == without_places(text)
 
 
 def test_a_private_key_goes_with_its_frame() -> None:
@@ -289,7 +303,28 @@ SHAPES = {
     "back slashes": "a\\",
     "marks": "[secret:",
     "prefixes": "ghp_xoxb-sk-",
+    "marks in one line": "[email] bob@acme.org ",
+    "names without a value": "password for x is token of ",
+    "queries": "?key=a&",
+    "quotes that are not closed": 'secret="',
+    "values in braces": "token={{",
+    "flags": "--password -u a:b ",
+    "hints of commands": "identified by mysql -p login -p ",
+    "headers of keys": '"kty" "d": "',
+    "phone": "tel. 0",
+    "escapes": "\\n\\n\x1b[",
+    "random words": "aB3-" * 8 + " ",
+    "headings": "api key:\n",
 }
+
+
+PHRASES = (
+    *("password is ", "password: ", "my pw - ", "token for x: ", "api key ", "--secret ", "IDENTIFIED BY '", "-u a:"),
+    *("://u:", "@h ", "hunter" + "2", "Zq81xyPw", "[secret:password]", "[email]", "<password>", "</password>", "|\n  "),
+    *('"value": "', "\\n", "\x1b[0m", "020 7946 0958", "536-22-8726", "mobile ", "https://x.acme.org/a/b"),
+    *("/home/ada/x/y.py", "10.0.0.17:80", "550e8400-e29b-41d4-a716-446655440000", r"C:\Users\ada", "is the password"),
+)
+FRAGMENTS = (" ", "\n", *"'\"`=,;()[]{}<>/\\@#-", ": ", "--")
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:
@@ -302,7 +337,7 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     return min(times)
 
 
-@pytest.mark.parametrize("work", [redact, generalize])
+@pytest.mark.parametrize("work", [redact, generalize, without_places])
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_time_grows_with_the_length_and_not_with_its_square(shape: str, work: Callable[[str], object]) -> None:
     unit = SHAPES[shape]

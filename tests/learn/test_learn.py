@@ -12,10 +12,10 @@ from scripted_runs import Script, opened
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.settings import LearnSettings, Settings
+from swarm_memory.schema.settings import DistillSettings, LearnSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.guard.redact import archivable
+from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE, REINFORCEMENT
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -74,6 +74,26 @@ async def test_learning_twice_from_the_same_trajectory_changes_nothing(tmp_path:
         assert (second.trajectory_id, second.verdict) == (first.trajectory_id, first.verdict)
         assert second.stored == ()
         assert second.reason
+
+
+@pytest.mark.parametrize("redact_pii", [True, False])
+async def test_addresses_paths_and_uuids_are_archived_only_where_personal_data_is(
+    tmp_path: Path, redact_pii: bool
+) -> None:
+    places = ("https://build.acme.io/run/7", "10.11.12.13", "/home/ada/shop", "0b0ea5b9-6f7c-4d1f-9d0c-2a9c1a1f8a11")
+    script = Script(f"run the tests of {places[2]}", task_id="t1")
+    script = script.shell(f"npm test --at {places[0]}", " ".join(places), 1)
+    trajectory = script.shell("pnpm test", "Tests  21 passed (21)").say(f"ok on {places[1]}").done()
+    asked = Settings(distill=DistillSettings(redact_pii=redact_pii))
+    async with opened(tmp_path, EMBEDDER, asked) as (tools, _):
+        first = await learn(tools, trajectory)
+        kept = await tools.store.get_trajectory(tools.scope, first.trajectory_id)
+        assert kept is not None
+        stood = {place in kept[0].model_dump_json() for place in places}
+        assert stood == {not redact_pii}
+        assert "pnpm test" in kept[0].model_dump_json()
+        assert (await learn(tools, trajectory)).status == "already_learned"
+        assert stored(kept[0], tools.settings) == kept[0]
 
 
 def cut_off(script: Script) -> Script:

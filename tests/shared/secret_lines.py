@@ -318,6 +318,7 @@ RARE: dict[str, Make] = {
     "identified-by": join("CREATE USER x IDENTI", "FIED BY '", run(WORD, 12), "';"),
     "login-password": join("docker login -u me -", "p ", run(WORD, 12), " registry.example"),
     "password-before": join(run(WORD, 12), " is the pass", "word"),
+    "api": join("acme_a", "pi = '", run(HEX, 32), "'"),
     "pat": join("ado_p", "at = '", run(LOWER, 52), "'"),
     "pw": join("p", "w: ", run(WORD, 12)),
     "password-abroad": join("Kenn", "wort: ", run(WORD, 12)),

@@ -1,6 +1,8 @@
 """Logging calls: rows, the window, exact totals, ids, redaction."""
 
+import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from logged import at, bank, call
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.settings import DistillSettings
 from swarm_memory.schema.tool_memory import ToolMemory
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores import tool_memory
@@ -42,6 +45,21 @@ async def test_a_repeated_call_is_a_new_row_and_an_empty_output_is_valid(toolbox
     assert (result.logged, result.known, result.tools) == (3, 0, ("search",))
     kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
     assert [each.call.output for each in kept] == ["", "", ""]
+
+
+@pytest.mark.parametrize("redact_pii", [True, False])
+async def test_addresses_paths_and_uuids_of_a_call_are_kept_only_where_personal_data_is(
+    toolbox: Toolbox, redact_pii: bool
+) -> None:
+    places = ("https://build.acme.io/run/7", "10.11.12.13", "/home/ada/shop", "0b0ea5b9-6f7c-4d1f-9d0c-2a9c1a1f8a11")
+    asked = toolbox.settings.model_copy(update={"distill": DistillSettings(redact_pii=redact_pii)})
+    one = call(input={"at": [*places], "timeout": 600_000}, output='{"url": "' + places[0] + '"}', task=places[2])
+    await log_tool_calls(replace(toolbox, settings=asked), [one])
+    (kept,) = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
+    told = kept.call.model_dump_json()
+    assert {place in told for place in places} == {not redact_pii}
+    assert json.loads(kept.call.input)["timeout"] == 600_000
+    assert set(json.loads(kept.call.output)) == {"url"}
 
 
 async def test_a_call_with_an_id_that_is_known_is_one_row_even_after_it_left_the_window(open_bank: Any) -> None:

@@ -29,8 +29,9 @@ class Excerpt:
         return span[0] + shift, span[1] + shift
 
 
-def lines_with(text: str, hints: Iterable[str], reach: int = 500) -> Iterator[tuple[int, int]]:
-    """Yield the lines in which a hint stands, in order; of long ones at most `reach` characters on both sides of it."""
+def lines_with(text: str, hints: Iterable[str], reach: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield the lines in which a hint stands, in order; with `reach`, at most so much on both sides of it."""
+    whole, done = reach is None, 0
     places: list[int] = []
     for hint in hints:
         at = text.find(hint)
@@ -38,6 +39,9 @@ def lines_with(text: str, hints: Iterable[str], reach: int = 500) -> Iterator[tu
             places.append(at)
             at = text.find(hint, at + len(hint))
     for at in sorted(places):
-        start, end = max(0, at - reach), min(len(text), at + reach)
+        if whole and at < done:
+            continue
+        start, end = (0, len(text)) if reach is None else (max(0, at - reach), min(len(text), at + reach))
         line_end = text.find("\n", at, end)
-        yield text.rfind("\n", start, at) + 1 or start, end if line_end < 0 else line_end
+        done = end if line_end < 0 else line_end
+        yield text.rfind("\n", start, at) + 1 or start, done

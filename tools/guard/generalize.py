@@ -1,7 +1,10 @@
 """What is general of a strategy: without what holds for one machine or day."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from pydantic import JsonValue
 
 from swarm_memory.tools.guard.rules import GENERAL, compiled, table
 
@@ -24,8 +27,20 @@ def generalize(text: str) -> str:
     return "".join(parts)
 
 
-def _generalized(text: str) -> str:
-    for rule in table(GENERAL).rules:
+def without_places(value: JsonValue) -> JsonValue:
+    """Replace internet addresses, hosts, paths in somebody's folders and UUIDs in every text of a value; no name of it.
+
+    Linear, and doing it twice changes nothing.
+    """
+    if isinstance(value, str):
+        return _generalized(value, "general.place")
+    if isinstance(value, Mapping):
+        return {name: without_places(part) for name, part in cast(Mapping[str, JsonValue], value).items()}
+    return [without_places(part) for part in value] if isinstance(value, list) else value
+
+
+def _generalized(text: str, section: str = "general") -> str:
+    for rule in table(GENERAL).sections[section]:
         text = compiled(rule).sub(_REPLACE.get(rule.name) or _placed(rule.name), text)
     return text
 

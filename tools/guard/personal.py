@@ -7,7 +7,7 @@ from swarm_memory.tools.guard.excerpts import Excerpt, lines_with
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, compiled, table
 
 _DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
-_BEFORE_DIGITS, _AFTER_DIGITS = 40, 3
+_BEFORE_DIGITS, _AFTER_DIGITS, _REACH = 40, 3, 500
 
 
 def find_personal_data(text: str) -> Iterator[Span]:
@@ -18,7 +18,9 @@ def find_personal_data(text: str) -> Iterator[Span]:
     sections = table(SECRETS).sections
     for rule in sections["personal.data"]:
         if not rule.hints or any(hint in text for hint in rule.hints):
-            yield from _checked(rule, Excerpt(text, lines_with(text, rule.hints) if rule.hints else [(0, len(text))]))
+            yield from _checked(
+                rule, Excerpt(text, lines_with(text, rule.hints, _REACH) if rule.hints else [(0, len(text))])
+            )
     found = (match.span() for match in _DIGITS.finditer(text))
     numbers = Excerpt(text, ((max(0, start - _BEFORE_DIGITS), end + _AFTER_DIGITS) for start, end in found))
     for rule in sections["personal.numbers"]:

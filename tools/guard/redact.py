@@ -9,12 +9,16 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.guard.excerpts import Excerpt, lines_with
+from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.personal import find_personal_data
 from swarm_memory.tools.guard.rules import Span
 from swarm_memory.tools.guard.secrets import find_secrets
 from swarm_memory.tools.text.cleaning import clean
 
 _MAX_DEPTH = 20
+_MOST_PASSES = 6
+"""Of texts in which something is found; hardly one needs a third."""
 _MAX_TASK_CHARS = 20_000
 
 
@@ -31,20 +35,34 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
 
     Linear in the length of the text; redacting twice changes nothing.
     """
-    spans = list(find_secrets(text))
-    if pii:
-        spans.extend(find_personal_data(text))
-    if not spans:
-        return Redacted(text, {})
-    kept: list[str] = []
     counts: Counter[str] = Counter()
+    parts: Iterable[tuple[int, int]] = [(0, len(text))]
+    # What stands beside a mark can look otherwise than before: the lines with marks are looked at again.
+    for _ in range(_MOST_PASSES):
+        excerpt = Excerpt(text, parts)
+        spans = [*find_secrets(excerpt.text), *(find_personal_data(excerpt.text) if pii else ())]
+        if not (found := [span for each in spans if (span := _within(each, excerpt)) is not None]):
+            break
+        text = _masked(text, found, counts)
+        parts = lines_with(text, (f"[{mark}" for mark in ("secret:", "email]", "card]", "iban]", "phone]", "ssn]")))
+    return Redacted(text, dict(counts))
+
+
+def _within(span: Span, excerpt: Excerpt) -> Span | None:
+    """Return where in the whole text a span of an excerpt stands; None where it goes over the end of a part."""
+    start, end = excerpt.span((span.start, span.end))
+    return span._replace(start=start, end=end) if excerpt.span((span.end - 1, span.end))[1] == end else None
+
+
+def _masked(text: str, spans: Iterable[Span], counts: Counter[str]) -> str:
+    kept: list[str] = []
     position = 0
     for span in _disjoint(spans):
         kept += (text[position : span.start], span.mark)
         counts[span.mark] += 1
         position = span.end
     kept.append(text[position:])
-    return Redacted("".join(kept), dict(counts))
+    return "".join(kept)
 
 
 def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
@@ -72,6 +90,21 @@ def archivable(trajectory: Trajectory, settings: Settings) -> Trajectory:
     task = _text(trajectory.task, _MAX_TASK_CHARS, pii=pii)
     changed = {"task": task, "steps": steps, "dropped_steps": trajectory.dropped_steps + dropped}
     return trajectory.model_copy(update=changed)
+
+
+def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
+    """Return an archivable trajectory as the bank keeps it: with `distill.redact_pii`, without addresses and paths too.
+
+    Not before it was judged and learned from: which file a check is in is a part of what happened. Doing it twice
+    changes nothing.
+    """
+    if not settings.distill.redact_pii:
+        return trajectory
+    steps = tuple(
+        step.model_copy(update={"text": without_places(step.text), "tool_input": without_places(step.tool_input)})
+        for step in trajectory.steps
+    )
+    return trajectory.model_copy(update={"task": without_places(trajectory.task), "steps": steps})
 
 
 def _ends(steps: tuple[Step, ...], limit: int) -> tuple[tuple[Step, ...], int]:

@@ -136,16 +136,21 @@ def _private_keys(text: str) -> Iterator[Span]:
         yield Span(match.start(), position, "[secret:private-key]", "private-key")
 
 
+_REACH = 500
+"""What a row of these has to say stands in a line, and not further from its hint."""
+_WITH_MIXED = ("context.headers", "context.documents")
+
+
 def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
     """Yield the values in headers, addresses and on command lines."""
     placeholders, is_in_line = rules.words["placeholders"], section != "context.documents"
     for rule in rules.sections[section]:
         if any(hint in lower for hint in rule.hints):
-            lines = Excerpt(lower, lines_with(lower, rule.hints) if is_in_line else [(0, len(lower))])
+            lines = Excerpt(lower, lines_with(lower, rule.hints, _REACH) if is_in_line else [(0, len(lower))])
             for match in compiled(rule).finditer(lines.text):
                 start, end = lines.span(match.span(1))
                 value = text[start:end]
-                is_value = is_mixed(value) if section == "context.headers" else value.lower() not in placeholders
+                is_value = is_mixed(value) if section in _WITH_MIXED else is_password(value, placeholders, loud=True)
                 if is_value and not is_reference(value):
                     yield Span(start, end, f"[secret:{rule.kind}]", rule.name)
 
@@ -159,9 +164,12 @@ class _Name(NamedTuple):
     after: str
     start: int
     end: int
+    is_parameter: bool
+    """Whether it stands in the query of an address: `?key=`, `&userpass=`."""
 
 
 _BEFORE = re.compile(r"(?:^|[^\w.$@-])([\w.$@-]{0,60})$")
+_BEFORE_KEY = re.compile(r"(?:^|[^\w.$@-])([A-Za-z]{2,20}[ ]|[\w.$@-]{0,60})$")
 _AFTER = re.compile(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
 _WORD_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _GIVEN = re.compile(
@@ -169,7 +177,8 @@ _GIVEN = re.compile(
     |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
     |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
      [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
-    |[ \t]{0,3}(?P<weak>[,(])|(?P<told>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
+    |[ \t]{0,3}(?P<weak>[,(])|(?P<told>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t]{0,3}:?\r?\n(?=[\w+/=.-]{20,200}(?:\s|$))
+     |[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
     |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to)[ \t]{1,3}(?:now[ \t])?)
     |(?P<space>[ \t]{1,8}))
     [ \t]{0,20}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[@(\[{][ \t]?(?=\\?["'`]))?
@@ -206,7 +215,7 @@ def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
 
 def _name_at(text: str, match: re.Match[str]) -> _Name | None:
     """Return the whole of the name; None where the word is the beginning of another one, as in `tokenizer`."""
-    before = _BEFORE.search(text[max(0, match.start() - 60) : match.start()])
+    before = (_BEFORE_KEY if match[0] == "key" else _BEFORE).search(text[max(0, match.start() - 60) : match.start()])
     after = _AFTER.match(text, match.end())
     stem, tail = before[1] if before else "", after[0].rstrip("-.") if after else ""
     end = match.end() + len(tail)
@@ -214,7 +223,9 @@ def _name_at(text: str, match: re.Match[str]) -> _Name | None:
         tail = tail[1:]
     last = text[match.end() - 1]
     goes_on = tail[:1].islower() if last.islower() else tail[:1].isalpha() and last.isascii()
-    return None if goes_on else _Name(stem, match[0], tail, match.start(), end)
+    first = match.start() - len(stem)
+    is_parameter = first > 0 and text[first - 1] in "?&"
+    return None if goes_on else _Name(stem, match[0], tail, match.start(), end, is_parameter)
 
 
 _SURE, _LIKELY, _PASSWORD = 3, 1, 2
@@ -228,18 +239,18 @@ def _sureness(name: _Name, rules: Table, *, is_for_password: bool) -> int:
     if (after and after[-1] in words["attributes"]) or not words["public_kinds"].isdisjoint(before):
         return 0
     if is_for_password:
-        return _PASSWORD if len(name.word) > 4 or not name.before[-1:].isalpha() else 0
+        return _PASSWORD if len(name.word) > 4 or not name.before[-1:].isalpha() or name.is_parameter else 0
     if name.word == "key":
         if not before:
-            return 0
-        return _SURE if before[-1].endswith(tuple(words["kinds_of_key"])) or _is_loud_name(name) else _LIKELY
+            return _SURE if name.is_parameter else 0
+        kind, is_apart = before[-1], name.before.endswith(" ")
+        is_sure = kind.endswith(tuple(words["kinds_of_key"])) or name.before.isupper()
+        return _SURE if is_sure else 0 if is_apart else _LIKELY
+    if name.word == "api":
+        return 0 if after or not before else _LIKELY
     if name.word in ("auth", "sig", "pat", "signature"):
         return 0 if name.before[-1:].isalpha() and name.before[-1:].islower() else _SURE
     return _SURE
-
-
-def _is_loud_name(name: _Name) -> bool:
-    return name.before[:1].isupper() and name.before.upper() == name.before
 
 
 def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
@@ -274,7 +285,7 @@ def _is_given(
         return False if name.after or given["closed"] else _is_told(name, given, shown, placeholders, sureness)
     if given["weak"] is not None and not given["closed"] and given["weak"] == ",":
         return sureness == _SURE and not name.after and is_key(shown, placeholders, sure=True, loud=False)
-    if given["weak"] is not None and name.after:
+    if given["weak"] is not None and (name.after or name.word == "pass"):
         return False
     if not quoted and (text[end : end + 1] in ("(", "[") or is_call(shown)):
         return False
@@ -287,7 +298,7 @@ def _is_given(
 def _is_told(name: _Name, given: re.Match[str], shown: str, placeholders: frozenset[str], sureness: int) -> bool:
     """Tell whether the word that follows in a sentence is a secret."""
     if sureness != _PASSWORD:
-        return sureness == _SURE and len(shown) >= 16 and is_key(shown, placeholders, sure=True, loud=False)
+        return sureness == _SURE and len(shown) >= 12 and is_key(shown, placeholders, sure=True, loud=False)
     if given["quote"] is not None and given["said"] is not None:
         return is_password(shown, placeholders, loud=True)
     is_short = name.word in ("pass", "pw", "pwd")

@@ -19,7 +19,7 @@ _REFERENCE = re.compile(
     r"\$|%[({A-Z]|\{\{|\{[\w.!:\[\]]*\}|<|\*\*|\*{3}|x{4,}|X{4,}|\.{3}|…|#\{|@\{|@[A-Za-z_]{2,40}@"
     r"|!(?:[A-Z]?[a-z]+|!\w+)(?:[ \t]|$)"
     r"|!include|&[A-Za-z]+$|--|(?:os|process|self|this|settings|args|ctx|data|vars?|secrets?|req(?:uest)?)\."
-    r"|env[.\[(]|config[.\[]|params[.\[]|getenv|getpass|your[_-]|my[_-](?:secret|pass|token|api|key)"
+    r"|env[.\[(]|config[.\[]|params[.\[]|getenv|getpass|your[_-]|my[_-]?(?:secret|pass|token|api|key)"
     r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn)",
     re.IGNORECASE,
 )
@@ -35,6 +35,7 @@ _EXAMPLE = re.compile(
 )
 _SNAKE = re.compile(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
+_GROUPED = re.compile(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}")
 _PATTERN = re.compile(
     r"[$#]\{[\w.:!-]+\}|^[\w /.-]*\{[\w.:!-]*\}[\w /.-]*$|^[.'\"]{0,2}\$|^#[a-z-]+$|^&(?:lt|#)"
     r"|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$"
@@ -75,7 +76,7 @@ def is_random(value: str) -> bool:
     if not pieces or len(set(seen)) < 6:
         return False
     length = sum(map(len, pieces))
-    blended = sum(len(_PIECE.findall(part)) > 2 for part in parts)
+    blended = sum(len(_PIECE.findall(part)) > 1 for part in parts)
     is_structured = len(parts) > 2 and length / len(parts) <= _STRUCTURED_PART and blended * 2 <= len(parts)
     return not is_structured and len(pieces) > 2 and length / len(pieces) < _RANDOM_PIECE
 
@@ -94,9 +95,12 @@ def is_password(value: str, placeholders: Collection[str], *, loud: bool) -> boo
     """Tell whether what is given to a password is one. `loud`: it stands where only a literal value can."""
     if len(value) < 4 or _stands_for_one(value, placeholders) or (value.isdigit() and len(value) < 6 and not loud):
         return False
+    if len(set(value)) == 1:
+        return False
     has_digit = any(map(str.isdigit, value))
     if loud:
-        return not value.endswith(":") and (has_digit or not (_is_snake(value) and re.search(r"[_.:/]", value)))
+        joins_words = _is_snake(value) and re.search(r"[_.:/]", value) is not None and not is_random(value)
+        return not value.endswith(":") and (has_digit or not joins_words)
     if value.isdigit():
         return True
     names_one = value.lower().startswith(("pass", "pw")) or (_is_code(value) and not value.isalnum())
@@ -125,8 +129,10 @@ def is_key(value: str, placeholders: Collection[str], *, sure: bool, loud: bool)
         return False
     if value.isdigit() or len(set(value)) == 1:
         return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
+    if _GROUPED.fullmatch(value) and len({len(part) for part in value.split("-")}) == 1:
+        return sure
     if is_random(value) and len(value) >= (10 if sure else 16):
-        return sure or not is_hexadecimal(value)
+        return sure or len(value) >= 32 or not is_hexadecimal(value)
     if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6:
         return False
     return len(value) >= (10 if loud else 15) and (value.isalnum() or (loud and not _is_code(value)))
@@ -146,7 +152,7 @@ def _stands_for_one(value: str, placeholders: Collection[str]) -> bool:
         or "\t" in value
         or _PATTERN.search(value) is not None
         or _NAME_OF_ONE.search(value) is not None
-        or _PATH.match(value) is not None
+        or (_PATH.match(value) is not None and not is_random(value))
         or _ADDRESS.match(value) is not None
         or _ENVIRONMENT_NAME.match(value) is not None
         or (_EXAMPLE.search(value) is not None and not is_random(value))

@@ -14,7 +14,7 @@ from swarm_memory.schema.base import TRAJECTORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
-from swarm_memory.tools.guard.redact import archivable, redact
+from swarm_memory.tools.guard.redact import archivable, redact, stored
 from swarm_memory.tools.judge.evidence import Signal, signals_of
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.journal import Event
@@ -85,7 +85,8 @@ async def judge_given(toolbox: Toolbox, given: Trajectory, agent_verdict: Verdic
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
     verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
     if agent_verdict is not None:
-        await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), kept, verdict)
+        archived = await asyncio.to_thread(stored, kept, toolbox.settings)
+        await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, verdict)
     return kept, verdict
 
 

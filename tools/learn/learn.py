@@ -15,7 +15,7 @@ from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.distill import check_drafts, distill
 from swarm_memory.tools.distill.ways_out import ways_out_of
 from swarm_memory.tools.guard.gate import check_quota
-from swarm_memory.tools.guard.redact import archivable
+from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
@@ -41,7 +41,8 @@ async def learn(
     server goes on answering.
     """
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
-    before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
+    archived = await asyncio.to_thread(stored, kept, toolbox.settings)
+    before = await toolbox.store.learned_before(toolbox.scope, kept.task_id, archived.content_digest)
     if before is not None:
         return await _already(toolbox, kept, before)
     if kept.broken_off is not None and not kept.has_acts and agent_verdict is None:
@@ -55,7 +56,7 @@ async def learn(
         drawn = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
     origin = Origin(new_id(RUN), toolbox.scope, new_id(TRAJECTORY), kept, judged.verdict, drawn)
     found = await new_items(toolbox, kept, lambda had: _items(toolbox, origin, drawn.drafts, had))
-    written = await _write(toolbox, origin, judged, found)
+    written = await _write(toolbox, origin, judged, found, archived)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     credited = await _credit(toolbox, kept, judged.verdict)
@@ -104,14 +105,16 @@ def _items(
     return [drawn_item(draft, origin, had, outcome=outcome, confidence=confidence, at=now) for draft in drafts]
 
 
-async def _write(toolbox: Toolbox, origin: Origin, judged: Judged, found: SortedOut) -> tuple[str, ...] | LearnedBefore:
+async def _write(
+    toolbox: Toolbox, origin: Origin, judged: Judged, found: SortedOut, archived: Trajectory
+) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
     kept = origin.trajectory
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=origin.run_id,
         trajectory_id=origin.trajectory_id,
-        trajectory=kept,
+        trajectory=archived,
         verdict=origin.verdict,
         embedder=toolbox.embedder.name,
         memories=found.new,
@@ -122,7 +125,7 @@ async def _write(toolbox: Toolbox, origin: Origin, judged: Judged, found: Sorted
         new_per_day=toolbox.new_per_day,
     )
     superseded = await toolbox.store.save_learning(record)
-    written = await toolbox.store.learned_before(toolbox.scope, kept.task_id, kept.content_digest)
+    written = await toolbox.store.learned_before(toolbox.scope, archived.task_id, archived.content_digest)
     if written is not None and written.run_id != origin.run_id:
         return written
     superseded += await supersede_guardrails(toolbox, found.items, origin.run_id)

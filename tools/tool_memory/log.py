@@ -15,6 +15,7 @@ from swarm_memory.schema.tool_memory import (
     LogResult,
     ToolCall,
 )
+from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.faults import faults
@@ -95,12 +96,16 @@ def _read(number: int, given: Mapping[str, JsonValue]) -> LoggedCall:
 def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:
     """Return a call as it is stored."""
     told, returned = as_text(logged.input), as_text(logged.output)
+    with_places = not settings.distill.redact_pii
+    given, gave, task = (
+        value if with_places else without_places(value) for value in (logged.input, logged.output, logged.task)
+    )
     limit = settings.tool_memory.max_call_chars
     return ToolCall(
         scope=scope,
         tool_name=clean(logged.tool_name)[:300] or "?",
-        input=kept_input(logged.input, settings),
-        output=kept_text(returned, settings, limit),
+        input=kept_input(given, settings),
+        output=kept_text(as_text(gave), settings, limit),
         success=logged.success,
         time_cost_s=logged.time_cost,
         token_cost=_tokens(told) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
@@ -108,7 +113,7 @@ def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetim
         session_id=clean(logged.session_id) if logged.session_id else None,
         task_id=clean(logged.task_id) if logged.task_id else None,
         call_id=clean(logged.call_id) if logged.call_id else None,
-        task=kept_text(logged.task, settings, MAX_TASK_CHARS) if logged.task else None,
+        task=kept_text(as_text(task), settings, MAX_TASK_CHARS) if task else None,
     )
 
 
