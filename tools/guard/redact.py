@@ -17,7 +17,7 @@ from swarm_memory.tools.guard.secrets import find_secrets
 from swarm_memory.tools.text.cleaning import clean
 
 _MAX_DEPTH = 20
-_MOST_PASSES = 6
+_MOST_PASSES = 4
 """Of texts in which something is found; hardly one needs a third."""
 _MAX_TASK_CHARS = 20_000
 

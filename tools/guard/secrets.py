@@ -1,6 +1,7 @@
 """Secrets in a text: those in the formats of vendors, and those that what stands around them gives away."""
 
 import re
+import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -168,8 +169,7 @@ class _Name(NamedTuple):
     """Whether it stands in the query of an address: `?key=`, `&userpass=`."""
 
 
-_BEFORE = re.compile(r"(?:^|[^\w.$@-])([\w.$@-]{0,60})$")
-_BEFORE_KEY = re.compile(r"(?:^|[^\w.$@-])([A-Za-z]{2,20}[ ]|[\w.$@-]{0,60})$")
+_OF_A_NAME = string.ascii_letters + string.digits + "_.$@-"
 _AFTER = re.compile(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
 _WORD_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _GIVEN = re.compile(
@@ -215,9 +215,13 @@ def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
 
 def _name_at(text: str, match: re.Match[str]) -> _Name | None:
     """Return the whole of the name; None where the word is the beginning of another one, as in `tokenizer`."""
-    before = (_BEFORE_KEY if match[0] == "key" else _BEFORE).search(text[max(0, match.start() - 60) : match.start()])
+    before = text[max(0, match.start() - 60) : match.start()]
+    stem = before[len(before.rstrip(_OF_A_NAME)) :]
+    if match[0] == "key" and before.endswith(" "):
+        word = before[:-1]
+        stem = word[len(word.rstrip(string.ascii_letters)) :] + " "
     after = _AFTER.match(text, match.end())
-    stem, tail = before[1] if before else "", after[0].rstrip("-.") if after else ""
+    tail = after[0].rstrip("-.") if after else ""
     end = match.end() + len(tail)
     if tail[:1] in ("s", "S") and not tail[1:2].isalpha():
         tail = tail[1:]
@@ -265,7 +269,7 @@ def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
     value = _BARE.match(text, start)
     if value is None:
         wide = None if given["tag"] else _WIDE.match(text, start)
-        is_value = wide is not None and is_random(wide[0]) and not is_call(wide[0])
+        is_value = wide is not None and not is_call(wide[0]) and is_random(wide[0])
         return (start, wide.end()) if wide and is_value else (start, start)
     return start, start + len(value[0].rstrip(".:"))
 

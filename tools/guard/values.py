@@ -72,11 +72,12 @@ def is_random(value: str) -> bool:
     if _UUID.fullmatch(seen) or _HEX.fullmatch(seen):
         return any(map(str.isdigit, seen)) and len(set(seen)) > 5
     parts = [part for part in _SEPARATOR.split(seen) if part]
-    pieces = [piece for part in parts for piece in _PIECE.findall(part)]
+    pieces_of = [_PIECE.findall(part) for part in parts]
+    pieces = [piece for each in pieces_of for piece in each]
     if not pieces or len(set(seen)) < 6:
         return False
     length = sum(map(len, pieces))
-    blended = sum(len(_PIECE.findall(part)) > 1 for part in parts)
+    blended = sum(len(each) > 1 for each in pieces_of)
     is_structured = len(parts) > 2 and length / len(parts) <= _STRUCTURED_PART and blended * 2 <= len(parts)
     return not is_structured and len(pieces) > 2 and length / len(pieces) < _RANDOM_PIECE
 
