@@ -233,6 +233,7 @@ def _name_at(text: str, match: re.Match[str]) -> _Name | None:
 
 
 _SURE, _LIKELY, _PASSWORD = 3, 1, 2
+"""What a name is of: a secret whatever its value looks like, perhaps one, a password."""
 
 
 def _sureness(name: _Name, rules: Table, *, is_for_password: bool) -> int:
