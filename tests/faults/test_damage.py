@@ -391,5 +391,5 @@ async def test_what_a_damaged_file_lost_comes_back_from_its_backups_but_not_what
         f"{mended} of {rounds} banks with lost pages mended: of memories that a backup has lost {lost} of "
         f"{mended * len(items)}, of later ones {lost_later} of {mended * len(later)}",
     )
-    assert mended > rounds / 2
+    assert mended >= rounds / 2
     assert lost == 0

@@ -26,6 +26,7 @@ from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.files import (
     OpenedFile,
+    begin_commit,
     flush,
     make_folder,
     make_private,
@@ -121,6 +122,7 @@ def close(connection: "Connection", database: Path, wait_s: float = 1.0) -> None
     try:
         with writer_lock(database, wait_s):
             connection.close()
+            registry.note_end(database)
     except (StoreBusy, StoreReadOnly):
         connection.close()
 
@@ -137,10 +139,12 @@ def write_transaction(
     with writer_lock(database, timeout_s):
         if opened is not None:
             opened.check()
+        log, mark = f"{database}-wal", str(registry.mark_file(database)) if opened is None else opened.mark_file
+        begin_commit(log, mark)
         with transaction(connection, "IMMEDIATE"):
             yield
-        note_commit(f"{database}-wal", str(registry.mark_file(database)) if opened is None else opened.mark_file)
-        if size_of(f"{database}-wal") > LARGE_WAL_BYTES:
+        note_commit(log, mark)
+        if size_of(log) > LARGE_WAL_BYTES:
             truncate_wal(connection)
 
 
@@ -261,6 +265,7 @@ def _complete(module: ModuleType, connection: "Connection", database: Path, stat
         registry.note_log(database)
         return
     with writer_lock(database, timeout_s):
+        begin_commit(f"{database}-wal", str(registry.mark_file(database)))
         _use_journal(module, connection, database, timeout_s)
         if state == "outdated" and check_content(connection, database) == "outdated":
             back_up(connection, module, database, MIGRATION)

@@ -173,6 +173,9 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+_ENDED = b"ended"
+
+
 class Mark(NamedTuple):
     """The last commit of a log."""
 
@@ -225,6 +228,32 @@ def note_commit(log: str, mark_file: str) -> None:
                 os.write(file, found.packed())
         finally:
             os.close(file)
+
+
+def begin_commit(log: str, mark_file: str) -> None:
+    """Drop what is noted of an earlier log before something is committed to an empty one. The caller holds the lock."""
+    if not size_of(log):
+        with suppress(OSError):
+            os.truncate(mark_file, 0)
+
+
+def end_log(mark_file: Path) -> None:
+    """Note that no log holds anything: one that does is none of ours. The caller holds the lock."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    with suppress(OSError):
+        file = os.open(mark_file, flags, 0o600)
+        try:
+            os.write(file, _ENDED)
+        finally:
+            os.close(file)
+
+
+def is_ended(mark_file: Path) -> bool:
+    """Return whether `end_log` was the last that was noted."""
+    try:
+        return mark_file.read_bytes() == _ENDED
+    except OSError:
+        return False
 
 
 def compared(log: str, known: Mark) -> Literal["continued", "cut", "other"]:

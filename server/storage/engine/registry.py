@@ -14,14 +14,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
+from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.engine.files import (
     Mark,
     compared,
+    end_log,
     flush,
     inode_of,
+    is_ended,
     make_folder,
     make_private,
     remote_kind,
@@ -101,10 +103,19 @@ def sign(database: Path, bank: str, file: Path | None = None) -> None:
 def note_log(database: Path) -> None:
     """Note the log that lies beside the bank now, before anything is committed to it."""
     record, log = find(database), inode_of(f"{database}-wal")
-    if size_of(f"{database}-wal") == 0:
-        mark_file(database).unlink(missing_ok=True)  # what is written next may be of any generation
+    with suppress(StoreBusy, StoreReadOnly), writer_lock(database, 0):  # whoever holds it is about to fill the log
+        note_end(database)
     if record is not None and log is not None and record.log != log:
         _write(record._replace(log=log))
+
+
+def note_end(database: Path) -> None:
+    """Note that no log holds anything, where that is so. The caller holds the writer lock.
+
+    A file system may give the number of a deleted log to the next file: the number alone tells no stranger's.
+    """
+    if not size_of(f"{database}-wal") and _file(database).is_file():
+        end_log(mark_file(database))
 
 
 @contextmanager
@@ -197,20 +208,29 @@ def _check_log(database: Path, record: Record) -> None:
             raise StoreUntrusted(_not_the_log(log))
         time.sleep(0.01)
         record = find(database) or record
-    if record.banks and _log_is(database) == "cut":
+    if record.banks and _log_is(database) != "continued":
         try:
-            with writer_lock(database, SETTLE_S):
-                if _log_is(database) == "cut":  # nobody was just emptying it
+            with writer_lock(database, SETTLE_S):  # nobody is just filling or emptying it
+                found = _log_is(database)
+                if found == "ended":
+                    raise StoreUntrusted(_not_the_log(log))
+                if found == "cut":
                     _note_cut(database, log)
         except StoreBusy:
             return  # whoever writes has read it
 
 
-def _log_is(database: Path) -> Literal["continued", "cut"]:
-    """Say whether the log reaches its last known commit. Raises `StoreUntrusted` when it cannot have followed that."""
-    log, known = Path(f"{database}-wal"), _mark(database)
-    if known is None or size_of(str(log)) == 0:
+def _log_is(database: Path) -> Literal["continued", "cut", "ended"]:
+    """Say whether the log reaches its last known commit, or should hold nothing.
+
+    Raises `StoreUntrusted` when it cannot have followed that commit.
+    """
+    log = Path(f"{database}-wal")
+    if not size_of(str(log)):
         return "continued"
+    known = _mark(database)
+    if known is None:
+        return "ended" if is_ended(mark_file(database)) else "continued"
     found = compared(str(log), known)
     if found == "other":
         raise StoreUntrusted(_not_the_log(log))
