@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from swarm_memory.tools.guard.excerpts import Excerpt, lines_with
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, compiled, table
+from swarm_memory.tools.guard.secrets import Excerpt, lines_with
 
 _DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
 _BEFORE_DIGITS, _AFTER_DIGITS, _REACH = 40, 3, 500

@@ -9,11 +9,10 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.guard.excerpts import Excerpt, lines_with
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.personal import find_personal_data
 from swarm_memory.tools.guard.rules import Span
-from swarm_memory.tools.guard.secrets import find_secrets
+from swarm_memory.tools.guard.secrets import Excerpt, find_secrets, lines_with
 from swarm_memory.tools.text.cleaning import clean
 
 _MAX_DEPTH = 20
