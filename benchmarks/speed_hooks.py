@@ -2,7 +2,7 @@
 
     python benchmarks/speed_hooks.py [--rounds 30]
 
-The bank holds the memory of the demo session. After each SessionEnd
+The bank holds the memory of the demo session, and the session is at a task. After each SessionEnd
 the worker that it started is waited for, so that it takes no time from the next measurement.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from swarm_memory.server.cli.commands.setup import SESSION
 
 HOOKS = ("-I", "-m", "swarm_memory.server.hooks")
+VERBS = ("session-start", "stop", "session-end")
 TARGET = 4.0
 
 
@@ -33,6 +34,8 @@ def prepare(folder: Path) -> tuple[Path, dict[str, str], dict[str, str]]:
     environment = {**os.environ, "CLAUDE_PROJECT_DIR": str(project), "CLAUDE_CONFIG_DIR": str(config)}
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "learn", str(transcript)]
     subprocess.run(command, cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Make the tests of the shop pass"}
+    seconds((*HOOKS, "prompt"), project, environment, json.dumps(prompt))
     return project, environment, {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(project)}
 
 
@@ -59,7 +62,7 @@ def _works_in(process: Path, project: Path) -> bool:
 
 def main(rounds: int) -> None:
     """Measure and print one line for each command."""
-    times: dict[str, list[float]] = {"python -I -c pass": [], "session-start": [], "session-end": []}
+    times: dict[str, list[float]] = {title: [] for title in ("python -I -c pass", *VERBS)}
     with tempfile.TemporaryDirectory() as name:
         project, environment, event = prepare(Path(name).resolve())
         for _ in range(rounds):

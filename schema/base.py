@@ -5,7 +5,8 @@ import json
 from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
-from ulid import ULID
+
+from swarm_memory.schema.sqlite.ids import new_id as new_id
 
 Unit = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 """A finite number from 0 to 1."""
@@ -23,7 +24,7 @@ MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN = "rm", "tr", "rt", "vd", "job"
 class Model(BaseModel):
     """A value: immutable, and refusing keys it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Scope(Model):
@@ -37,11 +38,6 @@ class Scope(Model):
         if self.project == GLOBAL_PROJECT:
             return (self,)
         return self, Scope(tenant_id=self.tenant_id)
-
-
-def new_id(kind: str) -> str:
-    """Return `<kind>_<ULID>`: unique, and sortable by the time it was made."""
-    return f"{kind}_{ULID()}"
 
 
 def digest(value: Any) -> str:

@@ -19,7 +19,7 @@ class ChatProviderSettings(Model):
     """One chat model."""
 
     # A key written here by mistake must not come back in the error text.
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     provider: Literal["openai", "claude_cli"]
     """`openai`: any endpoint that speaks chat completions. `claude_cli`: the user's own Claude Code, without a key."""
@@ -69,7 +69,7 @@ class ChatProviderSettings(Model):
 class ChatSettings(Model):
     """The chat models, in the order in which they are asked. None is a normal state: evidence judges alone."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     providers: tuple[ChatProviderSettings, ...] = ()
     retries: int = Field(default=2, ge=0, le=10)
@@ -381,8 +381,10 @@ class Settings(Model):
     """All settings of a server or a command."""
 
     # A key that was written in the wrong place must not come back in an error's text.
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
+    enabled: bool = True
+    """False: hooks say nothing, tools answer that it is off, and nothing is learned in the background."""
     retrieve: RetrieveSettings = RetrieveSettings()
     judge: JudgeSettings = JudgeSettings()
     distill: DistillSettings = DistillSettings()

@@ -14,7 +14,7 @@ SummaryMethod = Literal["model", "extractive"]
 class LoggedCall(BaseModel):
     """One use of a tool as a caller reports it. Inputs of any form are taken; keys that are not known are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     tool_name: ToolName
     input: JsonValue = None

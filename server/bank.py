@@ -1,23 +1,26 @@
 """The bank as the running server holds it: opened at first use, with the worker beside it; it knows no protocol."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
-from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.hosts.paths import host_folder
 from swarm_memory.server.location import locate
+from swarm_memory.server.switch import switched_off
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
+    from swarm_memory.server.location import Location
     from swarm_memory.tools.toolbox import Toolbox
 
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
 MakeWorker: TypeAlias = "Callable[[Toolbox], Worker]"
+Listen: TypeAlias = "Callable[[Bank], Coroutine[Any, Any, None]]"
 
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
@@ -41,22 +44,38 @@ class Bank:
     """A toolbox that is opened at first use. Where that fails, each use tells why, and the next one tries again."""
 
     def __init__(
-        self, open_toolbox: OpenToolbox, make_worker: "MakeWorker | None" = None, root: Path | None = None
+        self,
+        open_toolbox: OpenToolbox,
+        make_worker: "MakeWorker | None" = None,
+        root: Path | None = None,
+        place: "Callable[[], Location] | None" = None,
     ) -> None:
+        """`place` says where the bank is: while no file is there the worker waits for the first use."""
         self._open = open_toolbox
         self._root = root
+        self._place = place
         self._make_worker = make_worker
         self._toolbox: Toolbox | None = None
         self._worker: Worker | None = None
         self._opening = anyio.Lock()
         self._sessions: dict[str, str] = {}
         self._is_open = anyio.Event()
+        self._is_wanted = anyio.Event()
 
     async def toolbox(self) -> "Toolbox":
-        """Return the toolbox, for a call or an event that is served. Raises the error that opening it gave."""
+        """Return the toolbox, for a call or an event that is served.
+
+        Raises the error that opening it gave; `ConfigError` where swarm-memory is switched off.
+        """
         if self._worker is not None:
             self._worker.note_use()
-        return await self._opened()
+        toolbox = await self._opened()
+        by = switched_off(self.root) or (None if toolbox.settings.enabled else "the setting `enabled`")
+        if by is not None:
+            raise ConfigError(
+                f"swarm-memory is switched off in this project, by {by}; `swarm-memory resume` ends a pause"
+            )
+        return toolbox
 
     async def _opened(self) -> "Toolbox":
         """Raises the `SwarmMemoryError` that opening gave."""
@@ -72,11 +91,17 @@ class Bank:
         with anyio.CancelScope(shield=True):
             self._toolbox = (await self._open()).for_agents()
             self._is_open.set()
+            self._is_wanted.set()
 
     @property
     def transcript_folders(self) -> tuple[Path, ...]:
         """The folders below which a caller may name a transcript: the host's own, and the project."""
         return (Path(host_folder()), self.root)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the bank's file is there, as far as this server was told where it is. Raises `ConfigError`."""
+        return self._toolbox is not None or self._place is None or self._place().database.exists()
 
     @property
     def root(self) -> Path:
@@ -106,7 +131,8 @@ class Bank:
         return None if self._toolbox is None else self._toolbox.settings.output.max_tokens
 
     def wake_worker(self) -> None:
-        """Tell the worker that a job was queued."""
+        """Tell the worker that a job was queued, maybe by another process that made the bank."""
+        self._is_wanted.set()
         if self._worker is not None:
             self._worker.wake()
 
@@ -123,8 +149,14 @@ class Bank:
             log.exception("no more jobs are worked off by this server")
 
     async def _opened_for_work(self) -> "Toolbox":
-        """Where opening fails the next use of the server tries again, and the worker waits for that."""
+        """Where opening fails the next use of the server tries again, and the worker waits for that.
+
+        No bank is made for a worker: it waits until a use or a hook has made one.
+        """
         try:
+            while not self.is_made:
+                await self._is_wanted.wait()
+                self._is_wanted = anyio.Event()
             return await self._opened()
         except SwarmMemoryError as error:
             log.warning("the bank is not open: %s", error)
@@ -140,11 +172,18 @@ class Bank:
 
 
 @asynccontextmanager
-async def running(bank: Bank, on_closed: Callable[[], None] | None = None) -> AsyncGenerator[Bank]:
-    """Hold the bank and its worker for as long as the block runs; `on_closed` is called when all is written."""
+async def running(
+    bank: Bank, on_closed: Callable[[], None] | None = None, listen: "Listen | None" = None
+) -> AsyncGenerator[Bank]:
+    """Hold the bank, its worker and what listens for hooks for as long as the block runs.
+
+    `on_closed` is called when all is written.
+    """
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(bank.work)
+            if listen is not None:
+                group.start_soon(listen, bank)
             try:
                 yield bank
             finally:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import ChatProviderSettings, Settings
-from swarm_memory.server.location import CHILD_VARIABLE
+from swarm_memory.server.location import CHILD_VARIABLE, project_file, user_file
+from swarm_memory.server.switch import DISABLED, switched_off
 
 ENV_PREFIX = "SWARM_MEMORY_"
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
@@ -41,12 +42,17 @@ Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
 
 
+ENABLED = "enabled"
+"""The one key that stands in no section."""
+
+
 def _sections() -> dict[str, type[BaseModel]]:
-    return {name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items()}
+    fields = Settings.model_fields.items()
+    return {name: cast(type[BaseModel], info.annotation) for name, info in fields if name != ENABLED}
 
 
 SECTIONS = _sections()
-KEYS = tuple(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields)
+KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +71,15 @@ class ResolvedSettings:
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """Return the value of a known key `section.name`."""
+    """Return the value of a known key."""
     section, _, name = key.partition(".")
-    return getattr(getattr(settings, section), name)
+    held = getattr(settings, section)
+    return getattr(held, name) if name else held
 
 
-def user_file(environ: Mapping[str, str]) -> Path:
-    """Return the path of the user's own settings file, whether or not it exists."""
-    base = environ.get("XDG_CONFIG_HOME") or ""
-    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
-    return folder / "swarm-memory" / "config.yaml"
-
-
-def project_file(root: Path) -> Path:
-    """Return the path of a project's settings file, whether or not it exists."""
-    return root / ".swarm" / "config.yaml"
+def off_by(root: Path, resolved: ResolvedSettings) -> str | None:
+    """Return by what swarm-memory is switched off in a project; None where it is on."""
+    return switched_off(root) or (None if resolved.settings.enabled else resolved.origin[ENABLED])
 
 
 def _leads_out(path: Path) -> bool:
@@ -139,8 +139,11 @@ def _flatten(document: object, origin: str) -> Values:
 def _of_sections(sections: dict[str, object], origin: str) -> Values:
     values: Values = {}
     for section, content in sections.items():
+        if section == ENABLED:
+            values[ENABLED] = (content, origin)
+            continue
         if section not in SECTIONS:
-            raise _unknown(section, (*SECTIONS, ROOT_KEY), origin)
+            raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
         for name, value in _mapping(content, section, origin).items():
             key = f"{section}.{name}"
             if key not in KEYS:
@@ -161,7 +164,7 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
     """Read `SWARM_MEMORY_<SECTION>__<NAME>` and the short names; an empty variable counts as not set."""
     values: Values = {}
     for name in sorted(environ):
-        if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name == CHILD_VARIABLE:
+        if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name in (CHILD_VARIABLE, DISABLED):
             continue
         key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
         if key not in KEYS:
@@ -190,7 +193,7 @@ def _unquoted(text: str) -> str | None:
 
 def _refuse_dangerous(values: Values) -> None:
     for key, (value, origin) in values.items():
-        is_free = key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT
+        is_free = key == ENABLED or (key.partition(".")[0] in FROM_PROJECT and key not in NOT_FROM_PROJECT)
         is_guard = key in {"distill.redact_pii", "distill.screen_with_model"}
         if not is_free or (is_guard and value is not True):
             what = f"{key}: false" if is_guard else key
@@ -202,6 +205,7 @@ def _refuse_dangerous(values: Values) -> None:
 
 def _validated(values: Values) -> Settings:
     nested: dict[str, dict[str, Any]] = {}
+    given: dict[str, Any] = {}
     for key, (value, origin) in values.items():
         if key == PROVIDERS:
             nested.setdefault("chat", {})["providers"] = _providers(value, origin)
@@ -212,11 +216,14 @@ def _validated(values: Values) -> Settings:
             continue
         if not (value is None or isinstance(value, str | int | float)):
             raise ConfigError(f"{key} in {origin} must be a single value, not {type(value).__name__}")
+        if key == ENABLED:
+            given[ENABLED] = value
+            continue
         if isinstance(value, bool) and SECTIONS[section].model_fields[name].annotation is not bool:
             raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_expected(key)}")
         nested.setdefault(section, {})[name] = value
     try:
-        return Settings.model_validate(nested)
+        return Settings.model_validate(given | nested)
     except ValidationError as error:
         raise _invalid(error, values) from error
 

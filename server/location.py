@@ -3,13 +3,14 @@
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = ".swarm"
 FILE = "memory.db"
-LOG, SPOOL = "log", "spool"
-"""Beside the database: what went wrong in the background, and events of hooks that found it busy."""
+LOG = "log"
+"""Beside the database: what went wrong in the background."""
 
 MAX_LOG_BYTES = 1_000_000
 
@@ -26,7 +27,7 @@ class Location(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The folder of the database, where the log and the spool are too."""
+        """The folder of the database, where the log is too."""
         return self.database.parent
 
     @property
@@ -58,6 +59,18 @@ def state_folder() -> Path:
     return base / "swarm-memory"
 
 
+def user_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's own settings file, whether or not it exists."""
+    base = environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
+    return folder / "swarm-memory" / "config.yaml"
+
+
+def project_file(root: Path) -> Path:
+    """Return the path of a project's settings file, whether or not it exists."""
+    return root / FOLDER / "config.yaml"
+
+
 def _git_root(start: Path) -> Path | None:
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), None)
 
@@ -72,6 +85,16 @@ def log_line(folder: Path, text: str) -> None:
         size = file.tell()
     if size > MAX_LOG_BYTES:
         path.replace(f"{path}.1")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file that only this user can read, at once: a reader sees the old text or the new. Raises `OSError`."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    part.replace(path)
 
 
 def refuse_links(*folders: Path) -> None:

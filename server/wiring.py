@@ -6,16 +6,21 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
-from swarm_memory.server.jobs.worker import Worker
-from swarm_memory.server.location import SPOOL, Location, locate
+from swarm_memory.server.location import Location, locate
+from swarm_memory.server.switch import switched_off
 from swarm_memory.tools.ports.care import Care
+from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import Journal
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
 from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.jobs.worker import Worker
 
 
 class SystemClock:
@@ -123,14 +128,16 @@ def api_key_of(settings: EmbeddingSettings) -> str | None:
     return os.environ.get("OPENAI_API_KEY") if settings.base_url is None else None
 
 
-def make_worker(toolbox: Toolbox, place: Location) -> Worker:
-    """Return a worker for the jobs of the bank, which also takes in what the hooks left beside it."""
-    from swarm_memory.server.hooks.events import LEARN
-    from swarm_memory.server.hooks.spool import drain_spool
+def make_worker(toolbox: Toolbox, place: Location) -> "Worker":
+    """Return a worker for the jobs of the bank."""
     from swarm_memory.server.jobs.handlers import long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job
+    from swarm_memory.server.jobs.worker import Worker
 
     handlers = {LEARN: partial(learn_from_job, root=place.root)}
     return Worker(
-        toolbox.for_agents(), handlers, lambda held: drain_spool(held, place.folder / SPOOL), long_handlers(place.root)
+        toolbox.for_agents(),
+        handlers,
+        long_handlers(place.root),
+        lambda: not toolbox.settings.enabled or switched_off(place.root) is not None,
     )

@@ -1,5 +1,7 @@
 """What every command is given: the project and the settings, opened when they are asked for."""
 
+import os
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +67,24 @@ class Invocation:
         from swarm_memory.server.wiring import make_care
 
         return make_care(*self._bank())
+
+    def read(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
+        """Run an operation that only reads; where there is no bank, on an empty one that is thrown away."""
+        import anyio
+
+        from swarm_memory.server.wiring import opened_toolbox
+
+        place, settings = self._bank()
+        if os.path.lexists(place.database):
+            return self.run(operation)
+
+        async def held() -> T:
+            with tempfile.TemporaryDirectory(prefix="swarm-memory-") as folder:
+                empty = place._replace(database=Path(folder, place.database.name))
+                async with opened_toolbox(empty, settings) as toolbox:
+                    return await operation(toolbox)
+
+        return anyio.run(held)
 
     def run(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
         """Run an operation on the opened bank and return its result."""

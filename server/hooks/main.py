@@ -1,145 +1,94 @@
-"""The commands that Claude Code runs when a session starts and ends: `python -I -m swarm_memory.server.hooks VERB`.
+"""The commands that Claude Code runs at its events: `python -I -m swarm_memory.server.hooks VERB`, the event on stdin.
 
-A person waits for them, in a project that is not ours: they import the standard library and little else, print nothing
-but hook JSON, and end with code 0 whatever happens. What opens a database is imported where there is one.
+A person waits for them: they print nothing but hook JSON, and end in time and with code 0 whatever happens.
 """
 
 import _thread
 import gc
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from swarm_memory.schema.errors import InputError, StoreBusy, StoreUntrusted
-from swarm_memory.server.hooks.spool import spool_event
-from swarm_memory.server.hosts.paths import checked_transcript
-from swarm_memory.server.location import CHILD_VARIABLE, FOLDER, Location, locate, log_line
-
-LOCK_WAIT_S = 0.3
-TIME_LIMIT_S = 1.3
-"""Claude Code gives all SessionEnd hooks together 1.5 s."""
+from swarm_memory.schema.errors import InputError, StoreUntrusted
+from swarm_memory.server.hooks.session import Moment, session_end, session_start, stop, tool_failure
+from swarm_memory.server.hooks.settings import light_settings
+from swarm_memory.server.location import CHILD_VARIABLE, Location, locate, log_line
+from swarm_memory.server.missed import note_missed
+from swarm_memory.server.switch import switched_off
 
 MAX_EVENT_BYTES = 1_000_000
-MAX_CONFIG_CHARS = 1_000_000
-DEFAULT_BRIEFING_ITEMS = 5
-WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
-def session_start(event: dict[str, Any], place: Location) -> dict[str, Any]:
-    """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out.
+def ask_or_do(limit_s: float, moment: Moment) -> dict[str, Any]:
+    """Return the answer of a running server to an event, or do the work here."""
+    from swarm_memory.server.hooks.client import ask, wake
 
-    Of a bank that is not trusted the user is told once.
-    """
-    from swarm_memory.server.storage.hook_reader import open_for_hook, tell_once
-    from swarm_memory.tools.retrieve.preamble import briefing
+    root = moment.place.root
+    answer = ask(root, moment.event, 0.8 * limit_s)
+    if answer is None:
+        from swarm_memory.server.hooks.alone import answer_alone
 
-    items = whole_number_setting("hooks", "briefing_items", DEFAULT_BRIEFING_ITEMS, place.root)
-    if items == 0 or _is_held_out(str(event.get("session_id") or "")):
-        return {}
+        answer = answer_alone(moment.event, root)
+        wake(root, str(moment.event.get("session_id") or ""))
+    return answer
+
+
+def before_tool(moment: Moment) -> dict[str, Any]:
+    """Return a warning for a call that looks like one that failed; without a bank there is none to give."""
+    return ask_or_do(TOOL_S, moment) if moment.place.database.is_file() else {}
+
+
+PROMPT_S, TOOL_S, TURN_S = 10.0, 2.0, 3.0
+SESSION_END_S = 1.3
+"""Claude Code gives all SessionEnd hooks together 1.5 s."""
+
+VERBS: dict[str, tuple[str, float, Callable[[Moment], dict[str, Any]]]] = {
+    "session-start": ("SessionStart", TURN_S, session_start),
+    "prompt": ("UserPromptSubmit", PROMPT_S, partial(ask_or_do, PROMPT_S)),
+    "before-tool": ("PreToolUse", TOOL_S, before_tool),
+    "tool-failure": ("PostToolUseFailure", TOOL_S, tool_failure),
+    "stop": ("Stop", TURN_S, stop),
+    "session-end": ("SessionEnd", SESSION_END_S, session_end),
+}
+"""By verb: the event that it is for, after how many seconds the host is let go, and what is done."""
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Run one verb and end the process with code 0: a fault of ours is noted and never reaches the host."""
+    if os.environ.get(CHILD_VARIABLE):
+        os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
+    gc.disable()  # a process this short leaves nothing worth collecting
+    place = None
+    name = " ".join(arguments[:1])
     try:
-        with open_for_hook(place, LOCK_WAIT_S) as bank:
-            rows = bank.briefing_rows(items)
+        place = locate()
+        if name not in VERBS:
+            raise InputError(f"there is no hook {name!r}: {', '.join(VERBS)}")
+        name, limit_s, do = VERBS[name]
+        _thread.start_new_thread(_leave_in_time, (limit_s, place.root, name))
+        event = _read_event()
+        if switched_off(place.root) is None:
+            _answer(place, event, do)
     except StoreUntrusted as error:
-        return {"systemMessage": f"swarm-memory: {error}"} if tell_once(place.database) else {}
-    text = briefing(rows) if rows else ""
-    if not text:
-        return {}
-    return {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+        _note(place, name, str(error))  # nothing is left in a folder that came from elsewhere; SessionStart tells
+    except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
+        _note(place, name, f"{type(error).__name__}: {error}", log=True)
+    os._exit(0)  # without taking the interpreter apart, which would take a tenth of the time
 
 
-def _is_held_out(session_id: str) -> bool:
-    """Tell whether the session's tasks get no memories: then its briefing must not bring them either."""
-    rate = own_number_setting("credit", "holdout_rate", 0.0)
-    if rate <= 0.0:
-        return False
-    from swarm_memory.tools.credit.holdout import is_held_out
-    from swarm_memory.tools.trajectory.tasks import session_task_id
-
-    return is_held_out(session_task_id(session_id, 1), rate, int(own_number_setting("credit", "holdout_seed", 0)))
-
-
-def session_end(event: dict[str, Any], place: Location) -> dict[str, Any]:
-    """Queue what the session left to learn, start a worker that outlives it, and leave.
-
-    When the database is busy the event goes into a file that the worker takes in.
-    """
-    from swarm_memory.server.storage.hook_reader import open_for_hook
-
-    named, session_id = str(event.get("transcript_path") or ""), str(event.get("session_id") or "")
-    if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
-        raise InputError(f"not a session's id: {session_id[:40]!r}")
-    if not os.path.lexists(named):
-        return {}  # a session without a prompt leaves no transcript
-    transcript = checked_transcript(named, place.root)
-    told = {"hook_event_name": "SessionEnd", "session_id": session_id, "transcript_path": transcript}
-    try:
-        with open_for_hook(place, LOCK_WAIT_S) as bank:
-            bank.end_session(session_id, transcript)
-    except StoreBusy as error:
-        spool_event(place.folder, told)
-        log_line(place.folder, f"SessionEnd waits for the next worker: {error}")
-    start_worker(place.root)
-    return {}
-
-
-def whole_number_setting(section: str, name: str, default: int, root: Path) -> int:
-    """Return a setting as `server.config` resolves it: environment, the user's file, the project's file, default.
-
-    The files are searched for the one line `name: number`, because a YAML library takes longer to import than a hook
-    may run. What stands there otherwise is told by every other command.
-    """
-    found = _setting(section, name, r"\d{1,9}", (_user_folder(), root / FOLDER))
-    return default if found is None else int(found)
-
-
-def own_number_setting(section: str, name: str, default: float) -> float:
-    """Return a setting that a project's file may not set: environment, the user's file, default."""
-    found = _setting(section, name, r"-?\d{1,9}(?:\.\d{0,9})?", (_user_folder(),))
-    return default if found is None else float(found)
-
-
-def _user_folder() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "swarm-memory")
-
-
-def _setting(section: str, name: str, number: str, folders: tuple[Path, ...]) -> str | None:
-    given = os.environ.get(f"SWARM_MEMORY_{section}__{name}".upper())
-    if given:
-        return given
-    for folder in folders:
-        try:
-            with (folder / "config.yaml").open(encoding="utf-8", errors="replace") as file:
-                found = re.search(rf"^[ \t]*{name}:[ \t]*({number})[ \t]*(?:#.*)?$", file.read(MAX_CONFIG_CHARS), re.M)
-        except OSError:
-            continue
-        if found:
-            return found.group(1)
-    return None
-
-
-def start_worker(root: Path) -> None:
-    """Start a worker in a process session of its own, so that the end of the host's does not end it."""
-    command = [sys.executable, "-I" if sys.flags.isolated else "-EP", *WORKER]
-    if sys.platform == "win32":
-        import subprocess
-
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-        subprocess.Popen(command, cwd=root, creationflags=flags, close_fds=True)  # noqa: S603 - our own interpreter
+def _answer(place: Location, event: dict[str, Any], do: Callable[[Moment], dict[str, Any]]) -> None:
+    settings = light_settings(place.root)
+    if not settings.enabled:
         return
-    os.chdir(root)
-    quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
-    try:
-        os.posix_spawn(command[0], command, os.environ, file_actions=quiet, setsid=True)
-    except NotImplementedError:
-        import subprocess
-
-        nothing = subprocess.DEVNULL
-        subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603
+    answer = do(Moment(event, locate(db=settings.db), settings))
+    if answer:
+        sys.stdout.write(json.dumps(answer))
+        sys.stdout.flush()
 
 
 def _read_event() -> dict[str, Any]:
@@ -149,43 +98,20 @@ def _read_event() -> dict[str, Any]:
     return cast(dict[str, Any], event)
 
 
-def _leave_in_time() -> NoReturn:
+def _leave_in_time(limit_s: float, root: Path, name: str) -> NoReturn:
     """End the process when the time is up, whatever it waits for."""
-    time.sleep(TIME_LIMIT_S)
-    os._exit(0)
-
-
-_VERBS: dict[str, Callable[[dict[str, Any], Location], dict[str, Any]]] = {
-    "session-start": session_start,
-    "session-end": session_end,
-}
-
-
-def main(arguments: list[str]) -> NoReturn:
-    """Run one verb and end the process with code 0: a fault of ours is logged and never reaches the host."""
-    if os.environ.get(CHILD_VARIABLE):
-        os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
-    gc.disable()  # a process this short leaves nothing worth collecting
-    _thread.start_new_thread(_leave_in_time, ())
-    place = None
+    time.sleep(limit_s)
     try:
-        place = locate()
-        if place.database.is_file():
-            answer = _VERBS[arguments[0]](_read_event(), place)
-            if answer:
-                sys.stdout.write(json.dumps(answer))
-                sys.stdout.flush()
-    except StoreUntrusted:
-        pass  # nothing is left in a folder that came from elsewhere; SessionStart tells the user
-    except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
-        _complain(place, arguments, error)
-    os._exit(0)  # without taking the interpreter apart, which would take a tenth of the time
+        note_missed(root, name, f"no answer within {limit_s:g} s")
+    finally:
+        os._exit(0)
 
 
-def _complain(place: Location | None, arguments: list[str], error: Exception) -> None:
-    text = f"{' '.join(arguments[:1])}: {type(error).__name__}: {error}"
+def _note(place: Location | None, name: str, reason: str, *, log: bool = False) -> None:
     try:
         if place is not None:
-            log_line(place.folder, text)
+            note_missed(place.root, name, reason)
+        if place is not None and log and place.folder.is_dir():
+            log_line(place.folder, f"{name}: {reason}")
     except OSError:
-        sys.stderr.write(f"swarm-memory: {text}\n")
+        sys.stderr.write(f"swarm-memory: {name}: {reason}\n")

@@ -22,26 +22,21 @@ InstallScope = Literal["local", "project", "user"]
 SCOPES: tuple[InstallScope, ...] = ("local", "project", "user")
 Edit: TypeAlias = Callable[[Json], Json]
 
-_COMMON = ("hook_event_name", "session_id", "transcript_path", "cwd", "prompt_id")
-_TOOL = (*_COMMON, "tool_name", "tool_use_id", "tool_input", "duration_ms")
-_TOLD_TO_SERVER: Mapping[str, tuple[str, ...]] = {
-    "UserPromptSubmit": (*_COMMON, "prompt"),
-    "PreToolUse": (*_COMMON, "tool_name", "tool_use_id", "tool_input"),
-    "PostToolUse": (*_TOOL, "tool_response"),
-    "PostToolUseFailure": (*_TOOL, "error", "is_interrupt"),
-    "Stop": _COMMON,
+_VERBS: Mapping[str, tuple[str, int]] = {
+    "SessionStart": ("session-start", 5),
+    "UserPromptSubmit": ("prompt", 15),
+    "PreToolUse": ("before-tool", 5),
+    "PostToolUseFailure": ("tool-failure", 5),
+    "Stop": ("stop", 5),
+    "SessionEnd": ("session-end", 5),
 }
-"""Events that go to the running server, with the fields of each; a template gives every field as a string."""
+"""By event: the verb of our hook command, and after how many seconds the host ends it; it ends itself before."""
 
 WARNING_EVENT = "PreToolUse"
 """Only told where `hooks.warn_before_tools` is set: it makes each call of a tool wait for an answer."""
 
 _NEW_CONTEXT = "startup|clear|compact"
 """The sources of SessionStart that begin with an empty context; a resumed session still has its briefing."""
-
-_TIMEOUT_S = 5
-_FIRST_PROMPT_TIMEOUT_S = 10
-"""The first prompt of a session also waits for the server to connect, and this bounds that too."""
 
 
 def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list[FileChange]:
@@ -113,23 +108,16 @@ def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, lis
 
     `command`: the words that run them, before the verb.
     """
-    start: Json = {"matcher": _NEW_CONTEXT, "hooks": [_command(command, "session-start")]}
-    told = {
-        event: [{"hooks": [_tool_call(event, fields)]}]
-        for event, fields in _TOLD_TO_SERVER.items()
+    return {
+        event: [_entry(command, event, verb, timeout_s)]
+        for event, (verb, timeout_s) in _VERBS.items()
         if warn or event != WARNING_EVENT
     }
-    return {"SessionStart": [start], **told, "SessionEnd": [{"hooks": [_command(command, "session-end")]}]}
 
 
-def _command(command: Sequence[str], verb: str) -> Json:
-    return {"type": "command", "command": command[0], "args": [*command[1:], verb], "timeout": _TIMEOUT_S}
-
-
-def _tool_call(event: str, fields: Sequence[str]) -> Json:
-    told = {field: "${" + field + "}" for field in fields}
-    entry: Json = {"type": "mcp_tool", "server": SERVER_NAME, "tool": HOOK_TOOL, "input": {"event": told}}
-    return entry | {"timeout": _FIRST_PROMPT_TIMEOUT_S if event == "UserPromptSubmit" else _TIMEOUT_S}
+def _entry(command: Sequence[str], event: str, verb: str, timeout_s: int) -> Json:
+    run: Json = {"type": "command", "command": command[0], "args": [*command[1:], verb], "timeout": timeout_s}
+    return {"matcher": _NEW_CONTEXT, "hooks": [run]} if event == "SessionStart" else {"hooks": [run]}
 
 
 def _isolation() -> list[str]:

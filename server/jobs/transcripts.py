@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.tool_memory.transfer import log_calls_of
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -28,8 +30,8 @@ IMPORT = "import"
 async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[str, JsonValue]:
     """Learn from what the payload names: `transcript_path`, `session_id` and, for one task only, `task_id`.
 
-    The path must lie in the host's folder of transcripts or below the project's `root`. What was learned before is
-    learned no second time. Raises `InputError` when the transcript or the task is not there.
+    The path must lie in the host's folder of transcripts or below the project's `root`. The calls of tools are logged.
+    What was learned or logged before is not so again. Raises `InputError` when the transcript or the task is not there.
     """
     path, session_id, task_id = (_text(job, name) for name in ("transcript_path", "session_id", "task_id"))
     if path is None:
@@ -37,12 +39,36 @@ async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[s
     checked = Path(checked_transcript(path, root))
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
+    calls = 0
     reading = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
     async for trajectory in in_thread(reading):
         result = await learn(toolbox, trajectory)
+        calls += await log_calls_of(toolbox, trajectory)
         statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
         stored.extend(item.id for item in result.stored)
-    return {"tasks": statuses, "stored": stored}
+    return {"tasks": statuses, "stored": stored, "calls": calls}
+
+
+async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str) -> None:
+    """Make the jobs of a session's tasks due and queue one for its whole transcript, for what they missed."""
+    now = toolbox.clock.now()
+    await toolbox.store.release(toolbox.scope, f"{session_id}:", now)
+    payload: dict[str, JsonValue] = {"transcript_path": transcript_path, "session_id": session_id}
+    job = Job(
+        id=new_id(JOB),
+        scope=toolbox.scope,
+        kind=LEARN,
+        key=f"{session_id}:all",
+        payload=payload,
+        run_after=now,
+        created_at=now,
+    )
+    await toolbox.store.enqueue(job)
+
+
+def holds_task(transcript_path: str) -> bool:
+    """Return whether anything can be learned from a transcript. Raises `InputError`."""
+    return next(read_trajectories(Path(transcript_path)), None) is not None
 
 
 def _text(job: Job, name: str) -> str | None:

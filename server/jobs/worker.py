@@ -42,9 +42,6 @@ A short job that met `QuotaReached` is tried again when the next day begins."""
 LongHandler: TypeAlias = Callable[[Toolbox, Job, Report], Awaitable[Mapping[str, JsonValue]]]
 """Does one long job; as `Handler`."""
 
-Drain: TypeAlias = Callable[[Toolbox], Awaitable[int]]
-"""Takes in what other processes left outside the database; returns how much."""
-
 
 class _Rest:
     """The rest of one lane between two looks: ended by a queued job, by use of the server, by time, or by nothing."""
@@ -86,13 +83,14 @@ class Worker:
         self,
         toolbox: Toolbox,
         handlers: Mapping[str, Handler],
-        drain: Drain | None = None,
         long_handlers: Mapping[str, LongHandler] | None = None,
+        is_off: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_off` tells whether nothing is to be done by itself now."""
         self._toolbox = toolbox
         self._handlers = dict(handlers)
         self._long = dict(long_handlers or {})
-        self._drain = drain
+        self._is_off = is_off
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
         self._rests: dict[tuple[str, ...], _Rest] = {}
 
@@ -120,9 +118,12 @@ class Worker:
         while True:
             rest.begin_look()
             try:
-                if await self._work_off(kinds):
-                    self._wake_others(kinds)
-                due_s = await self._seconds_to_next(kinds)
+                if self._is_off():
+                    due_s = RECHECK_S
+                else:
+                    if await self._work_off(kinds):
+                        self._wake_others(kinds)
+                    due_s = await self._seconds_to_next(kinds)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
                 due_s = RECHECK_S
@@ -139,8 +140,6 @@ class Worker:
         return await self._work_off(tuple(self._handlers)) + await self._work_off(tuple(self._long))
 
     async def _work_off(self, kinds: tuple[str, ...]) -> int:
-        if self._drain is not None and kinds == tuple(self._handlers):
-            await self._drain(self._toolbox)
         done = 0
         while kinds and (
             job := await self._toolbox.store.claim(self._name, self._now(), self._toolbox.settings.jobs.lease_s, kinds)
@@ -151,8 +150,6 @@ class Worker:
 
     async def work_off_all(self) -> int:
         """Do every queued job of the toolbox's project, due or not; return how many were done."""
-        if self._drain is not None:
-            await self._drain(self._toolbox)
         await self._toolbox.store.release(self._toolbox.scope, "", self._now())
         return await self.work_off_due()
 

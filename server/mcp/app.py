@@ -1,22 +1,18 @@
-"""The MCP server: its tools, resources and prompts put together, and the tool that a host's hooks call.
+"""The MCP server: its tools, resources and prompts put together.
 
 Operations are imported by the handler that calls them: a client waits for the list of tools, not for their code.
 """
 
-import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
 
 from mcp.server import MCPServer
-from mcp.types import CallToolResult, TextContent, Tool
-from pydantic import Field, JsonValue
 
-from swarm_memory.server.bank import Bank, MakeWorker, OpenToolbox, running
+from swarm_memory.server.bank import Bank, Listen, MakeWorker, OpenToolbox, running
+from swarm_memory.server.location import Location
 from swarm_memory.server.mcp import jobs, learning, memories, sources, tool_memory
 from swarm_memory.server.mcp.resources import add_prompts, add_resources, middleware
-from swarm_memory.server.mcp.tool import AGAIN, AppContext, bank_of, client_of, tool
 
 NAME = "swarm-memory"
 
@@ -38,49 +34,31 @@ No result is also an answer: when nothing fits, the reply says what came nearest
 _LISTED = (*memories.TOOLS, *learning.TOOLS, *jobs.TOOLS, *tool_memory.TOOLS, *sources.TOOLS)
 
 
-async def handle_hook(
-    ctx: AppContext,
-    event: Annotated[dict[str, JsonValue], Field(description="The event as the host gives it")],
-) -> CallToolResult:
-    """For the host's hooks only; a model has no use for it. Answers the JSON that the hook protocol expects."""
-    from swarm_memory.server.hooks.events import answer_hook
-
-    bank = bank_of(ctx)
-    answer = await answer_hook(bank.toolbox, event)
-    if isinstance(session_id := event.get("session_id"), str):
-        bank.note_session(client_of(ctx), session_id)
-    bank.wake_worker()
-    return CallToolResult(content=[TextContent(type="text", text=json.dumps(answer))], structured_content=answer)
-
-
-class BankServer(MCPServer[Bank]):
-    """The SDK's server, which does not list the tool that only the host's hooks call: no model should pay for it."""
-
-    async def list_tools(self) -> list[Tool]:
-        return [listed for listed in await super().list_tools() if listed.name != handle_hook.__name__]
-
-
 def build_server(
     open_toolbox: OpenToolbox,
     make_worker: "MakeWorker | None" = None,
     on_closed: Callable[[], None] | None = None,
     root: Path | None = None,
+    *,
+    place: Callable[[], Location] | None = None,
+    listen: "Listen | None" = None,
 ) -> MCPServer[Bank]:
     """Make the server. Nothing is opened before a handler, or the worker, needs it.
 
     `open_toolbox` may raise a `SwarmMemoryError`: the server runs all the same, and every tool answers with it.
     `on_closed` is called when the lifespan has written and closed everything. `root` is the project's, below which a
-    caller may name transcripts; that of the process when it is not given.
+    caller may name transcripts; that of the process when it is not given. `place` says where the bank is, and `listen`
+    hears the hooks for as long as the lifespan.
     """
-    server = BankServer(
+    server = MCPServer[Bank](
         NAME,
         title="Swarm Memory",
         version=version("swarm-memory"),
         instructions=INSTRUCTIONS,
         log_level="WARNING",
-        lifespan=lambda _: running(Bank(open_toolbox, make_worker, root), on_closed),
+        lifespan=lambda _: running(Bank(open_toolbox, make_worker, root, place), on_closed, listen),
         middleware=[middleware],
-        tools=[*_LISTED, tool(handle_hook, "Handle a hook", AGAIN)],
+        tools=[*_LISTED],
     )
     add_resources(server)
     add_prompts(server)

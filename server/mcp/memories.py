@@ -10,6 +10,8 @@ from swarm_memory.server.mcp.answers import RetrieveAnswer, Row, of_event, of_me
 from swarm_memory.server.mcp.tool import MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from swarm_memory.schema.memory import MemoryStatus
     from swarm_memory.tools.memories.edit import MemoryChange
     from swarm_memory.tools.ports.memories import MemoryFilter
@@ -50,14 +52,17 @@ async def retrieve_memories(
 
 async def memory_status(ctx: AppContext) -> CallToolResult:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
-    return answered(await status_row(await bank_of(ctx).toolbox()))
+    bank = bank_of(ctx)
+    return answered(await status_row(await bank.toolbox(), bank.root))
 
 
-async def status_row(toolbox: "Toolbox") -> Row:
-    """Return how the bank stands."""
+async def status_row(toolbox: "Toolbox", root: "Path") -> Row:
+    """Return how the bank stands, and what the hooks of the project in `root` missed."""
+    from swarm_memory.server.missed import told
     from swarm_memory.tools.memories.status import memory_status as status
 
-    return of_status(await status(toolbox))
+    found = await status(toolbox)
+    return of_status(found.model_copy(update={"notices": (*told(root), *found.notices)}))
 
 
 async def manage_memories(
@@ -89,6 +94,7 @@ async def manage_memories(
     it is no longer retrieved; restore takes that back. forget: delete for good, with every trace; only on the user's
     word.
     """
+
     from swarm_memory.tools.memories.edit import MemoryChange
     from swarm_memory.tools.ports.memories import MemoryFilter
 

@@ -61,6 +61,8 @@ async def listed(bank: Bank) -> list[Row]:
         _listed(STATUS, "status", "How the memory stands: counts, database, what is out of order", JSON),
     ]
     try:
+        if not bank.is_made:
+            return rows
         toolbox = await bank.toolbox()
     except SwarmMemoryError as error:
         log.warning("no memory is listed: %s", error)
@@ -83,7 +85,9 @@ def _listed(uri: str, name: str, description: str, mime: str) -> Row:
 
 async def status(ctx: Context[Any, Any], project: str = "") -> str:
     """Return how the bank stands as JSON."""
-    return to_json(await status_row((await _toolbox(ctx)).in_project(project or None))).decode()
+    bank: Bank = ctx.request_context.lifespan_context
+    toolbox = (await _toolbox(ctx)).in_project(project or None)
+    return to_json(await status_row(toolbox, bank.root)).decode()
 
 
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:

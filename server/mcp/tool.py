@@ -22,10 +22,6 @@ from swarm_memory.tools.text.faults import faults
 NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
 
 
-UNCAPPED = frozenset({"handle_hook"})
-"""Its answer is JSON of the hooks' protocol, with limits of its own: cut, no host could read it."""
-
-
 class StrictTool(Tool):
     """The SDK's tool ignores unknown arguments in silence and hides our errors; this one does neither.
 
@@ -54,7 +50,7 @@ class StrictTool(Tool):
                 raise ToolError(faults(error.__cause__, self.parameters)) from error.__cause__
             raise
         max_tokens = bank_of(context).max_output_tokens
-        if max_tokens is None or not isinstance(result, CallToolResult) or self.name in UNCAPPED:
+        if max_tokens is None or not isinstance(result, CallToolResult):
             return result
         content: Row = result.structured_content or {}
         return (

@@ -21,7 +21,7 @@ RunnerKind = Literal["command", "model", "given"]
 class RunnerSpec(BaseModel):
     """Which runner, with all that it needs: what stands in a job's row."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: RunnerKind
     command: str | None = None

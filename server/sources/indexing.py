@@ -32,7 +32,7 @@ _READ: Mapping[SourceKind, str] = {
 class IndexRequest(BaseModel):
     """What an indexing job is asked: its payload."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: SourceKind
     path: str | None = None

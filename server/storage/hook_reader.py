@@ -5,12 +5,12 @@ import os
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from swarm_memory.schema.sqlite.ids import new_id
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.location import Location
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
@@ -29,18 +29,17 @@ TOLD_AT_FAILURE = "failure.told"
 
 _MOST_WAYS = 20
 _BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journal"), queries("ways_out")
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class HookBank:
     """A bank that is open for the moment of a hook."""
 
-    def __init__(self, connection: "Connection", place: Location, wait_s: float) -> None:
+    def __init__(self, connection: "Connection", database: Path, scope: tuple[str, str], wait_s: float) -> None:
+        """`scope`: the tenant and the project."""
         self._connection = connection
-        self._place = place
+        self._database = database
+        self._tenant, self._project = scope
         self._wait_s = wait_s
-        self._tenant = os.environ.get("SWARM_MEMORY_STORAGE__TENANT_ID") or "default"
-        self._project = os.environ.get("SWARM_MEMORY_STORAGE__PROJECT") or place.project
 
     def briefing_rows(self, limit: int) -> list[tuple[str, str, str]]:
         """Return (id, title, content) of the surest active items, the project's before the global ones."""
@@ -59,7 +58,7 @@ class HookBank:
         if not self._ways_out(signature):
             return None  # as nearly always: nothing is written and nobody waited for
         scope = (self._tenant, self._project)
-        with write_transaction(self._connection, self._place.database, self._wait_s):
+        with write_transaction(self._connection, self._database, self._wait_s):
             where = {"tenant_id": self._tenant, "project": self._project, "session_id": session_id}
             rows = self._connection.execute(_WAYS["told_at_failures"], {**where, "type": TOLD_AT_FAILURE}).fetchall()
             told = {memory_id for (memory_id,) in rows}
@@ -70,9 +69,9 @@ class HookBank:
             task_id = found[0] if found else None
             withheld = is_held_out(task_id or f"{session_id}:1")
             latency_ms, now = (time.perf_counter() - started) * 1000, now_text()
-            record = RetrievalRow(plain_id("rt"), scope, "", {way[0]: 1.0}, latency_ms, now, task_id, session_id)
+            record = RetrievalRow(new_id("rt"), scope, "", {way[0]: 1.0}, latency_ms, now, task_id, session_id)
             scope_id = scope_row(self._connection, *scope)
-            write_retrieval(self._connection, record._replace(withheld=withheld, signature=signature))
+            write_retrieval(self._connection, record._replace(withheld=withheld, signature=signature, via="hook"))
             noted = to_json({"id": way[0], "signature": signature, "retrieval_id": record.id, "withheld": withheld})
             self._connection.execute(_BANK["add_event"], (scope_id, TOLD_AT_FAILURE, session_id, noted, now))
         return None if withheld else way
@@ -82,27 +81,50 @@ class HookBank:
         values = {**scopes, "signature": signature, "limit": _MOST_WAYS}
         return self._connection.execute(_WAYS["ways_out"], values).fetchall()
 
+    def end_turn(self, session_id: str, transcript_path: str, settle_s: float) -> str | None:
+        """Queue the learning from a session's task, due when it may no longer be continued; return the job's id.
+
+        None: the session is at no task.
+        """
+        with self._writing() as scope_id:
+            found = self._connection.execute(_JOURNAL["get_session"], (scope_id, session_id)).fetchone()
+            task_id = found[2] if found is not None else None
+            if task_id is None:
+                return None
+            payload = {"transcript_path": transcript_path, "session_id": session_id, "task_id": task_id}
+            return self._put_job(scope_id, str(task_id), payload, now_text(settle_s))
+
     def end_session(self, session_id: str, transcript_path: str) -> str:
         """Make the jobs of a session's tasks due and queue one for its whole transcript; return that one's id."""
         now = now_text()
-        with write_transaction(self._connection, self._place.database, self._wait_s):
-            scope_id = scope_row(self._connection, self._tenant, self._project)
+        with self._writing() as scope_id:
             released = {"scope_id": scope_id, "prefix": f"{session_id}:", "run_after": now}
             self._connection.execute(_JOBS["release_jobs"], released)
-            payload = json.dumps({"transcript_path": transcript_path, "session_id": session_id})
-            job = JobRow(plain_id("job"), LEARN, f"{session_id}:all", payload, run_after=now, created_at=now)
-            return put_job(self._connection, scope_id, job)
+            payload = {"transcript_path": transcript_path, "session_id": session_id}
+            return self._put_job(scope_id, f"{session_id}:all", payload, now)
+
+    @contextmanager
+    def _writing(self) -> Generator[int]:
+        """Hold a write transaction; give the id of the scope, which is made when it is new."""
+        with write_transaction(self._connection, self._database, self._wait_s):
+            yield scope_row(self._connection, self._tenant, self._project)
+
+    def _put_job(self, scope_id: int, key: str, payload: Mapping[str, str], run_after: str) -> str:
+        row = JobRow(new_id("job"), LEARN, key, json.dumps(payload), run_after, created_at=now_text())
+        return put_job(self._connection, scope_id, row)
 
 
 @contextmanager
-def open_for_hook(place: Location, wait_s: float) -> Generator[HookBank]:
-    """Open a bank that exists for as long as the block runs. Raises `StorageError` and its kinds."""
-    database = Path(place.database)
+def open_for_hook(database: Path, scope: tuple[str, str], wait_s: float) -> Generator[HookBank]:
+    """Open a bank that exists for as long as the block runs; `scope` is the tenant and the project.
+
+    Raises `StorageError` and its kinds.
+    """
     connection = connect(database, create=False, timeout_s=wait_s)
     try:
         module = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
         with storage_errors(module, database):
-            yield HookBank(connection, place, wait_s)
+            yield HookBank(connection, database, scope, wait_s)
     finally:
         close(connection, database, wait_s)
 
@@ -157,6 +179,7 @@ class RetrievalRow(NamedTuple):
     withheld: bool = False
     signature: str | None = None
     """Of the failure that it was made for; None: it was made for a query."""
+    via: str | None = None
 
 
 def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
@@ -165,6 +188,7 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
     Within a write transaction. False where its scope is not there: then nothing was written.
     """
     ids = list(record.scores)
+    via = {} if record.via is None else {"via": record.via}
     where: dict[str, Any] = {"tenant_id": record.scope[0], "project": record.scope[1], "at": record.at}
 
     def add_event(kind: str, subject_id: str, data: Mapping[str, Any]) -> int:
@@ -172,7 +196,7 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
         return connection.execute(_JOURNAL["add_event_of"], event).rowcount
 
     if record.task_id is not None and (record.withheld or ids):
-        of_task = {"retrieval_id": record.id, "ids": ids}
+        of_task = {"retrieval_id": record.id, "ids": ids} | via
         if not add_event(WITHHELD if record.withheld else INJECTED, record.task_id, of_task):
             return False
     if record.withheld:
@@ -183,6 +207,7 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
         "latency_ms": record.latency_ms,
         "task_id": record.task_id,
         "session_id": record.session_id,
+        **via,
     }
     if record.signature is not None:
         told["failure"] = record.signature
@@ -201,15 +226,7 @@ def to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def now_text() -> str:
-    """Return the present as every time in the bank is written: ISO 8601 in UTC with microseconds."""
-    return datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
-def plain_id(kind: str) -> str:
-    """Return `<kind>_<ULID>` as `schema.ids` does, whose library takes longer to import than a hook may run.
-
-    48 bits of milliseconds and 80 random bits in Crockford's base 32 (the ULID specification).
-    """
-    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
-    return f"{kind}_" + "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+def now_text(ahead_s: float = 0.0) -> str:
+    """Return the present, or a time ahead of it, as the bank has every time: ISO 8601 in UTC with microseconds."""
+    at = datetime.now(UTC) + timedelta(seconds=ahead_s)
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from banks import abused
+from hook_project import HookProject
 from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hooks.spool import drain_spool, spool_event
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.location import log_line
 
@@ -115,7 +115,7 @@ async def test_no_name_indexes_copies_or_measures_what_lies_outside_the_project(
 
 def test_backups_and_tokens_of_the_bank_do_not_go_where_a_link_leads(shop: Path, record: Record) -> None:
     outside = shop.parent / "outside"
-    run_command(shop, "status")
+    run_command(shop, "jobs", "work", "--until-idle")
     before = sorted(path.name for path in outside.iterdir())
     (shop / ".swarm" / "backups").symlink_to(outside)
     (shop / ".swarm" / "there.db").symlink_to(outside / "stolen.db")
@@ -164,35 +164,27 @@ def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> N
     assert [each.task for each in read_trajectories(shop / "s2.jsonl")] == ["Mend orders"]
 
 
-async def test_a_spool_that_is_a_link_is_neither_read_nor_emptied(shop: Path) -> None:
-    private = shop.parent / "outside" / "token.json"
-    private.write_text("{}", encoding="utf-8")
-    private.chmod(0o600)
-    swarm = shop / ".swarm"
-    swarm.mkdir()
-    (swarm / "spool").symlink_to(private.parent)
-    async with abused(shop) as server:
-        await server.call("memory_status", {})
-    assert await drain_spool_of(swarm / "spool") == 0
-    assert private.exists()
-    with pytest.raises(OSError, match="symbolic link"):
-        spool_event(swarm, {"hook_event_name": "Stop"})
-    assert sorted(path.name for path in private.parent.iterdir()) == ["secret.jsonl", "token.json"]
+@pytest.mark.parametrize("verb", ["stop", "session-end"])
+def test_no_hook_queues_or_learns_from_a_transcript_outside(shop: Path, verb: str) -> None:
+    run_command(shop, "jobs", "work", "--until-idle")
+    project = HookProject(shop, Path(os.environ["HOME"]))
+    names = list(escapes(shop))
+    with project.no_workers_left():
+        for name in names:
+            if "\0" in name or not os.path.lexists(name):
+                continue
+            done = project.hook(verb, project.event(transcript_path=name))
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert project.rows("SELECT * FROM jobs") == []
+    assert SECRET not in run_command(shop, "memories", "list", "--json").stdout
 
 
-async def drain_spool_of(folder: Path) -> int:
-    """Take in a spool that must not be read: the toolbox is never touched."""
-    return await drain_spool(None, folder)  # pyright: ignore[reportArgumentType] - nothing may be done with it
-
-
-async def test_a_spooled_event_that_is_a_pipe_or_a_link_is_dropped_and_hangs_nothing(shop: Path) -> None:
-    spool = shop / ".swarm" / "spool"
-    spool.mkdir(parents=True)
-    os.mkfifo(spool / "1.json", 0o600)
-    (spool / "2.json").symlink_to(shop.parent / "outside" / "secret.jsonl")
-    assert await drain_spool_of(spool) == 0
-    assert list(spool.iterdir()) == []
-    assert (shop.parent / "outside" / "secret.jsonl").exists()
+def test_a_worker_that_is_given_a_session_to_queue_takes_no_transcript_outside(shop: Path) -> None:
+    """Neither makes it a bank for one."""
+    secret = shop.parent / "outside" / "secret.jsonl"
+    done = run_command(shop, "jobs", "work", "--until-idle", "--session", "s1", "--transcript", str(secret))
+    assert SECRET not in done.stdout + done.stderr
+    assert SECRET not in run_command(shop, "memories", "list", "--json").stdout
 
 
 def test_a_swarm_folder_that_is_a_link_gets_no_log_and_gives_no_settings(shop: Path) -> None:

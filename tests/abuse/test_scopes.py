@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 from banks import BENCHMARK, Abused, abused, settings_of, some, teach
+from hooked import hooked
 from mcp import MCPError
 from patience import FULL
 from tool_arguments import TEXTS, drawn, string_fields, valid
@@ -58,17 +59,12 @@ async def fill_other(folder: Path) -> list[str]:
             await server.call("consolidate_memories", {"full": True}),
             await server.call("job", {"action": "list"}),
         ]
-        event: dict[str, Any] = {"session_id": f"s-{LABEL}", "hook_event_name": "UserPromptSubmit"}
-        await server.call(
-            "handle_hook", {"event": event | {"prompt": f"Mend the failing tests of {SECRET} now please"}}
-        )
-        call = {
-            "tool_name": f"tool-{SECRET}",
-            "tool_use_id": "t1",
-            "tool_input": {"q": SECRET},
-            "tool_response": SECRET,
-        }
-        await server.call("handle_hook", {"event": event | {"hook_event_name": "PostToolUse"} | call})
+        call = {"tool_name": f"tool-{SECRET}", "input": {"q": SECRET}, "output": SECRET, "success": True}
+        await server.call("log_tool_call", {"calls": [call | {"session_id": f"s-{LABEL}", "call_id": "t1"}]})
+        prompt = f"Mend the failing tests of {SECRET} now please"
+        event = {"hook_event_name": "UserPromptSubmit", "session_id": f"s-{LABEL}", "prompt": prompt}
+        async with open_bank(folder, "other") as other:
+            await hooked(other, event)
         chance = random.Random(SEED)
         for tool in server.tools:
             for name in string_fields(tool.input_schema):

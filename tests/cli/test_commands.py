@@ -408,7 +408,7 @@ def test_the_history_is_told_in_words(swarm: Shell, learned: str) -> None:
 
 
 def test_the_status_counts_what_is_indexed(swarm: Shell, project: Path) -> None:
-    assert "none indexed" in swarm("status").out
+    assert "No bank yet" in swarm("status").out
     (project / "notes.md").write_text("# Retries\n\nThe retry limit is three.\n", "utf-8")
     swarm("sources", "index", "notes.md", "--kind", "document")
     assert "1 passage (1 of kind document)" in swarm("status").out

@@ -126,6 +126,9 @@ def test_options_choose_the_database_and_the_project(swarm: Shell, project: Path
     assert swarm("--db", "other.db", "status", "--json").json["storage"]["path"] == str(project / "other.db")
     folder = tmp_path / "elsewhere"
     folder.mkdir()
+    assert not (project / "other.db").exists(), "what only reads makes nothing"
+    assert not folder.joinpath(".swarm").exists()
+    swarm("--project", folder, "jobs", "work", "--until-idle")
     status = swarm("--project", folder, "status", "--json").json
     assert status["storage"]["path"] == str(folder / ".swarm" / "memory.db")
     assert status["statistics"]["scope"]["project"] == "elsewhere"

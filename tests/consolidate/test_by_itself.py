@@ -64,7 +64,7 @@ async def test_the_worker_does_it_and_the_status_tells(kept: Kept, tmp_path: Pat
     told = (await memory_status(kept.toolbox)).consolidation
     assert told.startswith("20 new memories; by itself at 20; job_")
     assert told.endswith(" queued")
-    worker = Worker(kept.toolbox, {}, None, long_handlers(tmp_path))
+    worker = Worker(kept.toolbox, {}, long_handlers(tmp_path))
     assert await worker.work_off_due() == 1
     assert (await kept.item(worse)).status == "archived"
     assert not await queue_when_due(kept.toolbox)

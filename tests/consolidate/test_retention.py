@@ -70,7 +70,7 @@ async def test_what_is_old_goes_and_the_memory_that_came_of_it_stays(kept: Kept,
     assert WORDS in everything(kept)
     kept.clock.forward(days=366)
     assert await queue_retention_when_due(kept.toolbox)
-    await Worker(kept.toolbox, {}, None, {RETENTION: long_handlers(tmp_path)[RETENTION]}).work_off_due()
+    await Worker(kept.toolbox, {}, {RETENTION: long_handlers(tmp_path)[RETENTION]}).work_off_due()
     (job,) = await kept.store.list_jobs(SHOP, ("completed",), 9)
     assert job.result is not None
     assert {kind for kind, number in job.result.items() if number} == set(RETAINED)

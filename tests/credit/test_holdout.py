@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
+from hooked import hooked
 from hypothesis import given
 from hypothesis import strategies as st
 from made_tasks import Shop, done, said
 
-from swarm_memory.server.hooks.event import HookEvent
-from swarm_memory.server.hooks.events import handle_hook
-from swarm_memory.server.hooks.main import own_number_setting, session_start
+from swarm_memory.server.config import resolve_settings
+from swarm_memory.server.hooks.session import Moment, session_start
+from swarm_memory.server.hooks.settings import LightSettings, light_settings
 from swarm_memory.server.location import Location
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
@@ -17,6 +18,7 @@ from swarm_memory.tools.retrieve.retrieve import OUTSIDE_HOLDOUT, retrieve
 
 QUERY = "prepare the test configuration of the shop"
 SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
+PROMPT = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": QUERY}
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
@@ -73,8 +75,7 @@ async def test_a_retrieval_that_names_no_task_is_not_withheld_and_says_so(shop: 
 async def test_a_held_out_prompt_gets_no_notes_and_its_outcome_says_so(shop: Shop) -> None:
     memory = await shop.add()
     held = shop.set(holdout_rate=1.0)
-    event = HookEvent(hook_event_name="UserPromptSubmit", session_id=SESSION, prompt=QUERY)
-    assert await handle_hook(held.toolbox, event) == {}
+    assert await hooked(held.toolbox, PROMPT) == {}
     record = await held.outcome("Success", done(said("ok"), task_id=f"{SESSION}:1"), task_id=f"{SESSION}:1")
     assert (record.arm, record.randomised, record.credits) == ("held_out", True, ())
     assert await shop.confidence(memory) == [0.5]
@@ -82,8 +83,7 @@ async def test_a_held_out_prompt_gets_no_notes_and_its_outcome_says_so(shop: Sho
 
 async def test_without_a_hold_out_the_same_prompt_gets_its_notes(shop: Shop) -> None:
     memory = await shop.add()
-    event = HookEvent(hook_event_name="UserPromptSubmit", session_id=SESSION, prompt=QUERY)
-    answer = await handle_hook(shop.toolbox, event)
+    answer = await hooked(shop.toolbox, PROMPT)
     assert memory in str(answer)
     record = await shop.outcome("Success", done(said("ok"), task_id=f"{SESSION}:1"), task_id=f"{SESSION}:1")
     assert (record.arm, record.randomised) == ("memory", False)
@@ -103,22 +103,31 @@ async def test_a_held_out_task_is_learned_from_all_the_same(shop: Shop) -> None:
     assert [each.task_id for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope)] == ["t1"]
 
 
-async def test_a_held_out_session_gets_no_briefing(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_held_out_session_gets_no_briefing(shop: Shop, tmp_path: Path) -> None:
     await shop.add()
     place = Location(tmp_path / "shop", tmp_path / "memory.db")
-    assert "Prepare the test configuration" in str(session_start({"session_id": SESSION}, place))
-    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "1")
-    assert session_start({"session_id": SESSION}, place) == {}
+
+    def started(settings: LightSettings) -> str:
+        return str(session_start(Moment({"session_id": SESSION}, place, settings)))
+
+    assert "Prepare the test configuration" in started(LightSettings())
+    assert started(LightSettings(holdout_rate=1.0)) == "{}"
+    halved = {started(LightSettings(holdout_rate=0.5, holdout_seed=seed)) == "{}" for seed in range(20)}
+    assert halved == {True, False}
 
 
-def test_the_rate_comes_from_the_environment_then_the_users_file_and_never_from_the_project(
+def test_the_rate_of_the_briefing_is_that_of_the_prompts_wherever_it_is_set(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The environment counts before the user's file, and that before the project's."""
+
+    def rates() -> tuple[float, float]:
+        return light_settings(tmp_path).holdout_rate, resolve_settings(tmp_path).settings.credit.holdout_rate
+
     for folder, rate in ((tmp_path / ".swarm", 0.9), (home / ".config" / "swarm-memory", 0.25)):
         folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text(f"credit:\n  holdout_rate: {rate}\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert own_number_setting("credit", "holdout_rate", 0.0) == 0.25
+        for text in (f"credit:\n  holdout_rate: {rate}\n", f"credit: {{holdout_rate: {rate}}}"):
+            (folder / "config.yaml").write_text(text, encoding="utf-8")
+            assert rates() == (rate, rate)
     monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "0.5")
-    assert own_number_setting("credit", "holdout_rate", 0.0) == 0.5
-    assert own_number_setting("credit", "holdout_seed", 3) == 3
+    assert rates() == (0.5, 0.5)

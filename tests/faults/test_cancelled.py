@@ -16,7 +16,9 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.mcp import app, learning, memories, tool_memory
+from swarm_memory.server.hooks.event import HookEvent
+from swarm_memory.server.hooks.events import handle_hook
+from swarm_memory.server.mcp import learning, memories, tool_memory
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
@@ -58,7 +60,9 @@ class CancelledAt(Awaitable[Any]):
 
 async def opened_toolbox(database: Path) -> Toolbox:
     store = await open_store(database, embedder=StaticEmbedder())
-    return Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE)
+    return Toolbox(
+        store, StaticEmbedder(), SystemClock(), Settings.model_validate({"hooks": {"warn_before_tools": True}}), HERE
+    )
 
 
 def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
@@ -78,9 +82,9 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
     def draft(number: int) -> MemoryDraft:
         return MemoryDraft(title=f"Mend {number}", description=f"When {number} fails.", content=f"Do {number}.")
 
-    def event(name: str, number: int) -> dict[str, Any]:
+    def event(name: str, number: int) -> HookEvent:
         told = {"hook_event_name": name, "session_id": f"s{number}", "prompt": f"Mend the part {number} of the shop"}
-        return told | {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": "done"}}
+        return HookEvent.model_validate(told | {"tool_name": "Bash", "tool_input": {"command": "make"}})
 
     def manage(action: str, **more: Any) -> Work:
         return lambda number: memories.manage_memories(
@@ -101,9 +105,8 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         "log_tool_call": lambda number: tool_memory.log_tool_call(
             context, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
         ),
-        "hook Stop": lambda number: app.handle_hook(context, event("Stop", number)),
-        "hook PostToolUse": lambda number: app.handle_hook(context, event("PostToolUse", number)),
-        "hook UserPromptSubmit": lambda number: app.handle_hook(context, event("UserPromptSubmit", number)),
+        "hook UserPromptSubmit": lambda number: handle_hook(bank.toolbox, event("UserPromptSubmit", number), "server"),
+        "hook PreToolUse": lambda number: handle_hook(bank.toolbox, event("PreToolUse", number), "server"),
         "consolidate": lambda number: consolidate(toolbox, full=number % 2 == 0),
     }
 
@@ -147,7 +150,7 @@ async def test_a_tool_that_is_cancelled_at_any_await_leaves_no_transaction_and_l
         "another's write beside each",
     )
     assert cancelled > 30
-    assert not FULL or to_the_end == 15
+    assert not FULL or to_the_end == 14
     assert (lost, left_open) == (0, 0)
     assert found.sound, found
 

@@ -16,6 +16,7 @@ import pytest
 from patience import FULL, HANG_S
 from rig import HERE, environment, fill, inspected, opened
 
+from swarm_memory.server.hooks.client import run_folder
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.lock import writer_lock
 
@@ -93,20 +94,23 @@ def processes_of(folder: Path) -> set[int]:
 
 
 def one_session(folder: Path, number: int, transcript: Path) -> None:
-    """Do what a host does in a session: start hook, server, hooks of the server, end hook, end of input."""
+    """Do what a host does in a session: start hook, server, hooks of a turn, end hook, end of input."""
     told = {"session_id": f"s{number}", "transcript_path": str(transcript), "cwd": str(folder)}
     more = {"CLAUDE_PROJECT_DIR": str(folder), "CLAUDE_CONFIG_DIR": str(transcript.parent.parent.parent)}
 
     def hook(verb: str) -> None:
-        event, quiet = json.dumps(told | {"reason": "other", "source": "startup"}), subprocess.DEVNULL
+        of_event = {"reason": "other", "source": "startup", "prompt": "Make the tests pass", "tool_name": "Bash"}
+        names = {"prompt": "UserPromptSubmit", "before-tool": "PreToolUse"}
+        event = json.dumps(told | of_event | {"hook_event_name": names.get(verb, verb)})
+        quiet = subprocess.DEVNULL
         command = [*HOOKS, verb]
         subprocess.run(command, cwd=folder, env=environment(**more), input=event.encode(), stdout=quiet, check=True)
 
     hook("session-start")
     with serving(folder) as server:
-        for event in ("UserPromptSubmit", "PostToolUse", "Stop"):
-            asked = {"hook_event_name": event, "prompt": "Make the tests pass", "tool_name": "Bash"}
-            assert not server.call("handle_hook", {"event": told | asked}).get("isError")
+        for verb in ("prompt", "before-tool", "stop"):
+            hook(verb)
+        assert not server.call("memory_status", {}).get("isError")
         hook("session-end")
 
 
@@ -129,6 +133,7 @@ async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path,
     record("C6", f"{count} sessions with their hooks: processes left {len(left)}, lock free")
     assert not left
     assert found.sound, found
+    assert not list(run_folder().glob("*.sock"))
 
 
 def asked(number: int) -> tuple[str, dict[str, Any]]:

@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_lines import call as used
+from claude_lines import prompt as asked
+from claude_lines import result as answered
+from claude_lines import says, write
+from hooked import hooked
 from mcp.client import Client
 from patience import FULL
 from scripted_chat import InMemoryMeter
@@ -28,7 +33,7 @@ from swarm_memory.server.embedding.openai import OpenAIEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
@@ -194,17 +199,24 @@ async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
             said.append((await client.call_tool(tool, arguments)).model_dump_json())
 
         for number, part in enumerate(parts(made)):
-            event: dict[str, Any] = {"session_id": f"s{number}", "hook_event_name": "UserPromptSubmit"}
-            await call("handle_hook", event=event | {"prompt": f"Deploy it\n{part}"})
-            used = {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": f"deploy\n{part}"}}
-            event |= {"hook_event_name": "PostToolUse", **used, "tool_response": {"stdout": part, "stderr": part}}
-            await call("handle_hook", event=event)
-            event |= {"hook_event_name": "PostToolUseFailure", "error": f"Exit code 1\n{part}"}
-            await call("handle_hook", event=event)
+            told = {"session_id": f"s{number}", "prompt": f"Deploy it\n{part}", "hook_event_name": "UserPromptSubmit"}
+            async with opened_toolbox(place, settings) as toolbox:
+                said.append(json.dumps(await hooked(toolbox, told)))
+                lines = [asked(f"Deploy it\n{part}"), says(used("t1", f"deploy\n{part}")), answered("t1", part)]
+                lines += [says(used("t2", part)), answered("t2", f"Exit code 1\n{part}", error=True)]
+                session = await asyncio.to_thread(write, folder / f"h{number}.jsonl", lines)
+                await hooked(toolbox, {**told, "hook_event_name": "SessionEnd", "transcript_path": str(session)})
+                await make_worker(toolbox, place).work_off_due()
+                done = await toolbox.store.list_jobs(toolbox.scope, ("completed", "failed"), 100)
+                assert (number + 1) * 2 == sum(
+                    int(str((job.result or {})["calls"])) for job in done if job.kind == "learn"
+                )
+                said.extend(job.model_dump_json() for job in done)
+                await asyncio.to_thread(session.unlink)
             path = folder / f"s{number}.jsonl"
             steps = [{"role": "user", "content": f"no, {part}"}, {"role": "assistant", "content": f"deployed {part}"}]
-            told = json.dumps({"id": f"x{number}", "task": f"Deploy {part}", "steps": steps})
-            await asyncio.to_thread(path.write_text, told, "utf-8")
+            text = json.dumps({"id": f"x{number}", "task": f"Deploy {part}", "steps": steps})
+            await asyncio.to_thread(path.write_text, text, "utf-8")
             await call("learn_from_trajectory", transcript_path=str(path))
             await asyncio.to_thread(path.unlink)
         await call("manage_memories", action="list")

@@ -16,7 +16,6 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.location import Location
 from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
@@ -40,7 +39,7 @@ from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.retrieve.at_failure import failure_context
 event = {"tool_name": "Bash", "tool_input": {"command": "ship sync"}, "error": "Exit code 1\\nerror: no ledger here",
          "session_id": "s"}
-with open_for_hook(Location(Path(sys.argv[1]), Path(sys.argv[2])), 0.3) as bank:
+with open_for_hook(Path(sys.argv[2]), ("default", Path(sys.argv[1]).name), 0.3) as bank:
     assert failure_context(bank, event) == ""
 print(" ".join(sys.modules))
 """
@@ -83,7 +82,7 @@ AGAIN = failed(MISSING.format(folder="/srv/shop", count=1, s="9.15"))
 
 
 def answer(bank: Bank, event: dict[str, Any], **settings: Any) -> str:
-    with open_for_hook(Location(bank.folder, bank.folder / "memory.db"), 0.3) as reader:
+    with open_for_hook(bank.folder / "memory.db", (bank.scope.tenant_id, bank.scope.project), 0.3) as reader:
         return failure_context(reader, event, **settings)
 
 
@@ -162,7 +161,7 @@ async def test_an_answer_among_thousands_of_memories_comes_at_once(tmp_path: Pat
         (known,) = await bank.items()
         many = [known.model_copy(update={"id": new_id(MEMORY), "title": f"Strategy {at}"}) for at in range(2_000)]
         await tools.store.add_memories(prepare_without_vectors(many), tools.embedder.name)
-        with open_for_hook(Location(bank.folder, bank.folder / "memory.db"), 0.3) as reader:
+        with open_for_hook(bank.folder / "memory.db", (bank.scope.tenant_id, bank.scope.project), 0.3) as reader:
             taken: list[float] = []
             for number in range(9):
                 started = time.process_time()

@@ -1,13 +1,14 @@
 """Which transcripts a hook may name, and how faults are written down."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.settings import HookSettings
+from swarm_memory.schema.settings import Settings
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hooks.main import DEFAULT_BRIEFING_ITEMS, whole_number_setting
+from swarm_memory.server.hooks.settings import LightSettings, light_settings
 from swarm_memory.server.hosts.paths import checked_transcript, host_folder
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line
 
@@ -71,24 +72,45 @@ def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name
         checked_transcript(name.replace("{folder}", str(transcript.parent)))
 
 
-def test_a_setting_comes_from_the_environment_then_the_users_file_then_the_projects(
+def test_a_hooks_settings_are_those_of_all_the_rest_wherever_they_are_set(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def resolved() -> tuple[int, int]:
-        hooks = resolve_settings(tmp_path).settings.hooks
-        return whole_number_setting("hooks", "briefing_items", 5, tmp_path), hooks.briefing_items
+    def light() -> LightSettings:
+        found = light_settings(tmp_path)
+        assert found == of_all(resolve_settings(tmp_path).settings)
+        return found
 
-    assert resolved() == (5, 5)
+    assert light().briefing_items == 5
     for value, folder in ((3, tmp_path / ".swarm"), (2, home / ".config" / "swarm-memory")):
         folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text(f"hooks:\n  briefing_items: {value} # few\n", encoding="utf-8")
-        assert resolved() == (value, value)
+        text = f"hooks: {{briefing_items: {value}, settle_s: 7}}\nenabled: true\n"
+        (folder / "config.yaml").write_text(text, encoding="utf-8")
+        assert light().briefing_items == value
     monkeypatch.setenv("SWARM_MEMORY_HOOKS__BRIEFING_ITEMS", "1")
-    assert resolved() == (1, 1)
+    monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", "other")
+    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "0.5")
+    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_SEED", "4")
+    assert light() == LightSettings(
+        briefing_items=1, settle_s=7, project="other", holdout_rate=0.5, holdout_seed=4, db=None
+    )
 
 
-def test_the_default_of_the_briefing_is_that_of_the_settings() -> None:
-    assert HookSettings().briefing_items == DEFAULT_BRIEFING_ITEMS
+def test_the_defaults_of_a_hooks_settings_are_those_of_the_settings() -> None:
+    assert LightSettings() == of_all(Settings())
+
+
+@pytest.mark.parametrize("name", ["SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE", "SWARM_MEMORY_CHILD"])
+def test_what_moves_only_the_bank_needs_no_reading(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "auto")
+    monkeypatch.setattr("swarm_memory.server.config.resolve_settings", None)
+    assert light_settings(tmp_path) == LightSettings(db="auto" if name == "SWARM_MEMORY_DB" else None)
+
+
+def of_all(settings: Settings) -> LightSettings:
+    found: dict[str, Any] = {"enabled": settings.enabled}
+    for group in (settings.storage, settings.hooks, settings.credit):
+        found |= group.model_dump()
+    return LightSettings(**{name: found[name] for name in LightSettings._fields})
 
 
 def test_the_log_is_private_and_each_fault_one_line(tmp_path: Path) -> None:

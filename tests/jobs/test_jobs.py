@@ -10,16 +10,19 @@ from typing import Any
 import anyio
 import pytest
 from clock import SetClock
+from hooked import hooked
 from patience import HANG_S
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError, QuotaReached, StorageError
 from swarm_memory.schema.job import Job
+from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.jobs import worker as jobs
 from swarm_memory.server.jobs.worker import Handler, Worker
 from swarm_memory.server.location import Location
-from swarm_memory.server.wiring import make_worker
+from swarm_memory.server.switch import pause, resume
+from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -106,16 +109,17 @@ async def test_a_resting_worker_wakes_by_itself_when_a_job_falls_due(toolbox: To
 
 
 class Looks:
-    """Counts the looks of a worker."""
+    """Counts the looks of a worker, and tells it whether it is off."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, off: bool = False) -> None:
+        self.off = off
         self.count = 0
         self._more = anyio.Event()
 
-    async def __call__(self, _: Toolbox) -> int:
+    def __call__(self) -> bool:
         self.count += 1
         self._more.set()
-        return 0
+        return self.off
 
     async def reach(self, count: int) -> None:
         with anyio.fail_after(HANG_S):
@@ -132,7 +136,7 @@ async def test_a_worker_looks_at_use_and_once_again_after_it_and_then_rests(
 
     monkeypatch.setattr(jobs, "RECHECK_S", 0.05)
     looks = Looks()
-    worker = Worker(toolbox, doing(nothing), looks)
+    worker = Worker(toolbox, doing(nothing), is_off=looks)
     async with anyio.create_task_group() as group:
         group.start_soon(worker.run)
         await looks.reach(2)
@@ -151,8 +155,63 @@ async def test_a_worker_that_nobody_tells_looks_again_and_again(toolbox: Toolbox
 
     looks = Looks()
     async with anyio.create_task_group() as group:
-        group.start_soon(Worker(toolbox, doing(nothing), looks).run, 0.02)
+        group.start_soon(Worker(toolbox, doing(nothing), is_off=looks).run, 0.02)
         await looks.reach(6)
+        group.cancel_scope.cancel()
+
+
+async def test_a_worker_that_is_off_does_no_job_until_it_is_on(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    async def note(job: Job) -> Result:
+        done.append(job.key)
+        return {}
+
+    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
+    await toolbox.store.enqueue(job_of(toolbox))
+    looks = Looks(off=True)
+    worker = Worker(toolbox, doing(note), is_off=looks)
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run)
+        await looks.reach(3)
+        worker.wake()
+        await looks.reach(5)
+        assert done == []
+        looks.off = False
+        with anyio.fail_after(HANG_S):
+            while not done:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])
+async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
+    toolbox: Toolbox, place: Location, fixed: dict[str, Any], by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
+    path = place.root / "session.jsonl"
+    path.write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
+    await toolbox.store.enqueue(job_of(toolbox, transcript_path=str(path)))
+    settings = toolbox.settings
+    match by:
+        case "the environment":
+            monkeypatch.setenv("SWARM_MEMORY_DISABLED", "yes")
+        case "the setting":
+            settings = settings.model_copy(update={"enabled": False})
+        case _:
+            pause(None if by.endswith("everywhere") else place.root)
+    with anyio.move_on_after(0.5):
+        await make_worker(replace(toolbox, settings=settings), place).run()
+    assert (await only_job(toolbox)).status == "queued"
+    monkeypatch.delenv("SWARM_MEMORY_DISABLED", raising=False)
+    resume(None)
+    async with anyio.create_task_group() as group:
+        group.start_soon(make_worker(toolbox, place).run)
+        with anyio.fail_after(HANG_S):
+            while (await toolbox.store.list_jobs(toolbox.scope, ("completed",), 9)) == []:
+                await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
 
 
@@ -299,7 +358,7 @@ async def test_a_task_of_a_transcript_is_learned_from_and_nothing_twice(
     assert await worker.work_off_due() == 2
     results = {job.key: job.result or {} for job in await toolbox.store.list_jobs(toolbox.scope, ALL, 10)}
     assert results["one"]["tasks"] == {"fix-1": "learned: Success"}
-    assert results["all"] == {"tasks": {"fix-1": "already_learned: Success"}, "stored": []}
+    assert results["all"] == {"tasks": {"fix-1": "already_learned: Success"}, "stored": [], "calls": 0}
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/no/such/session.jsonl", "relative.jsonl", ""])
@@ -311,8 +370,8 @@ async def test_a_job_cannot_name_a_file_outside_the_hosts_folder(toolbox: Toolbo
     assert "transcript_path" in (job.error or "")
 
 
-async def test_a_running_server_learns_from_what_its_hooks_queue(
-    connected: Callable[[], Any], home: Path, settings: Any, fixed: dict[str, Any]
+async def test_a_running_server_learns_from_what_hooks_queue_and_wake_it_for(
+    connected: Callable[[], Any], toolbox: Toolbox, home: Path, place: Location, fixed: dict[str, Any]
 ) -> None:
     folder = home / ".claude" / "projects" / "shop"
     folder.mkdir(parents=True)
@@ -320,10 +379,29 @@ async def test_a_running_server_learns_from_what_its_hooks_queue(
     path.write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
     event = {"hook_event_name": "SessionEnd", "session_id": "s-1", "transcript_path": str(path)}
     async with connected() as caller:
-        assert await caller.call("handle_hook", event=event) == {}
+        await caller.call("memory_status")
+        await hooked(toolbox, event)
+        await anyio.to_thread.run_sync(wake, place.root, "s-1")
         with anyio.fail_after(HANG_S):
-            while (await caller.call("memory_status"))["memories"].get("active", 0) == 0:
+            while not await toolbox.store.list_jobs(toolbox.scope, ("completed",), 9):
                 await anyio.lowlevel.checkpoint()
+        assert (await caller.call("memory_status"))["memories"]["active"] > 0
+
+
+async def test_a_server_without_a_bank_takes_up_the_work_once_another_process_made_one(
+    connected: Callable[[], Any], settings: Any, home: Path, place: Location, fixed: dict[str, Any]
+) -> None:
+    path = place.root / "s-1.jsonl"
+    path.write_text(json.dumps({"id": "fix-1", "task": fixed["task"], "steps": fixed["steps"]}))
+    event = {"hook_event_name": "SessionEnd", "session_id": "s-1", "transcript_path": str(path)}
+    async with connected():
+        assert not place.database.exists()
+        async with opened_toolbox(place, settings) as other:
+            await hooked(other, event)
+            await anyio.to_thread.run_sync(wake, place.root, "s-1")
+            with anyio.fail_after(HANG_S):
+                while not await other.store.list_jobs(other.scope, ("completed",), 9):
+                    await anyio.lowlevel.checkpoint()
 
 
 async def test_what_failed_is_tried_again_later_and_later(toolbox: Toolbox) -> None:
@@ -358,7 +436,7 @@ async def test_what_one_lane_queued_the_other_does_at_once(toolbox: Toolbox) -> 
         done.set()
         return {}
 
-    worker = Worker(toolbox, doing(queues), None, {"long": ends})
+    worker = Worker(toolbox, doing(queues), {"long": ends})
     async with anyio.create_task_group() as group:
         group.start_soon(worker.run)
         await anyio.wait_all_tasks_blocked()

@@ -47,7 +47,7 @@ def counts(upto: int, until: anyio.Event | None = None) -> Callable[[Toolbox, Jo
 
 
 def worker(tools: Toolbox, **handlers: Any) -> Worker:
-    return Worker(tools, {}, None, handlers)
+    return Worker(tools, {}, handlers)
 
 
 def given(*trajectories: Trajectory, **fields: Any) -> dict[str, Any]:
@@ -158,7 +158,7 @@ async def test_a_long_job_does_not_keep_short_ones_waiting(tmp_path: Path) -> No
         return {}
 
     async with opened(tmp_path) as tools, anyio.create_task_group() as group:
-        working = Worker(tools, {"short": short}, None, {"count": counts(1, anyio.Event())})
+        working = Worker(tools, {"short": short}, {"count": counts(1, anyio.Event())})
         group.start_soon(working.run)
         assert (await queued(tools, working, "count", {}, 0.3)).status == "running"
         assert (await queued(tools, working, "short", {}, 4)).status == "completed"

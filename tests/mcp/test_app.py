@@ -14,8 +14,11 @@ from mcp.client import Client
 from mcp.types import Resource, TextContent, TextResourceContents
 
 from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import INSTRUCTIONS, build_server
+from swarm_memory.server.switch import pause, resume
+from swarm_memory.server.wiring import open_toolbox
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -107,12 +110,35 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
     assert result.content == [TextContent(type="text", text="this is no bank of ours: run `swarm-memory adopt`")]
 
 
-async def test_a_hook_never_fails_whatever_it_is_given() -> None:
-    async with Client(build_server(_never)) as client:
-        for event in ({}, {"hook_event_name": "Stop", "session_id": "s"}, {"hook_event_name": 3}, {"x": "\ud800" * 0}):
-            result = await client.call_tool("handle_hook", {"event": event})
-            assert not result.is_error
-            assert result.structured_content == {}
+async def test_no_tool_is_for_hooks() -> None:
+    server = build_server(_never)
+    assert {tool.name for tool in server._tool_manager.list_tools()} == TOOLS  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_server_that_is_switched_off_says_so_and_by_what(
+    connected: Connected, place: Location, fixed: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        pause(place.root)
+        for tool, arguments in (("retrieve_memories", {"query": SIMILAR}), ("learn_from_trajectory", fixed)):
+            assert "switched off in this project, by `swarm-memory pause`" in await caller.error(tool, **arguments)
+        resume(place.root)
+        pause(None)
+        assert "pause --everywhere" in await caller.error("memory_status")
+        resume(None)
+        monkeypatch.setenv("SWARM_MEMORY_DISABLED", "1")
+        assert "SWARM_MEMORY_DISABLED" in await caller.error("memory_status")
+        monkeypatch.setenv("SWARM_MEMORY_DISABLED", "0")
+        assert (await caller.call("retrieve_memories", query=SIMILAR))["memories"]
+
+
+async def test_a_server_whose_settings_switch_it_off_says_so(place: Location) -> None:
+    settings = Settings(enabled=False)
+    async with Client(build_server(lambda: open_toolbox(place, settings), root=place.root)) as client:
+        result = await client.call_tool("memory_status", {})
+    assert result.is_error
+    assert "by the setting `enabled`" in result.model_dump_json()
 
 
 async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connected: Connected, fixed: Task) -> None:
@@ -504,9 +530,6 @@ def test_the_server_is_built_without_what_its_first_answers_do_not_need() -> Non
 
 
 async def test_secrets_of_the_settings_are_in_no_answer(place: Location, tmp_path: Path) -> None:
-    from swarm_memory.schema.settings import EmbeddingSettings, Settings
-    from swarm_memory.server.wiring import open_toolbox
-
     settings = Settings(embedding=EmbeddingSettings.model_validate({"api_key": "sk-very-secret"}))
     async with Client(build_server(lambda: open_toolbox(place, settings))) as client:
         result = await client.call_tool("memory_status", {})

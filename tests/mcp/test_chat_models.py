@@ -260,25 +260,15 @@ async def test_a_projects_file_that_sets_chat_models_is_refused(shell: Shell, pl
     assert "chat.providers may not be set by a project's file" in err
 
 
-async def test_the_hooks_of_an_agent_that_we_started_ourselves_do_nothing(
-    place: Location, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWARM_MEMORY_CHILD", "1")
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Make the tests pass again, please"}
-    async with Client(build_server(lambda: open_toolbox(place, settings))) as client:
-        assert await _call(client, "handle_hook", {"event": event}) == {}
-    assert not place.database.exists()
-
-
 async def test_a_hook_command_of_an_agent_that_we_started_ourselves_does_not_even_read_its_event(
     place: Location, settings: Settings, home: Path
 ) -> None:
     async with bank(place, settings, []):
         pass
     logged: list[bool] = []
-    for child in ("1", ""):
+    for child, verb in (*(("1", verb) for verb in ("session-start", "prompt", "stop", "session-end")), ("", "prompt")):
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-m", "swarm_memory.server.hooks", "session-start"),
+            *(sys.executable, "-I", "-m", "swarm_memory.server.hooks", verb),
             cwd=place.root,
             env={"PATH": os.environ["PATH"], "HOME": str(home), "SWARM_MEMORY_CHILD": child},
             stdin=subprocess.PIPE,
@@ -287,4 +277,4 @@ async def test_a_hook_command_of_an_agent_that_we_started_ourselves_does_not_eve
         out, _ = await process.communicate(b"no event")
         assert (process.returncode, out) == (0, b"")
         logged.append((place.folder / "log").exists())
-    assert logged == [False, True]
+    assert logged == [False, False, False, False, True]

@@ -5,9 +5,13 @@ from typing import Any
 
 import anyio
 import pytest
+from hooked import hooked
 from patience import HANG_S
 
 from swarm_memory.schema.settings import CreditSettings, Settings
+from swarm_memory.server.bank import MAX_CLIENTS, Bank
+from swarm_memory.server.hooks.client import wake
+from swarm_memory.server.location import Location
 from swarm_memory.tools.toolbox import Toolbox
 
 SESSION = "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
@@ -34,14 +38,14 @@ async def noted(toolbox: Toolbox) -> None:
 
 @pytest.mark.parametrize("rate", [1.0])
 async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
-    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox
+    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed)
         before = await caller.call("retrieve_memories", query=PROMPT)
         assert before["memories"], "nobody knows of a task yet"
         assert any("takes no part" in notice for notice in before["notices"])
-        assert await caller.call("handle_hook", event=EVENT) == {}
+        assert await caller.hook(place.root, **EVENT) == {}
         await noted(toolbox)
         after = await caller.call("retrieve_memories", query=PROMPT)
         assert after["memories"] == []
@@ -49,29 +53,37 @@ async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
 
 
 async def test_what_it_gets_is_credited_to_the_hosts_task(
-    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox
+    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed)
-        short = EVENT | {"prompt": "Fix it."}
-        assert await caller.call("handle_hook", event=short) == {}
+        assert await caller.hook(place.root, **EVENT | {"prompt": "Fix it."}) == {}
         await noted(toolbox)
         found = await caller.call("retrieve_memories", query=PROMPT)
     kept = await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")
     assert list(kept.given) == [memory["id"] for memory in found["memories"]] != []
 
 
-async def test_a_client_that_cannot_be_told_apart_has_no_task(toolbox: Toolbox) -> None:
-    from swarm_memory.server.bank import MAX_CLIENTS, Bank
-    from swarm_memory.server.hooks.event import HookEvent
-    from swarm_memory.server.hooks.events import handle_hook
+async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_only_told_of_the_session(
+    connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
+) -> None:
+    async with connected() as caller:
+        await caller.call("learn_from_trajectory", **fixed)
+        await hooked(toolbox, EVENT)
+        await anyio.to_thread.run_sync(wake, place.root, SESSION)
+        with anyio.fail_after(HANG_S):
+            while not (kept := await toolbox.store.injections(toolbox.scope, f"{SESSION}:1")).given:
+                await caller.call("retrieve_memories", query=PROMPT)
+        found = await caller.call("retrieve_memories", query=PROMPT)
+    assert list(kept.given) == [memory["id"] for memory in found["memories"]]
 
+
+async def test_a_client_that_cannot_be_told_apart_has_no_task(toolbox: Toolbox) -> None:
     async def opened() -> Toolbox:
         return toolbox
 
     bank = Bank(opened)
-    await handle_hook(toolbox, HookEvent.model_validate(EVENT))
-    await noted(toolbox)
+    await hooked(toolbox, EVENT)
     bank.note_session(None, SESSION)
     assert await bank.task_of(None) is None
     bank.note_session("one", SESSION)

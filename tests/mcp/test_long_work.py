@@ -116,18 +116,6 @@ async def test_a_job_of_nobody_is_an_error_that_says_what_there_is(connected: Ca
         assert "job_id" in await caller.error("job", action="cancel")
 
 
-async def test_hooks_do_nothing_in_an_agent_that_was_started_for_a_rollout(
-    connected: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWARM_MEMORY_CHILD", "1")
-    event = {"hook_event_name": "Stop", "session_id": "s-1", "transcript_path": "/x/s-1.jsonl"}
-    async with connected() as caller:
-        prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s-1", "prompt": "Make all of the tests pass."}
-        assert await caller.call("handle_hook", event=prompt) == {}
-        assert await caller.call("handle_hook", event=event) == {}
-        assert (await caller.call("job", action="list"))["jobs"] == []
-
-
 async def test_consolidation_says_what_it_did_and_is_taken_back_by_its_run(
     connected: Callable[[], Any], fixed: dict[str, Any]
 ) -> None:

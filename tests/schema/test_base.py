@@ -1,8 +1,13 @@
-"""How numbers of things are told."""
+"""How numbers of things are told, and the ids of rows."""
+
+import re
+import time
 
 import pytest
 
-from swarm_memory.schema.base import counted
+from swarm_memory.schema.base import counted, new_id
+
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 @pytest.mark.parametrize(
@@ -18,3 +23,17 @@ from swarm_memory.schema.base import counted
 )
 def test_one_thing_is_told_in_the_singular_and_others_in_the_plural(number: int, noun: str, told: str) -> None:
     assert counted(number, noun) == told
+
+
+def test_an_id_is_a_ulid_of_its_kind_that_sorts_by_time() -> None:
+    before = time.time_ns() // 1_000_000
+    made = [new_id("job") for _ in range(1000)]
+    after = time.time_ns() // 1_000_000
+    assert len(set(made)) == 1000
+    assert all(re.fullmatch(r"job_[0-7][0-9A-HJKMNP-TV-Z]{25}", each) for each in made)
+    times = [0] * 1000
+    for number, each in enumerate(made):
+        for sign in each.removeprefix("job_")[:10]:
+            times[number] = times[number] * 32 + CROCKFORD.index(sign)
+    assert [before, *times, after] == sorted([before, *times, after])
+    assert [each[:14] for each in made] == sorted(each[:14] for each in made)

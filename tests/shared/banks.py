@@ -105,7 +105,7 @@ def settings_of(tenant: str = "default") -> Settings:
 async def abused(
     folder: Path, tenant: str = "default", changed: Mapping[str, BaseModel] | None = None
 ) -> AsyncGenerator[Abused]:
-    """Connect to a server of a tenant on the bank of a project's folder; also the tools that are not listed.
+    """Connect to a server of a tenant on the bank of a project's folder.
 
     `changed` are groups of settings that differ from the defaults.
     """
@@ -114,11 +114,8 @@ async def abused(
     server = build_server(
         lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
     )
-    unlisted = [Tool(name=tool.name, input_schema=tool.parameters) for tool in server._tool_manager.list_tools()]  # pyright: ignore[reportPrivateUsage]
     async with Client(server) as client:
-        listed = (await client.list_tools()).tools
-        names = {tool.name for tool in listed}
-        server = Abused(client, [*listed, *(tool for tool in unlisted if tool.name not in names)])
+        server = Abused(client, (await client.list_tools()).tools)
         faults = _Faults(server.tally)
         logging.getLogger().addHandler(faults)
         try:

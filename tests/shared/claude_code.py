@@ -11,7 +11,8 @@ from patience import HANG_S
 from swarm_memory.server.location import state_folder
 
 NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
-CLAUDE = NODE / "claude"
+CLAUDE = Path(os.environ.get("CLAUDE_CODE") or NODE / "claude")
+"""Another version of it is tried by `make claude VERSION=…`."""
 INSPECTOR = NODE / "mcp-inspector"
 INSTALL_HINT = "needs Node.js programs: npm ci --prefix tests/node"
 

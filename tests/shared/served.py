@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import fail_after, lowlevel, to_thread
 from mcp.client import Client
 from mcp.types import CallToolResult
+from patience import HANG_S
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
+from swarm_memory.server.hooks.client import ask, run_folder
+from swarm_memory.server.hooks.listener import listen
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
@@ -54,6 +58,12 @@ class Caller:
         assert not result.is_error, result.content
         return result.structured_content or {}
 
+    async def hook(self, root: Path, **event: Any) -> dict[str, Any]:
+        """Let the host that started this server run a hook command that asks it; return hook JSON."""
+        answer = await to_thread.run_sync(ask, root, event, HANG_S)
+        assert answer is not None, "the server did not take it"
+        return answer
+
     async def error(self, tool: str, /, **arguments: Any) -> str:
         """Call a tool that is to fail, and return what it says."""
         result = await self.client.call_tool(tool, arguments)
@@ -63,15 +73,23 @@ class Caller:
 
 
 @pytest.fixture
-def connected(place: Location, settings: Settings) -> Callable[[], Any]:
-    """Return a context manager that connects a client to a server with a real bank and a real worker."""
+def connected(place: Location, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """Return a context manager that connects a client to a server with a real bank, worker and socket for hooks."""
+    monkeypatch.setattr("swarm_memory.server.hooks.client.READY_S", HANG_S)
 
     @asynccontextmanager
     async def connect() -> AsyncGenerator[Caller]:
         server = build_server(
-            lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
+            lambda: open_toolbox(place, settings),
+            lambda toolbox: make_worker(toolbox, place),
+            root=place.root,
+            place=lambda: place,
+            listen=lambda bank: listen(bank, lambda: True),
         )
         async with Client(server) as client:
+            with fail_after(HANG_S):
+                while not list(run_folder().glob("*.sock")):
+                    await lowlevel.checkpoint()
             yield Caller(client)
 
     return connect

@@ -55,7 +55,7 @@ def drawn(schema: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     required = set(schema.get("required", ()))
     definitions = schema.get("$defs", {})
     arguments = {
-        name: _event(chance) if name == "event" else _value(field, definitions, chance)
+        name: _value(field, definitions, chance)
         for name, field in fields.items()
         if chance.random() < (0.97 if name in required else 0.4)
     }
@@ -87,25 +87,6 @@ def valid(schema: dict[str, Any], chance: random.Random, **fixed: Any) -> dict[s
 
 def _is_free(field: dict[str, Any]) -> bool:
     return field.get("type") == "string" and "enum" not in field and "const" not in field
-
-
-def _event(chance: random.Random) -> dict[str, Any]:
-    """Return an event of the host, nearly right: its schema promises nothing."""
-    event: dict[str, Any] = {
-        "hook_event_name": chance.choice(
-            ("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd")
-        ),
-        "session_id": chance.choice(("s1", "s2", "s-3")),
-        "transcript_path": chance.choice(TEXTS),
-        "prompt": "Make the tests of the shop pass again " + chance.choice(TEXTS),
-        "tool_name": chance.choice(("Bash", *TEXTS)),
-        "tool_use_id": chance.choice(TEXTS),
-        "tool_input": {"command": chance.choice(TEXTS)},
-        "tool_response": chance.choice(({"stdout": chance.choice(TEXTS), "stderr": ""}, *TEXTS)),
-    }
-    if chance.random() < 0.4:
-        event[chance.choice(list(event))] = chance.choice(EXTREMES)
-    return event
 
 
 def _value(field: dict[str, Any], definitions: dict[str, Any], chance: random.Random) -> Any:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,34 +16,32 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.location import Location
 from swarm_memory.server.storage import hook_reader
 from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.memories import StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]
-HEAVY = {"pydantic", "mcp", "openai", "numpy", "aiosqlite", "asyncio", "ulid", "sqlite_vec", "importlib.metadata"}
+HEAVY = {"pydantic", "mcp", "openai", "numpy", "aiosqlite", "asyncio", "sqlite_vec", "importlib.metadata"}
 
 USE = """
 import sys
 from pathlib import Path
 from swarm_memory.server.storage.hook_reader import open_for_hook
-from swarm_memory.server.location import Location
-with open_for_hook(Location(Path(sys.argv[1]), Path(sys.argv[2])), 1.0) as bank:
+with open_for_hook(Path(sys.argv[1]), ("default", "here"), 1.0) as bank:
     bank.briefing_rows(5)
+    bank.end_turn("s", "/t.jsonl", 20.0)
     bank.end_session("s", "/t.jsonl")
 print(" ".join(sys.modules))
 """
 
 
-@pytest.fixture
-def place(database: Path, tmp_path: Path) -> Location:
-    return Location(tmp_path / "here", database)
+WHERE = ("default", "here")
 
 
 async def test_a_session_that_ends_frees_its_jobs_and_queues_one_for_the_rest(
-    open_bank: Any, place: Location, here: Scope
+    open_bank: Any, database: Path, here: Scope
 ) -> None:
     now = datetime.now(UTC)
     held = Job(
@@ -52,7 +49,7 @@ async def test_a_session_that_ends_frees_its_jobs_and_queues_one_for_the_rest(
     )
     async with open_bank() as store:
         await store.enqueue(held)
-        with hook_reader.open_for_hook(place, 1.0) as bank:
+        with hook_reader.open_for_hook(database, WHERE, 1.0) as bank:
             first = bank.end_session("s", "/t.jsonl")
             assert bank.end_session("s", "/t2.jsonl") == first
         jobs = {job.key: job for job in await store.list_jobs(here, ["queued"], 9)}
@@ -62,13 +59,40 @@ async def test_a_session_that_ends_frees_its_jobs_and_queues_one_for_the_rest(
         assert (await store.claim("w", datetime.now(UTC), 60, ("learn",))) is not None
 
 
+async def test_a_turn_that_ends_queues_the_task_for_when_it_may_no_longer_go_on(
+    open_bank: Any, database: Path, here: Scope
+) -> None:
+    async with open_bank() as store:
+        with hook_reader.open_for_hook(database, WHERE, 1.0) as bank:
+            assert bank.end_turn("s", "/t.jsonl", 20.0) is None, "nobody told of a task"
+            assert await store.list_jobs(here, ["queued"], 9) == []
+            noted = HostSession(session_id="s", scope=here, task_id="s:1", task_number=1, updated_at=datetime.now(UTC))
+            await store.put_session(noted)
+            first = bank.end_turn("s", "/t.jsonl", 3600.0)
+            (held,) = await store.list_jobs(here, ["queued"], 9)
+            assert held.run_after > datetime.now(UTC)
+            assert bank.end_turn("s", "/t2.jsonl", 0.0) == first
+        (job,) = await store.list_jobs(here, ["queued"], 9)
+        assert (job.id, job.kind, job.key) == (first, "learn", "s:1")
+        assert job.payload == {"transcript_path": "/t2.jsonl", "session_id": "s", "task_id": "s:1"}
+        assert job.run_after <= datetime.now(UTC)
+
+
+async def test_the_ends_of_sessions_of_another_project_are_its_own(open_bank: Any, database: Path, here: Scope) -> None:
+    async with open_bank() as store:
+        with hook_reader.open_for_hook(database, ("default", "there"), 1.0) as bank:
+            bank.end_session("s", "/t.jsonl")
+        assert await store.list_jobs(here, ["queued"], 9) == []
+        (job,) = await store.list_jobs(Scope(project="there"), ["queued"], 9)
+        assert job.key == "s:all"
+
+
 async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
     open_bank: Any,
     embedder: Any,
     item: Make,
     with_indexes: WithIndexes,
-    place: Location,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Path,
 ) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
     items = [
@@ -81,49 +105,37 @@ async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
     ]
     async with open_bank() as store:
         await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
-    with hook_reader.open_for_hook(place, 1.0) as bank:
+    with hook_reader.open_for_hook(database, WHERE, 1.0) as bank:
         rows = bank.briefing_rows(5)
         assert [title for _, title, _ in rows] == ["Sure", "Unsure", "Global"]
         assert rows[0] == (items[0].id, items[0].title, items[0].content)
         assert len(bank.briefing_rows(1)) == 1
-    monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", GLOBAL_PROJECT)
-    with hook_reader.open_for_hook(place, 1.0) as bank:
+    with hook_reader.open_for_hook(database, ("default", GLOBAL_PROJECT), 1.0) as bank:
         assert [title for _, title, _ in bank.briefing_rows(5)] == ["Global"]
 
 
-async def test_a_hook_waits_no_longer_than_it_may(open_bank: Any, place: Location) -> None:
+async def test_a_hook_waits_no_longer_than_it_may(open_bank: Any, database: Path) -> None:
     async with open_bank():
         pass
-    with writer_lock(place.database, 1), pytest.raises(StoreBusy), hook_reader.open_for_hook(place, 0.02) as bank:
+    with writer_lock(database, 1), pytest.raises(StoreBusy), hook_reader.open_for_hook(database, WHERE, 0.02) as bank:
         bank.end_session("s", "/t.jsonl")
 
 
-async def test_a_hook_makes_no_bank_and_trusts_no_file(open_bank: Any, place: Location) -> None:
-    with pytest.raises(StorageError, match="there is no bank"), hook_reader.open_for_hook(place, 1.0):
+async def test_a_hook_makes_no_bank_and_trusts_no_file(open_bank: Any, database: Path) -> None:
+    with pytest.raises(StorageError, match="there is no bank"), hook_reader.open_for_hook(database, WHERE, 1.0):
         pass
-    place.database.parent.mkdir()
-    place.database.write_bytes(b"something else" * 100)
-    with pytest.raises(StoreUntrusted), hook_reader.open_for_hook(place, 1.0):
+    database.parent.mkdir()
+    database.write_bytes(b"something else" * 100)  # noqa: ASYNC240 - a test may wait
+    with pytest.raises(StoreUntrusted), hook_reader.open_for_hook(database, WHERE, 1.0):
         pass
 
 
-async def test_a_hook_imports_nothing_heavy(open_bank: Any, place: Location, rung: str) -> None:
+async def test_a_hook_imports_nothing_heavy(open_bank: Any, database: Path, rung: str) -> None:
     async with open_bank():
         pass
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SWARM_MEMORY_SQLITE": rung}
-    command = [sys.executable, "-c", USE, str(place.root), str(place.database)]
+    command = [sys.executable, "-c", USE, str(database)]
     run = partial(subprocess.run, command, env=environment, capture_output=True, text=True, check=False)
     done = await asyncio.to_thread(run)
     assert done.stderr == ""
     assert HEAVY.isdisjoint(done.stdout.split())
-
-
-def test_a_lean_id_is_a_ulid_that_sorts_by_time() -> None:
-    from ulid import ULID
-
-    made = [hook_reader.plain_id("job") for _ in range(50)]
-    assert len(set(made)) == 50
-    assert all(re.fullmatch(r"job_[0-7][0-9A-HJKMNP-TV-Z]{25}", each) for each in made)
-    stamps = [ULID.from_str(each.removeprefix("job_")).timestamp for each in made]
-    assert stamps == sorted(stamps)
-    assert abs(stamps[0] - datetime.now(UTC).timestamp()) < 5

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.server.storage import hook_reader
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.server.storage.hook_reader import HookBank, open_for_hook
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.trajectories import LearnRecord
@@ -24,6 +25,10 @@ from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
 NOW = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 SIGNATURE, OTHER = "a" * 32, "b" * 32
 SESSION = "6b9f1f0e-1111-4222-8333-444455556666"
+
+
+def opened(place: Location, wait_s: float) -> AbstractContextManager[HookBank]:
+    return open_for_hook(place.database, ("default", place.project), wait_s)
 
 
 def never(task_id: str) -> bool:
@@ -69,14 +74,14 @@ def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexe
 def ask(
     place: Location, session: str = SESSION, signature: str = SIGNATURE, held_out: Callable[[str], bool] = never
 ) -> str | None:
-    with open_for_hook(place, 0.3) as bank:
+    with opened(place, 0.3) as bank:
         found = bank.way_out(session, signature, held_out)
     return None if found is None else found[0]
 
 
 async def test_a_way_out_is_told_once_in_a_session_and_then_another(learn: Any, place: Location) -> None:
     sure, less = await learn("Install it", confidence=0.9), await learn("Leave it out", confidence=0.4)
-    with open_for_hook(place, 0.3) as bank:
+    with opened(place, 0.3) as bank:
         assert bank.way_out(SESSION, SIGNATURE, never) == (sure.id, sure.title, sure.content)
     assert [ask(place), ask(place), ask(place)] == [less.id, None, None]
     assert ask(place, session="another") == sure.id
@@ -109,14 +114,13 @@ async def test_only_what_holds_is_told(store: SqliteStore, learn: Any, place: Lo
 
 
 async def test_other_projects_and_tenants_are_told_nothing_and_global_memories_come_last(
-    learn: Any, place: Location, monkeypatch: pytest.MonkeyPatch
+    learn: Any, place: Location
 ) -> None:
     shared = await learn("Everywhere", scope=Scope(project=GLOBAL_PROJECT), confidence=0.9)
     mine = await learn("Here", confidence=0.1)
     await learn("Theirs", scope=Scope(tenant_id="t", project="here"))
     assert [ask(place), ask(place), ask(place)] == [mine.id, shared.id, None]
-    monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", "there")
-    assert ask(place) == shared.id
+    assert ask(place._replace(root=place.root.with_name("there"))) == shared.id
 
 
 async def test_what_only_repeats_what_was_told_comes_after_the_others(learn: Any, place: Location) -> None:
@@ -184,7 +188,11 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
 ) -> None:
     item = await learn("Install it")
     started = time.monotonic()
-    with writer_lock(place.database, 1), pytest.raises(StoreBusy), open_for_hook(place, 0.02) as bank:
+    with (
+        writer_lock(place.database, 1),
+        pytest.raises(StoreBusy),
+        opened(place, 0.02) as bank,
+    ):
         bank.way_out(SESSION, SIGNATURE, never)
     assert time.monotonic() - started < 1
     assert await store.events_of_kind(here, hook_reader.TOLD_AT_FAILURE, 9) == []
@@ -193,7 +201,7 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
 
 async def test_where_nothing_is_known_nothing_is_written_and_nobody_waited_for(learn: Any, place: Location) -> None:
     await learn("Install it")
-    with writer_lock(place.database, 1), open_for_hook(place, 0.02) as bank:
+    with writer_lock(place.database, 1), opened(place, 0.02) as bank:
         assert bank.way_out(SESSION, OTHER, never) is None
 
 

@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_lines import call as used
+from claude_lines import prompt as asked
+from claude_lines import result as answered
+from claude_lines import says, write
 from click.testing import CliRunner
 from clock import SetClock
+from hooked import hooked
 from logged import call, failed
 from mcp.client import Client
 from mcp.types import CallToolResult
@@ -18,9 +23,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.cli.main import cli
-from swarm_memory.server.hooks.event import HookEvent
-from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.server.jobs.handlers import evaluate_logged
+from swarm_memory.server.jobs.transcripts import learn_from_job
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
@@ -86,20 +90,28 @@ def test_the_command_line_logs_shows_moves_and_forgets(tmp_path: Path, monkeypat
     assert run("list").startswith("No calls")
 
 
-async def test_a_stop_queues_the_evaluation_and_the_job_evaluates_and_summarizes(open_bank: Any) -> None:
+async def test_the_job_of_a_stop_queues_the_evaluation_and_that_evaluates_and_summarizes(
+    open_bank: Any, tmp_path: Path
+) -> None:
+    task = "Find the weather in Rome please"
+    lines = [
+        asked(task),
+        says(used("a", "x", "search")),
+        answered("a", "Rome"),
+        says(used("b", "x", "search")),
+        answered("b", "no", error=True),
+    ]
+    path = str(write(tmp_path / "s1.jsonl", lines))
     async with open_bank(summarize_after=2) as toolbox:
-        for event in (
-            {"hook_event_name": "UserPromptSubmit", "prompt": "Find the weather in Rome please"},
-            {"hook_event_name": "PostToolUse", "tool_name": "search", "tool_use_id": "a", "tool_response": "Rome"},
-            {"hook_event_name": "PostToolUseFailure", "tool_name": "search", "tool_use_id": "b", "error": "Error: no"},
-            {"hook_event_name": "Stop"},
-        ):
-            await handle_hook(toolbox, HookEvent.model_validate({"session_id": "s1", **event}))
-            await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())  # the event's writes are done now
+        told = {"session_id": "s1", "transcript_path": path}
+        await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": task, **told})
+        await hooked(toolbox, {"hook_event_name": "Stop", **told})
+        (stopped,) = await toolbox.store.list_jobs(toolbox.scope, ("queued",), 10)
+        assert (await learn_from_job(toolbox, stopped, root=tmp_path))["calls"] == 2
         jobs = await toolbox.store.list_jobs(toolbox.scope, ("queued",), 10)
         (job,) = [each for each in jobs if each.kind == EVALUATE]
         kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
-        assert {each.call.task for each in kept} == {"Find the weather in Rome please"}
+        assert {each.call.task for each in kept} == {task}
         assert [each.call.success for each in sorted(kept, key=lambda each: each.seq)] == [True, False]
         assert isinstance(toolbox.clock, SetClock)
         toolbox.clock.at += timedelta(seconds=61)
@@ -117,8 +129,7 @@ async def test_a_users_correction_is_noted_from_the_prompt(toolbox: Toolbox) -> 
     prompts = ("Find the weather in Rome please", "no, that is wrong, I meant Rome in Georgia")
     for prompt in prompts:
         event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt}
-        await handle_hook(toolbox, HookEvent.model_validate(event))
-        await toolbox.store.release(toolbox.scope, "none", toolbox.clock.now())
+        await hooked(toolbox, event)
     (noted,) = await toolbox.store.events_of_kind(toolbox.scope, "tool_call.corrected", 10)
     assert noted.subject_id == "s1"
 

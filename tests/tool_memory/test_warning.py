@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from clock import SetClock
+from hooked import hooked
 from logged import call, failed
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.hooks.event import HookEvent
-from swarm_memory.server.hooks.events import handle_hook
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
@@ -23,11 +22,10 @@ async def before(toolbox: Toolbox, told: Any = BAD, session: str = "now", settin
     """Return what the hook says before a call."""
     event = {"hook_event_name": "PreToolUse", "session_id": session, "tool_name": "search", "tool_input": told}
     chosen = Toolbox(toolbox.store, toolbox.embedder, toolbox.clock, settings, toolbox.scope)
-    answer = await handle_hook(chosen, HookEvent.model_validate(event))
+    answer = await hooked(chosen, event)
     if not answer:
         return ""
     output = answer["hookSpecificOutput"]
-    assert isinstance(output, dict)
     assert set(output) == {"hookEventName", "additionalContext"}, "a warning decides nothing"
     return str(output["additionalContext"])
 
@@ -75,8 +73,7 @@ async def test_it_is_silent_where_the_same_call_went_well_since_or_nothing_resol
 async def test_it_is_silent_for_a_task_that_is_held_out(taught: Toolbox, tmp_path: Path) -> None:
     held = Settings.model_validate({"hooks": {"warn_before_tools": True}, "credit": {"holdout_rate": 1.0}})
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "now", "prompt": "Find the weather in Rome please"}
-    await handle_hook(taught, HookEvent.model_validate(prompt))
-    await taught.store.release(taught.scope, "none", taught.clock.now())
+    await hooked(taught, prompt)
     assert await before(taught, settings=held) == ""
 
 

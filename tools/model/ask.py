@@ -18,7 +18,7 @@ class Answered(BaseModel):
     Limits of size belong in the reader of the answer: many endpoints refuse a schema that has any.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

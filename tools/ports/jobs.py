@@ -1,4 +1,4 @@
-"""What durable work needs: a queue of jobs that outlives processes. No adapter, and no kind of job, is known here."""
+"""What durable work needs: a queue of jobs that outlives processes. No adapter is known here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,9 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
+
+LEARN = "learn"
+"""The kind of the jobs that hooks queue: learn from one task of a transcript, or, without `task_id`, from all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,8 @@ class RetrievalRecord:
     session_id: str | None = None
     withheld: bool = False
     """Whether the task is held out and did not get what was found."""
+    via: str | None = None
+    """For which way of a hook: `server`, that was asked, or `hook`, that did it itself; None without a hook."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ async def retrieve(
     only: SearchFilter = ANY,
     task_id: str | None = None,
     session_id: str | None = None,
+    via: str | None = None,
 ) -> Retrieval:
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
@@ -91,7 +92,19 @@ async def retrieve(
         latency_ms=(time.perf_counter() - started) * 1000,
     )
     is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
-    told = await _recorded(toolbox, found, task_id, session_id, withheld=is_withheld)
+    record = RetrievalRecord(
+        retrieval_id=found.retrieval_id,
+        scope=toolbox.scope,
+        query=found.query,
+        scores={each.item.id: each.score for each in found.memories},
+        latency_ms=found.latency_ms,
+        at=toolbox.clock.now(),
+        task_id=task_id,
+        session_id=session_id,
+        withheld=is_withheld,
+        via=via,
+    )
+    told = await _recorded(toolbox, found, record)
     return _withheld(told, credit.holdout_rate) if is_withheld else told
 
 
@@ -231,20 +244,7 @@ def _note(item: MemoryItem) -> tuple[str, str, str]:
     return item.id, title, item.content
 
 
-async def _recorded(
-    toolbox: Toolbox, found: Retrieval, task_id: str | None, session_id: str | None, *, withheld: bool
-) -> Retrieval:
-    record = RetrievalRecord(
-        retrieval_id=found.retrieval_id,
-        scope=toolbox.scope,
-        query=found.query,
-        scores={each.item.id: each.score for each in found.memories},
-        latency_ms=found.latency_ms,
-        at=toolbox.clock.now(),
-        task_id=task_id,
-        session_id=session_id,
-        withheld=withheld,
-    )
+async def _recorded(toolbox: Toolbox, found: Retrieval, record: RetrievalRecord) -> Retrieval:
     try:
         await toolbox.store.record_retrieval(record)
     except StorageError as error:

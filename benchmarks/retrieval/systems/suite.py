@@ -87,4 +87,10 @@ async def measure(context: SuiteContext, options: ComparedOptions) -> SuiteResul
     return await measured(context, options, ComparedRun)
 
 
-SUITE = Suite("retrieval", "retrieval beside systems that are not the product", ComparedOptions, measure)
+SUITE = Suite(
+    "retrieval",
+    "retrieval beside systems that are not the product",
+    "minutes on a sample, hours with a chat model; fewer questions make it less",
+    ComparedOptions,
+    measure,
+)

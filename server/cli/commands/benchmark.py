@@ -143,7 +143,7 @@ def report(invocation: Invocation, runs: tuple[str, ...], html: Path | None, as_
     """
     from swarm_memory.tools.benchmark.report import markdown, page
 
-    found = invocation.run(lambda toolbox: _found(toolbox, runs))
+    found = invocation.read(lambda toolbox: _found(toolbox, runs))
     if html is not None:
         try:
             html.write_text(page(found), encoding="utf-8")
@@ -179,7 +179,7 @@ def compare_runs(invocation: Invocation, before: str, after: str, everything: bo
     """Say what changed from run BEFORE to run AFTER beyond noise; each is an id or a file."""
     from swarm_memory.tools.benchmark.compare import compare
 
-    first, second = invocation.run(lambda toolbox: _found(toolbox, (before, after)))
+    first, second = invocation.read(lambda toolbox: _found(toolbox, (before, after)))
     done = compare(first, second)
     print_json(_compared(done)) if as_json else _show_comparison(done, everything)
 
@@ -208,7 +208,7 @@ def _show_comparison(done: "Comparison", everything: bool) -> None:
 @click.pass_obj
 def list_runs(invocation: Invocation, limit: int, as_json: bool) -> None:
     """Show the runs of this project, newest first."""
-    found = invocation.run(lambda toolbox: toolbox.store.benchmarks.list_benchmarks(toolbox.scope, limit))
+    found = invocation.read(lambda toolbox: toolbox.store.benchmarks.list_benchmarks(toolbox.scope, limit))
     if as_json:
         print_json([_brief(each, None) for each in found])
     elif not found:

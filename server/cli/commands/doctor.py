@@ -18,9 +18,11 @@ from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.config import off_by
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.claude_settings import SERVER_NAME, installed_scopes, plan_install
 from swarm_memory.server.location import Location
+from swarm_memory.server.missed import KEPT_DAYS, told
 from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.care import Care, Inspection
@@ -111,6 +113,7 @@ def _parts(invocation: Invocation) -> dict[str, Callable[[], Iterator[Finding]]]
         "chat model": lambda: _chat(invocation),
         "bank": lambda: _bank(invocation),
         "Claude Code": lambda: _claude_code(invocation),
+        "hooks": lambda: _hooks(invocation),
     }
 
 
@@ -244,6 +247,15 @@ def _claude_code(invocation: Invocation) -> Iterator[Finding]:
     if "project" in scopes and shutil.which(SERVER_NAME) is None:
         advice = "put it there, as with `uv tool install`"
         yield Finding("Claude Code", "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
+
+
+def _hooks(invocation: Invocation) -> Iterator[Finding]:
+    if by := off_by(invocation.root, invocation.settings()):
+        yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory resume` ends a pause")
+    missed = told(invocation.root)
+    yield from (Finding("hooks", "warn", line) for line in missed)
+    if not missed:
+        yield Finding("hooks", "ok", f"nothing missed in {KEPT_DAYS} days")
 
 
 COMMANDS = {"doctor": doctor}

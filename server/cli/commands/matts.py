@@ -157,7 +157,7 @@ def _show_run(shown: MattsRun) -> None:
 @click.pass_obj
 def status(invocation: Invocation, run_id: str, as_json: bool) -> None:
     """Show how a run stands."""
-    found = invocation.run(lambda toolbox: toolbox.store.get_run(toolbox.scope, run_id))
+    found = invocation.read(lambda toolbox: toolbox.store.get_run(toolbox.scope, run_id))
     if found is None:
         raise NotFoundError(f"there is no run {run_id!r} in this project; `swarm-memory matts list --all` shows all")
     print_json(found) if as_json else _show_run(found)
@@ -169,7 +169,7 @@ def status(invocation: Invocation, run_id: str, as_json: bool) -> None:
 @click.pass_obj
 def cancel(invocation: Invocation, run_id: str, as_json: bool) -> None:
     """Cancel a run; the rollouts that have ended are kept."""
-    if not invocation.run(lambda toolbox: toolbox.store.cancel_run(toolbox.scope, run_id)):
+    if not invocation.read(lambda toolbox: toolbox.store.cancel_run(toolbox.scope, run_id)):
         raise NotFoundError(f"there is no run {run_id!r} that has not ended; `swarm-memory matts list` shows those")
     print_json({"run_id": run_id, "status": "cancelled"}) if as_json else say(f"{run_id} is cancelled.")
 
@@ -182,7 +182,7 @@ def cancel(invocation: Invocation, run_id: str, as_json: bool) -> None:
 def list_runs(invocation: Invocation, everything: bool, limit: int, as_json: bool) -> None:
     """Show the runs of this project that have not ended, newest first; --all shows every one."""
     wanted = (*_OPEN, *_ENDED) if everything else _OPEN
-    found = invocation.run(lambda toolbox: toolbox.store.list_runs(toolbox.scope, wanted, limit))
+    found = invocation.read(lambda toolbox: toolbox.store.list_runs(toolbox.scope, wanted, limit))
     if as_json:
         print_json(found)
     elif not found:

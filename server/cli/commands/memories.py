@@ -86,7 +86,7 @@ def list_command(
         beyond = replace(which, limit=1, offset=min(offset + limit, MAX_OFFSET))
         return items, len(items) == limit and bool(await list_memories(toolbox, beyond))
 
-    found, has_more = invocation.run(operate)
+    found, has_more = invocation.read(operate)
     if as_json:
         print_json(found)
         return
@@ -107,7 +107,7 @@ def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> 
     """Show memories with their steps and where they came from."""
     from swarm_memory.tools.memories.edit import get_memories
 
-    found = invocation.run(lambda toolbox: get_memories(toolbox, ids))
+    found = invocation.read(lambda toolbox: get_memories(toolbox, ids))
     if as_json:
         print_json(found)
     else:
@@ -233,7 +233,7 @@ def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> No
     """Show what happened to a memory."""
     from swarm_memory.tools.memories.edit import memory_history
 
-    events = invocation.run(lambda toolbox: memory_history(toolbox, memory_id))
+    events = invocation.read(lambda toolbox: memory_history(toolbox, memory_id))
     if as_json:
         print_json([{"at": event.at.isoformat(), "kind": event.kind, "data": dict(event.data)} for event in events])
     else:
@@ -303,7 +303,7 @@ def export(invocation: Invocation, output: Path | None, own_only: bool) -> None:
     """
     from swarm_memory.tools.memories.transfer import export_memories
 
-    count = invocation.run(lambda toolbox: write_lines(export_memories(toolbox, with_global=not own_only), output))
+    count = invocation.read(lambda toolbox: write_lines(export_memories(toolbox, with_global=not own_only), output))
     if output is not None:
         say(f"{counted(count, 'memory')} written to {output}.")
 

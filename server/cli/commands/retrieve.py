@@ -39,7 +39,7 @@ def retrieve(
     from swarm_memory.tools.retrieve.retrieve import retrieve as operation
 
     only = SearchFilter(domain, tags, exclude_task)
-    found = invocation.run(lambda toolbox: operation(toolbox.in_project(project), query, k=k, only=only))
+    found = invocation.read(lambda toolbox: operation(toolbox.in_project(project), query, k=k, only=only))
     if as_json:
         print_json(found)
     else:
@@ -91,7 +91,7 @@ def pre_task(invocation: Invocation, task_id: str, query: str, k: int | None, as
     from swarm_memory.tools.retrieve.retrieve import retrieve as operation
 
     only = SearchFilter(exclude_task=task_id)
-    found = invocation.run(lambda toolbox: operation(toolbox, query, k=k, only=only, task_id=task_id))
+    found = invocation.read(lambda toolbox: operation(toolbox, query, k=k, only=only, task_id=task_id))
     if as_json:
         print_json(found)
     elif found.preamble:

@@ -70,23 +70,33 @@ def serve(
 
 
 def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
+    from swarm_memory.server.hooks.client import settings_stamp
     from swarm_memory.server.mcp.app import build_server
+
+    read = settings_stamp(invocation.root)
 
     def worker(toolbox: "Toolbox") -> "Worker":
         from swarm_memory.server.wiring import make_worker
 
         return make_worker(toolbox, invocation.place)
 
-    return build_server(invocation.open_toolbox, worker, on_closed, invocation.root)
+    async def listen(bank: "Bank") -> None:
+        from swarm_memory.server.hooks.listener import listen
+
+        await listen(bank, lambda: settings_stamp(invocation.root) == read)
+
+    return build_server(
+        invocation.open_toolbox, worker, on_closed, invocation.root, place=lambda: invocation.place, listen=listen
+    )
 
 
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
     """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
 
-    from swarm_memory.server.config import user_file
     from swarm_memory.server.http.serve import Address, allowed_names, is_loopback, run_http
     from swarm_memory.server.http.token import load_token
     from swarm_memory.server.http.token import token_file as file_for
+    from swarm_memory.server.location import user_file
 
     limits = invocation.settings().settings.http
     address = Address(host, port, allowed_names(host, names))
@@ -237,6 +247,48 @@ class Timed:
         return result
 
 
+everywhere_option = click.option("--everywhere", is_flag=True, help="In all projects.")
+
+
+@click.command()
+@everywhere_option
+@json_option
+@click.pass_obj
+def pause(invocation: Invocation, everywhere: bool, as_json: bool) -> None:
+    """Switch swarm-memory off in this project: hooks say nothing, tools answer that it is off, nothing is learned.
+
+    What agents do meanwhile is not read, and `swarm-memory learn` can read it later. The setting `enabled: false` and
+    the variable SWARM_MEMORY_DISABLED do the same.
+    """
+    from swarm_memory.server import switch
+
+    changed = switch.pause(None if everywhere else invocation.root)
+    told = f"{'Switched' if changed else 'Already switched'} off {_where(invocation, everywhere)}."
+    print_json({"changed": changed, "off": switch.switched_off(invocation.root)}) if as_json else say(told)
+
+
+@click.command()
+@everywhere_option
+@json_option
+@click.pass_obj
+def resume(invocation: Invocation, everywhere: bool, as_json: bool) -> None:
+    """Switch swarm-memory on again in this project; with --everywhere in all that were paused."""
+    from swarm_memory.server import switch
+
+    changed = switch.resume(None if everywhere else invocation.root)
+    by = switch.switched_off(invocation.root)
+    if as_json:
+        print_json({"changed": changed, "off": by})
+        return
+    say(f"Switched on {_where(invocation, everywhere)}." if changed else "It was not paused.")
+    if by:
+        say(f"Still off here: by {by}.", fg="yellow")
+
+
+def _where(invocation: Invocation, everywhere: bool) -> str:
+    return "in all projects" if everywhere else f"in {invocation.root}"
+
+
 @click.command()
 @json_option
 def demo(as_json: bool) -> None:
@@ -331,4 +383,4 @@ def _heading(title: str, text: str) -> None:
     say(f"“{text}”\n")
 
 
-COMMANDS = {"serve": serve, "install": install, "uninstall": uninstall, "demo": demo}
+COMMANDS = {"pause": pause, "resume": resume, "serve": serve, "install": install, "uninstall": uninstall, "demo": demo}

@@ -122,7 +122,7 @@ def search(
     """Find what fits QUERY, best first."""
     from swarm_memory.tools.sources.sources import search_sources
 
-    found = invocation.run(
+    found = invocation.read(
         lambda toolbox: search_sources(toolbox, query, kind=kind, k=k, offset=offset, project=project)
     )
     if as_json:
@@ -136,7 +136,7 @@ def search(
 @click.pass_obj
 def list_sources(invocation: Invocation, as_json: bool) -> None:
     """List what is indexed in this project."""
-    found = invocation.run(lambda toolbox: toolbox.store.sources.list_sources(toolbox.scope))
+    found = invocation.read(lambda toolbox: toolbox.store.sources.list_sources(toolbox.scope))
     if as_json:
         print_json(found)
     elif not found:
@@ -164,7 +164,7 @@ def remove(invocation: Invocation, location: str, kind: SourceKind | None, as_js
         keys = [SourceKey(toolbox.scope, each, location) for each in kinds]
         return sum([await store.remove(key) for key in keys])
 
-    count = invocation.run(operate)
+    count = invocation.read(operate)
     print_json({"passages": count}) if as_json else say(f"{counted(count, 'passage')} removed.")
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,14 +22,32 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def status(invocation: Invocation, as_json: bool) -> None:
-    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs."""
+    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs, and what the hooks missed."""
+    from swarm_memory.server.config import off_by
+    from swarm_memory.server.missed import told
     from swarm_memory.tools.memories.status import memory_status
 
+    notices = told(invocation.root)
+    if by := off_by(invocation.root, invocation.settings()):
+        notices.insert(0, f"switched off by {by}: hooks say nothing and nothing is learned")
+    if not invocation.place.database.exists():
+        _no_bank(invocation.place.database, notices, as_json)
+        return
     found = invocation.run(memory_status)
+    found = found.model_copy(update={"notices": (*notices, *found.notices)})
     if as_json:
         print_json(found)
     else:
         _show_status(found)
+
+
+def _no_bank(database: Path, notices: Sequence[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"storage": {"path": str(database)}, "statistics": None, "notices": list(notices)})
+        return
+    say(f"No bank yet: {database} is made by the first task of an agent, or by `swarm-memory learn`.")
+    for notice in notices:
+        say(f"Note: {notice}", fg="yellow")
 
 
 def _show_status(found: "MemoryStatus") -> None:
@@ -118,7 +137,7 @@ def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
     async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None]":
         return await weekly_metrics(toolbox), await memory_effect(toolbox)
 
-    weeks, effect = invocation.run(operate)
+    weeks, effect = invocation.read(operate)
     if as_csv:
         click.echo(_csv(weeks), nl=False)
     elif as_json:
@@ -185,7 +204,7 @@ def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: boo
     wanted: tuple[JobStatus, ...] = ("queued", "running")
     if everything:
         wanted = (*wanted, "completed", "failed", "cancelled")
-    found = invocation.run(lambda toolbox: toolbox.store.list_jobs(toolbox.scope, wanted, limit))
+    found = invocation.read(lambda toolbox: toolbox.store.list_jobs(toolbox.scope, wanted, limit))
     if as_json:
         print_json(found)
     elif not found:
@@ -200,9 +219,18 @@ def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: boo
 @jobs.command(short_help="Work off queued jobs.")
 @click.option("--until-idle", is_flag=True, help="Do what is due, and end.")
 @click.option("--early", is_flag=True, help="With --until-idle: also what is not due yet.")
+@click.option("--session", hidden=True, help="With --transcript: a session that ended, to be queued first.")
+@click.option("--transcript", hidden=True, help="Its transcript.")
 @json_option
 @click.pass_obj
-def work(invocation: Invocation, until_idle: bool, early: bool, as_json: bool) -> None:
+def work(
+    invocation: Invocation,
+    until_idle: bool,
+    early: bool,
+    session: str | None,
+    transcript: str | None,
+    as_json: bool,
+) -> None:
     """Work off queued jobs: for ever, or with --until-idle until none is due.
 
     A job is due some seconds after its task's last turn, or at once when the session has ended.
@@ -211,10 +239,16 @@ def work(invocation: Invocation, until_idle: bool, early: bool, as_json: bool) -
     Example:
       swarm-memory jobs work --until-idle
     """
+    from swarm_memory.server.jobs.transcripts import holds_task, queue_session
     from swarm_memory.server.jobs.worker import RECHECK_S
     from swarm_memory.server.wiring import make_worker
 
+    if transcript is not None and not holds_task(transcript):
+        return  # no bank is made for it
+
     async def operate(toolbox: "Toolbox") -> int:
+        if session is not None and transcript is not None:
+            await queue_session(toolbox, session, transcript)
         worker = make_worker(toolbox, invocation.place)
         if until_idle:
             return await (worker.work_off_all() if early else worker.work_off_due())

@@ -120,7 +120,7 @@ def show_command(invocation: Invocation, names: tuple[str, ...], task: str | Non
     """Show guidance for TOOLs, or for a task which tool to take; with both, which of them."""
     from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 
-    found: ToolGuidance = invocation.run(lambda toolbox: retrieve_tool_memory(toolbox, names or None, task))
+    found: ToolGuidance = invocation.read(lambda toolbox: retrieve_tool_memory(toolbox, names or None, task))
     print_json(found) if as_json else say(found.markdown)
 
 
@@ -134,7 +134,7 @@ def list_command(invocation: Invocation, as_json: bool) -> None:
         store = toolbox.store.tool_memory
         return await store.memories(toolbox.scope, None), await store.counts(toolbox.scope)
 
-    found, counts = invocation.run(operate)
+    found, counts = invocation.read(operate)
     if as_json:
         rows = [each.totals.model_dump(mode="json") | {"summarized": each.summary is not None} for each in found]
         print_json({"tools": rows, "not_evaluated": counts.not_evaluated})
@@ -168,7 +168,7 @@ def forget_command(invocation: Invocation, names: tuple[str, ...], everything: b
     """Delete what is known of TOOLs, or of all, with every trace. This cannot be undone."""
     if bool(names) == everything:
         raise click.UsageError("name tools, or give --all")
-    count = invocation.run(
+    count = invocation.read(
         lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, None if everything else names)
     )
     print_json({"forgotten": count}) if as_json else say(f"{counted(count, 'tool')} forgotten.")
@@ -182,7 +182,7 @@ def export_command(invocation: Invocation, names: tuple[str, ...], output: Path 
     """Write the tool memory of this project as JSON, one a line: totals, then the calls of the window."""
     from swarm_memory.tools.tool_memory.transfer import export_tools
 
-    count = invocation.run(lambda toolbox: write_lines(export_tools(toolbox, names or None), output))
+    count = invocation.read(lambda toolbox: write_lines(export_tools(toolbox, names or None), output))
     if output is not None:
         say(f"{counted(count, 'line')} written to {output}.")
 

@@ -151,6 +151,7 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
         record.task_id,
         record.session_id,
         record.withheld,
+        via=record.via,
     )
     if not write_retrieval(connection, row):
         make_scope(connection, scope)

@@ -64,7 +64,7 @@ Questions = tuple[str, ...]
 class LevelledQuestions(BaseModel):
     """Questions by how much an answer takes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     simple: Questions = Field(min_length=1)
     moderate: Questions = Field(min_length=1)
@@ -74,7 +74,7 @@ class LevelledQuestions(BaseModel):
 class QuestionFile(BaseModel):
     """What is trained on and what is tested on; the form is that of ReMe's `query.json`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     train: LevelledQuestions
     test: LevelledQuestions

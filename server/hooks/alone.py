@@ -1,0 +1,50 @@
+"""What a hook command does by itself when no server answers: the same work on the same bank, in its own process."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from swarm_memory.server.config import resolve_settings
+from swarm_memory.server.hooks.events import HookAnswer, answer_hook
+from swarm_memory.server.location import Location, log_line
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.guard.rules import switch_off
+from swarm_memory.tools.toolbox import Toolbox
+
+
+def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
+    """Return hook JSON for an event; the bank is made where there is none. Raises `ConfigError`."""
+    settings = resolve_settings(root).settings
+    switch_off(settings.guard.disabled_rules)
+    place = place_of(None, settings)
+    logging.getLogger("swarm_memory").addHandler(_BesideBank(place))
+    opened: list[Toolbox] = []
+
+    async def open_once() -> Toolbox:
+        opened.append(await open_toolbox(place, settings))
+        return opened[0].for_agents()
+
+    async def answer() -> HookAnswer:
+        try:
+            return await answer_hook(open_once, event, "hook", root)
+        finally:
+            for toolbox in opened:
+                await toolbox.store.close()
+
+    return asyncio.run(answer())
+
+
+class _BesideBank(logging.Handler):
+    """Keeps warnings in the log beside the bank, where its folder is there."""
+
+    def __init__(self, place: Location) -> None:
+        super().__init__(logging.WARNING)
+        self._folder = place.folder
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._folder.is_dir():
+            with suppress(OSError):  # what went wrong is noted as missed too
+                log_line(self._folder, self.format(record))

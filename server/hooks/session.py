@@ -1,0 +1,146 @@
+"""What is done at the ends of a session and of its turns, with the standard library and little else.
+
+A person waits for it, in a project that is not ours. What opens a database is imported where there is one.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from swarm_memory.schema.errors import InputError, StoreBusy, StoreUntrusted
+from swarm_memory.server.hooks.client import wake
+from swarm_memory.server.hooks.settings import LightSettings
+from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.server.location import Location
+
+LOCK_WAIT_S = 0.3
+WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
+
+
+class Moment(NamedTuple):
+    """An event, and where it happened."""
+
+    event: Mapping[str, Any]
+    place: Location
+    settings: LightSettings
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        """The tenant and the project."""
+        return self.settings.tenant_id, self.settings.project or self.place.project
+
+    def session_id(self) -> str:
+        """Return the id of the host's session. Raises `InputError`."""
+        session_id = str(self.event.get("session_id") or "")
+        if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
+            raise InputError(f"not a session's id: {session_id[:40]!r}")
+        return session_id
+
+    def transcript(self) -> str | None:
+        """Return the checked path of the transcript; None without one: a session without a prompt leaves none."""
+        named = str(self.event.get("transcript_path") or "")
+        return checked_transcript(named, self.place.root) if os.path.lexists(named) else None
+
+
+def session_start(moment: Moment) -> dict[str, Any]:
+    """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out.
+
+    Of a bank that is not trusted the user is told once.
+    """
+    place, settings = moment.place, moment.settings
+    if settings.briefing_items == 0 or not place.database.is_file() or _is_held_out(moment):
+        return {}
+    from swarm_memory.server.storage.hook_reader import open_for_hook, tell_once
+    from swarm_memory.tools.retrieve.preamble import briefing
+
+    try:
+        with open_for_hook(place.database, moment.scope, LOCK_WAIT_S) as bank:
+            rows = bank.briefing_rows(settings.briefing_items)
+    except StoreUntrusted as error:
+        return {"systemMessage": f"swarm-memory: {error}"} if tell_once(place.database) else {}
+    return _told("SessionStart", briefing(rows) if rows else "")
+
+
+def _is_held_out(moment: Moment) -> bool:
+    """Tell whether the session's tasks get no memories: then its briefing must not bring them either."""
+    rate = moment.settings.holdout_rate
+    if rate <= 0.0:
+        return False
+    from swarm_memory.tools.credit.holdout import is_held_out
+    from swarm_memory.tools.trajectory.tasks import session_task_id
+
+    first = session_task_id(str(moment.event.get("session_id") or ""), 1)
+    return is_held_out(first, rate, moment.settings.holdout_seed)
+
+
+def tool_failure(moment: Moment) -> dict[str, Any]:
+    """Return hook JSON with what ended the same error before; nothing for nearly all errors."""
+    if not moment.settings.inject or not moment.place.database.is_file():
+        return {}
+    from swarm_memory.server.storage.hook_reader import open_for_hook
+    from swarm_memory.tools.retrieve.at_failure import failure_context
+
+    rate, seed = moment.settings.holdout_rate, moment.settings.holdout_seed
+    with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
+        text = failure_context(bank, moment.event, holdout_rate=rate, holdout_seed=seed)
+    return _told("PostToolUseFailure", text)
+
+
+def _told(event: str, text: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}} if text else {}
+
+
+def stop(moment: Moment) -> dict[str, Any]:
+    """Queue the learning from the task whose turn ended; it may still be continued before it is due."""
+    session_id, transcript = moment.session_id(), moment.transcript()
+    if transcript is None or not moment.place.database.is_file():
+        return {}
+    from swarm_memory.server.storage.hook_reader import open_for_hook
+
+    with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
+        bank.end_turn(session_id, transcript, moment.settings.settle_s)
+    wake(moment.place.root, session_id)
+    return {}
+
+
+def session_end(moment: Moment) -> dict[str, Any]:
+    """Queue what the session left to learn, start a worker that outlives it, and leave.
+
+    Where the bank is busy, or not made yet, the worker is given the session to queue.
+    """
+    session_id, transcript = moment.session_id(), moment.transcript()
+    if transcript is None:
+        return {}
+    from swarm_memory.server.storage.hook_reader import open_for_hook
+
+    left: tuple[str, ...] = ("--session", session_id, "--transcript", transcript)
+    if moment.place.database.is_file():
+        try:
+            with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
+                bank.end_session(session_id, transcript)
+            left = ()
+        except StoreBusy:
+            pass  # the worker waits for it longer than a person does
+    _start_worker(moment.place, left)
+    return {}
+
+
+def _start_worker(place: Location, session: tuple[str, ...]) -> None:
+    """Start a worker in a process session of its own, so that the end of the host's does not end it."""
+    command = [sys.executable, "-I" if sys.flags.isolated else "-EP", *WORKER, *session]
+    if sys.platform == "win32":
+        import subprocess
+
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        subprocess.Popen(command, cwd=place.root, creationflags=flags, close_fds=True)  # noqa: S603 - our own interpreter
+        return
+    os.chdir(place.root)
+    quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    try:
+        os.posix_spawn(command[0], command, os.environ, file_actions=quiet, setsid=True)
+    except NotImplementedError:
+        import subprocess
+
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603

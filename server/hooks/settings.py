@@ -1,0 +1,55 @@
+"""The settings that the light hooks need; where nobody set anything they are known without reading."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from swarm_memory.server.location import CHILD_VARIABLE, project_file, user_file
+from swarm_memory.server.switch import DISABLED
+
+PREFIX = "SWARM_MEMORY_"
+DATABASE, SQLITE = "SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE"
+
+
+class LightSettings(NamedTuple):
+    """Of `schema.settings` what a hook needs that does without pydantic; the defaults are the same."""
+
+    enabled: bool = True
+    db: str | None = None
+    tenant_id: str = "default"
+    project: str | None = None
+    briefing_items: int = 5
+    inject: bool = True
+    settle_s: float = 20.0
+    holdout_rate: float = 0.0
+    holdout_seed: int = 0
+
+
+def light_settings(root: Path) -> LightSettings:
+    """Return the settings in force in a project, read by `server.config` where anything is set.
+
+    Importing that takes longer than all the rest of a light hook. Raises `ConfigError`.
+    """
+    if not _is_anything_set(root):
+        return LightSettings(db=os.environ.get(DATABASE) or None)
+    from swarm_memory.server.config import resolve_settings
+
+    found = resolve_settings(root).settings
+    return LightSettings(
+        enabled=found.enabled,
+        db=found.storage.db,
+        tenant_id=found.storage.tenant_id,
+        project=found.storage.project,
+        briefing_items=found.hooks.briefing_items,
+        inject=found.hooks.inject,
+        settle_s=found.hooks.settle_s,
+        holdout_rate=found.credit.holdout_rate,
+        holdout_seed=found.credit.holdout_seed,
+    )
+
+
+def _is_anything_set(root: Path) -> bool:
+    if any(os.path.lexists(path) for path in (project_file(root), user_file(os.environ))):
+        return True
+    plain = {DATABASE, SQLITE, CHILD_VARIABLE, DISABLED}
+    return any(name.upper().startswith(PREFIX) and name not in plain and os.environ[name] for name in os.environ)

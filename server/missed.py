@@ -1,0 +1,85 @@
+"""What hooks missed: a prompt without an answer in time, an event that was refused; kept outside every project.
+
+Hook commands import this while a person waits: the standard library alone.
+"""
+
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from swarm_memory.server.location import state_folder
+
+MAX_BYTES = 200_000
+KEPT_DAYS = 30
+_DAY_S = 86_400
+
+
+class Missed(NamedTuple):
+    """Events of one kind that were missed for one reason."""
+
+    event: str
+    reason: str
+    times: int
+    last_at: float
+    """Seconds since 1970."""
+
+
+def note_missed(root: Path, event: str, reason: str) -> None:
+    """Note that a hook could not do its work. Raises `OSError`."""
+    path = _file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    line = json.dumps({"at": time.time(), "root": os.path.realpath(root), "event": event, "reason": reason[:300]})
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+        size = file.tell()
+    if size > MAX_BYTES:
+        path.replace(f"{path}.1")
+
+
+def missed(root: Path) -> list[Missed]:
+    """Return what the hooks of a project missed in the last 30 days, the most frequent first."""
+    since, wanted = time.time() - KEPT_DAYS * _DAY_S, os.path.realpath(root)
+    counts: Counter[tuple[str, str]] = Counter()
+    last: dict[tuple[str, str], float] = {}
+    for path in (Path(f"{_file()}.1"), _file()):
+        for note in _notes(path):
+            at = note.get("at")
+            if note.get("root") != wanted or not isinstance(at, float) or at < since:
+                continue
+            key = str(note.get("event")), str(note.get("reason"))
+            counts[key] += 1
+            last[key] = max(at, last.get(key, 0.0))
+    return [Missed(*key, count, last[key]) for key, count in counts.most_common()]
+
+
+def told(root: Path) -> list[str]:
+    """Return a line for each kind of event and reason, for people."""
+    return [
+        f"{each.event} missed {each.times} {'time' if each.times == 1 else 'times'} in {KEPT_DAYS} days, "
+        f"last on {time.strftime('%Y-%m-%d at %H:%M', time.localtime(each.last_at))}: {each.reason}"
+        for each in missed(root)
+    ]
+
+
+def _file() -> Path:
+    return state_folder() / "missed"
+
+
+def _notes(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    found: list[dict[str, Any]] = []
+    for line in lines:
+        try:
+            note: Any = json.loads(line)
+        except ValueError:
+            continue  # of two that were written at once
+        if isinstance(note, dict):
+            found.append(cast("dict[str, Any]", note))
+    return found

@@ -1,0 +1,68 @@
+"""The switch that turns swarm-memory off in a project, or everywhere: an environment variable, or `pause`.
+
+Hook commands import this while a person waits: the standard library alone. The setting `enabled` is the third way.
+"""
+
+import os
+from pathlib import Path
+
+from swarm_memory.server.location import state_folder, write_private
+
+DISABLED = "SWARM_MEMORY_DISABLED"
+_NO = ("", "0", "false", "no", "off")
+EVERYWHERE = "*"
+MAX_CHARS = 1_000_000
+
+
+def switched_off(root: Path) -> str | None:
+    """Return by what a project is switched off; None where it is on."""
+    if is_disabled(os.environ.get(DISABLED, "")):
+        return f"the environment ({DISABLED})"
+    named = _paused()
+    if EVERYWHERE in named:
+        return "`swarm-memory pause --everywhere`"
+    return "`swarm-memory pause`" if _name(root) in named else None
+
+
+def is_disabled(value: str) -> bool:
+    """Tell whether a value of the variable switches off: whatever it is, unless it says no."""
+    return value.strip().lower() not in _NO
+
+
+def pause(root: Path | None) -> bool:
+    """Switch a project off, or with None all; return whether it was on. Raises `OSError`."""
+    named, name = _paused(), _name(root)
+    if name in named:
+        return False
+    _write([*named, name])
+    return True
+
+
+def resume(root: Path | None) -> bool:
+    """Switch a project on again, or with None all that were paused; return whether anything was. Raises `OSError`."""
+    named = _paused()
+    left = [] if root is None else [each for each in named if each != _name(root)]
+    if left == named:
+        return False
+    _write(left)
+    return True
+
+
+def _name(root: Path | None) -> str:
+    return EVERYWHERE if root is None else os.path.realpath(root)
+
+
+def _file() -> Path:
+    return state_folder() / "paused"
+
+
+def _paused() -> list[str]:
+    try:
+        with _file().open(encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(MAX_CHARS).splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _write(names: list[str]) -> None:
+    write_private(_file(), "".join(f"{name}\n" for name in names))

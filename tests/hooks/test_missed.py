@@ -1,0 +1,162 @@
+"""What hooks miss is counted with its reason, outside every project, and read back."""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hook_project import NOTE, TASK, HookProject
+from patience import HANG_S, is_in_time
+
+from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
+from swarm_memory.server.location import state_folder
+from swarm_memory.server.missed import KEPT_DAYS, MAX_BYTES, missed, note_missed
+
+HURRIED = """
+import sys
+from functools import partial
+from swarm_memory.server.hooks import main
+name, _, _ = main.VERBS["prompt"]
+main.VERBS["prompt"] = name, {limit}, partial(main.ask_or_do, {answer})
+main.main(["prompt"])
+"""
+"""The hook of a prompt with other limits of time."""
+
+
+@contextmanager
+def server_that_only_says_ready(root: Path) -> Generator[None]:
+    """Hold a socket of the project whose server takes the work and does not answer."""
+    folder = run_folder()
+    folder.mkdir(mode=0o700, parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        with short_name(folder / f"{socket_prefix(root)}1-{os.getpid()}.sock") as address:
+            listener.bind(address)
+        listener.listen()
+        over = threading.Event()
+
+        def serve() -> None:
+            channel, _ = listener.accept()
+            with channel:
+                channel.recv(100_000)
+                channel.sendall(READY)
+                over.wait(HANG_S)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("limit", "answer", "reason"), [(0.5, 30, "no answer within 0.5 s"), (30, 0.5, "did not answer within 0.4 s")]
+)
+def test_a_server_that_took_a_prompt_and_does_not_answer_costs_only_the_time_that_there_is(
+    learned: HookProject, limit: float, answer: float, reason: str
+) -> None:
+    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+    with server_that_only_says_ready(learned.root):
+        code = "from swarm_memory.server.hooks import client; client.READY_S = 60.0\n"
+        done = learned.run("-c", code + HURRIED.format(limit=limit, answer=answer), told=told)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (noted,) = missed(learned.root)
+    assert (noted.event, noted.times) == ("UserPromptSubmit", 1)
+    assert reason in noted.reason
+    assert learned.rows("SELECT 1 FROM host_sessions") == [], "what a server took is not done by another too"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that is never read to its end")
+def test_a_hook_that_hangs_ends_in_its_time_and_is_counted(learned: HookProject) -> None:
+    state_folder().mkdir(parents=True, exist_ok=True)
+    os.mkfifo(state_folder() / "paused")
+    began = time.monotonic()
+    for times in (1, 2):
+        done = learned.hook("session-end")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        (noted,) = missed(learned.root)
+        assert (noted.event, noted.reason, noted.times) == ("SessionEnd", "no answer within 1.3 s", times)
+    assert is_in_time(time.monotonic() - began, 4)
+    assert learned.log() == ""
+    (state_folder() / "paused").unlink()
+    assert NOTE in learned.hook("session-start").stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that is never read to its end")
+@pytest.mark.parametrize("whose", ["the project's", "the user's"])
+def test_a_settings_file_that_is_a_pipe_holds_no_hook_up(learned: HookProject, whose: str) -> None:
+    file = (
+        learned.bank / "config.yaml" if whose == "the project's" else learned.home / ".config/swarm-memory/config.yaml"
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(file)
+    assert NOTE in learned.hook("session-start").stdout
+    assert missed(learned.root) == []
+
+
+def test_an_event_that_is_refused_is_counted_with_the_reason(learned: HookProject, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "other.jsonl"
+    elsewhere.write_text("{}")
+    told = learned.event(transcript_path=str(elsewhere))
+    for _ in range(3):
+        learned.hook("stop", told)
+    learned.hook("session-end", learned.event(session_id="../x"))
+    first, second = missed(learned.root)
+    assert (first.event, first.times, second.event, second.times) == ("Stop", 3, "SessionEnd", 1)
+    assert "must lie in" in first.reason
+    assert "not a session's id" in second.reason
+    assert time.time() - HANG_S < second.last_at <= time.time()
+
+
+def test_a_wrong_setting_is_counted_and_told_in_the_log_of_an_own_bank(learned: HookProject) -> None:
+    (learned.bank / "config.yaml").write_text("hooks: {injekt: false}\n")
+    assert learned.prompt() == ""
+    assert "did you mean hooks.inject?" in learned.log()
+    (noted,) = missed(learned.root)
+    assert "did you mean hooks.inject?" in noted.reason
+
+
+def test_each_project_has_its_own_and_the_most_frequent_comes_first(tmp_path: Path) -> None:
+    for times, event, reason in ((1, "Stop", "a"), (3, "Stop", "b"), (2, "SessionEnd", "a")):
+        for _ in range(times):
+            note_missed(tmp_path / "shop", event, reason)
+    note_missed(tmp_path / "other", "Stop", "a")
+    told = [(each.event, each.reason, each.times) for each in missed(tmp_path / "shop")]
+    assert told == [("Stop", "b", 3), ("SessionEnd", "a", 2), ("Stop", "a", 1)]
+    assert len(missed(tmp_path / "other")) == 1
+    assert missed(tmp_path / "none") == []
+
+
+def test_the_notes_are_private_short_put_aside_when_large_and_read_whatever_stands_there(tmp_path: Path) -> None:
+    note_missed(tmp_path, "Stop", "x" * 10_000)
+    file = state_folder() / "missed"
+    if sys.platform != "win32":
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert len(file.read_bytes()) < 1000
+    old = {"at": time.time() - (KEPT_DAYS + 1) * 86_400, "root": str(tmp_path), "event": "Stop", "reason": "old"}
+    rubbish = ["{not json", "[]", "7", "", json.dumps({"root": str(tmp_path)}), json.dumps(old | {"at": "now"})]
+    with file.open("a", encoding="utf-8") as notes:
+        notes.write("\n".join([json.dumps(old), *rubbish, "\ud800\n".encode("utf-8", "replace").decode()]))
+    assert [each.times for each in missed(tmp_path)] == [1]
+    with file.open("a", encoding="utf-8") as notes:
+        notes.write("\n" + " " * MAX_BYTES + "\n")
+    note_missed(tmp_path, "Stop", "last")
+    assert not file.exists()
+    note_missed(tmp_path, "Stop", "first again")
+    assert {each.reason for each in missed(tmp_path)} == {"x" * 300, "last", "first again"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links")
+def test_a_link_in_the_place_of_the_notes_is_not_followed(learned: HookProject, tmp_path: Path) -> None:
+    state_folder().mkdir(parents=True, exist_ok=True)
+    (state_folder() / "missed").symlink_to(tmp_path / "elsewhere")
+    done = learned.hook("stop", "no json")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert not (tmp_path / "elsewhere").exists()

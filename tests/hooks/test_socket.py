@@ -1,0 +1,214 @@
+"""A hook that asks a running server, as real processes: the same answer and record, and never a wait for a server."""
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hook_project import NOTE, HookProject, wait_until
+
+from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
+from swarm_memory.server.missed import missed
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
+
+
+def injected(project: HookProject, session: str) -> list[dict[str, Any]]:
+    """Return what was recorded as given to the first task of a session."""
+    query = "SELECT data FROM events WHERE type = 'task.injected' AND subject_id = ?"
+    rows = project.rows(query, f"{session}:1")
+    return [json.loads(data) for (data,) in rows]
+
+
+def record_of(project: HookProject, session: str) -> dict[str, Any]:
+    """Return the record of a session's one retrieval without what differs anyway: names, times and how sure it was."""
+    (told,) = project.retrievals(session)
+    (given,) = injected(project, session)
+    assert given["via"] == told["via"]
+    assert given["ids"] == list(told["scores"])
+    assert told["task_id"] == f"{session}:1"
+    return {name: told[name] for name in ("via", "query", "session_id")} | {"ids": given["ids"]}
+
+
+def test_a_server_answers_and_after_its_end_the_command_does_the_same_by_itself(learned: HookProject) -> None:
+    with learned.serving() as server:
+        by_server = learned.prompt(session="one", patient=True)
+        told = record_of(learned, "one")
+        assert (told["via"], missed(learned.root)) == ("server", [])
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+        server.process.wait()
+    assert learned.sockets() == []
+    by_itself = learned.prompt(session="two")
+    assert NOTE in by_server
+    assert by_itself == by_server
+    assert record_of(learned, "two") == told | {"via": "hook", "session_id": "two"}
+    query = "SELECT session_id, transcript_path, task_id, task, task_number FROM host_sessions ORDER BY session_id"
+    one, two = learned.rows(query)
+    assert (one[0], one[2], two[0], two[2]) == ("one", "one:1", "two", "two:1")
+    assert (one[1], *one[3:]) == (two[1], *two[3:])
+
+
+def test_the_socket_of_a_killed_server_is_removed_and_the_command_does_the_work(learned: HookProject) -> None:
+    with learned.serving() as server:
+        server.process.kill()
+        server.process.wait()
+        (dead,) = learned.sockets()
+    assert NOTE in learned.prompt()
+    assert record_of(learned, "s1")["via"] == "hook"
+    assert not dead.exists()
+
+
+def test_a_stopped_server_holds_nothing_up_and_the_work_is_done_once(learned: HookProject) -> None:
+    with learned.serving() as server:
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            assert NOTE in learned.prompt()
+            assert record_of(learned, "s1")["via"] == "hook"
+            assert learned.sockets() != []
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        assert NOTE in learned.prompt(session="later", patient=True)
+        assert record_of(learned, "later")["via"] == "server", "it has gone through what waited before"
+    assert record_of(learned, "s1")["via"] == "hook"
+    assert missed(learned.root) == []
+
+
+def test_a_server_of_another_project_does_not_answer_though_its_name_says_so(
+    learned: HookProject, tmp_path: Path
+) -> None:
+    other = HookProject.made(tmp_path / "other", learned.home)
+    with other.serving():
+        (theirs,) = other.sockets()
+        ours = theirs.with_name(f"{socket_prefix(learned.root)}{theirs.name.partition('-')[2]}")
+        ours.symlink_to(theirs)
+        assert learned.sockets() == [ours]
+        assert NOTE in learned.prompt(patient=True)
+        assert record_of(learned, "s1")["via"] == "hook"
+    assert not other.database.exists()
+    ours.unlink()
+
+
+def test_a_server_without_a_setting_of_the_commands_environment_does_not_answer_for_it(learned: HookProject) -> None:
+    with learned.serving():
+        learned.extra["SWARM_MEMORY_STORAGE__PROJECT"] = "another"
+        assert learned.prompt(patient=True) == ""
+        learned.extra.clear()
+        query = "SELECT scopes.project FROM host_sessions JOIN scopes ON scopes.id = scope_id"
+        assert learned.rows(query) == [("another",)], "the command did it itself, as it was told"
+        assert NOTE in learned.prompt(session="s2", patient=True)
+        assert record_of(learned, "s2")["via"] == "server"
+
+
+def test_a_server_with_a_setting_that_the_command_lacks_does_not_answer_for_it(learned: HookProject) -> None:
+    learned.extra["SWARM_MEMORY_STORAGE__PROJECT"] = "another"
+    with learned.serving():
+        learned.extra.clear()
+        assert NOTE in learned.prompt(patient=True)
+    assert record_of(learned, "s1")["via"] == "hook"
+
+
+@pytest.mark.parametrize("whose", ["the project's", "the user's"])
+def test_a_server_whose_settings_were_changed_since_it_began_does_not_answer(learned: HookProject, whose: str) -> None:
+    file = (
+        learned.bank / "config.yaml" if whose == "the project's" else learned.home / ".config/swarm-memory/config.yaml"
+    )
+    with learned.serving():
+        assert NOTE in learned.prompt(session="before", patient=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("hooks: {inject: false}\n", encoding="utf-8")
+        assert learned.prompt(session="after", patient=True) == "", "the command has read what is written now"
+        assert record_of(learned, "before")["via"] == "server"
+        file.write_text("retrieve: {k: 1}\n", encoding="utf-8")
+        assert NOTE in learned.prompt(session="again", patient=True)
+        assert record_of(learned, "again")["via"] == "hook"
+
+
+def test_the_socket_is_private(shop: HookProject) -> None:
+    with shop.serving():
+        (path,) = shop.sockets()
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
+def test_a_folder_of_sockets_that_is_open_to_others_is_not_used(learned: HookProject, mode: int) -> None:
+    with learned.serving():
+        run_folder().chmod(mode)
+        assert NOTE in learned.prompt(patient=True)
+    run_folder().chmod(0o700)
+    assert record_of(learned, "s1")["via"] == "hook"
+
+
+RUBBISH = (
+    b"",
+    b"\n",
+    b"[]\n",
+    b"{}\n",
+    b"7\n",
+    b"\xff\xfe\n",
+    b'{"root": 7}\n',
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"x" * 3_000_000,
+    b"1" * 10_000 + b"\n",
+)
+
+
+def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: HookProject) -> None:
+    with learned.serving() as server:
+        (path,) = learned.sockets()
+        root = os.path.realpath(learned.root)
+        asked: tuple[dict[str, Any], ...] = (
+            {"event": {"hook_event_name": ["x"]}},
+            {"event": {"hook_event_name": "UserPromptSubmit", "session_id": {}, "prompt": 3}},
+            {"event": {}, "settings": []},
+            {"event": {"session_id": "\ud800", "hook_event_name": "UserPromptSubmit", "prompt": "\ud800 mend it all"}},
+            {"session_id": 5, "parent": "x"},
+            {"session_id": "x" * 500_000, "parent": os.getpid()},
+        )
+        told = [json.dumps({"root": root, "settings": {}, **each}).encode() + b"\n" for each in asked]
+        for each in (*RUBBISH, *told):
+            for follow in (b"go\n", b"no\n", b""):
+                send(path, each, follow)
+            assert server.call("memory_status").get("isError") is not True
+            assert path.exists(), f"the server listens no more after {each[:80]}"
+        assert NOTE in learned.prompt(session="s9", patient=True)
+        assert record_of(learned, "s9")["via"] == "server"
+
+
+def test_a_server_goes_on_answering_after_json_that_is_nested_too_deep(learned: HookProject) -> None:
+    with learned.serving() as server:
+        (path,) = learned.sockets()
+        send(path, b"[" * 100_000 + b"\n", b"")
+        assert server.call("memory_status").get("isError") is not True
+        assert NOTE in learned.prompt(patient=True)
+        assert record_of(learned, "s1")["via"] == "server"
+
+
+def send(path: Path, text: bytes, follow: bytes) -> None:
+    """Say something to a socket, and more when it answers that it is ready; then leave."""
+    with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:
+        channel.settimeout(30)
+        channel.connect(address)
+        try:
+            channel.sendall(text)
+            channel.shutdown(socket.SHUT_WR) if not follow else None
+            if text.endswith(b"\n") and channel.recv(100) == READY:
+                channel.sendall(follow)
+                channel.recv(10_000)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def test_a_turn_and_a_session_that_end_wake_the_server_and_it_learns(learned: HookProject) -> None:
+    learned.extra["SWARM_MEMORY_HOOKS__SETTLE_S"] = "0"
+    with learned.serving() as server:
+        server.call("memory_status")
+        assert NOTE in learned.prompt(patient=True)
+        wait_until(lambda: bool(learned.rows("SELECT 1 FROM host_sessions")))
+        assert learned.hook("stop").stdout == ""
+        wait_until(lambda: learned.rows("SELECT key, status FROM jobs WHERE kind = 'learn'") == [("s1:1", "completed")])

@@ -1,0 +1,137 @@
+"""Where swarm-memory is switched off or a task is held out: hooks say nothing, and nothing is left."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hook_project import NOTE, TASK, HookProject
+
+from swarm_memory.server.missed import missed
+from swarm_memory.server.switch import pause, resume, switched_off
+
+VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
+
+
+def in_environment(shop: HookProject) -> None:
+    shop.extra["SWARM_MEMORY_DISABLED"] = "1"
+
+
+def in_file(text: str, *, users: bool) -> Callable[[HookProject], None]:
+    def written(shop: HookProject) -> None:
+        file = shop.home / ".config" / "swarm-memory" / "config.yaml" if users else shop.bank / "config.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    return written
+
+
+def paused(shop: HookProject) -> None:
+    assert pause(shop.root)
+
+
+def paused_everywhere(shop: HookProject) -> None:
+    del shop
+    assert pause(None)
+
+
+OFF = [
+    pytest.param(in_environment, id="environment"),
+    pytest.param(in_file("enabled: false\n", users=True), id="user's file"),
+    pytest.param(in_file("{enabled: false}", users=False), id="project's file in flow style"),
+    pytest.param(in_file("reasoningbank: {enabled: no}\n", users=True), id="under the root key"),
+    pytest.param(paused, id="pause"),
+    pytest.param(paused_everywhere, id="pause everywhere"),
+]
+
+
+def state_of(shop: HookProject) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in shop.root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("switch_off", OFF)
+def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
+    shop: HookProject, switch_off: Callable[[HookProject], None]
+) -> None:
+    """There is no bank yet, and none is made."""
+    switch_off(shop)
+    before = state_of(shop)
+    with shop.no_workers_left():
+        for verb in VERBS:
+            told = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK, tool_name="Bash", tool_input={})
+            done = shop.hook(verb, told)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), verb
+    assert state_of(shop) == before
+    assert missed(shop.root) == []
+
+
+@pytest.mark.parametrize("switch_off", [OFF[0], OFF[2], OFF[4]])
+def test_nothing_of_a_bank_is_told_or_changed_where_it_is_switched_off(
+    learned: HookProject, switch_off: Callable[[HookProject], None]
+) -> None:
+    def rows() -> list[object]:
+        tables = ("host_sessions", "jobs", "events", "tool_calls")
+        return [learned.rows(f"SELECT * FROM {table}") for table in tables]
+
+    switch_off(learned)
+    before = rows()
+    with learned.no_workers_left():
+        for verb in VERBS:
+            done = learned.hook(verb, learned.event(hook_event_name="UserPromptSubmit", prompt=TASK))
+            assert (done.returncode, done.stdout) == (0, ""), verb
+    assert rows() == before
+
+
+def test_a_server_answers_no_hook_where_it_is_switched_off_and_does_when_it_is_on_again(learned: HookProject) -> None:
+    with learned.serving() as server:
+        pause(learned.root)
+        assert learned.prompt(patient=True) == ""
+        answer = server.call("memory_status")
+        assert answer["isError"]
+        assert "switched off in this project, by `swarm-memory pause`" in json.dumps(answer)
+        resume(learned.root)
+        assert NOTE in learned.prompt(patient=True)
+        assert learned.retrievals("s1")[0]["via"] == "server"
+
+
+def test_what_was_paused_is_on_again_after_a_resume(learned: HookProject, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    assert pause(learned.root)
+    assert not pause(learned.root), "it was off already"
+    assert pause(other)
+    assert learned.hook("session-start").stdout == ""
+    assert resume(learned.root)
+    assert not resume(learned.root)
+    assert NOTE in learned.hook("session-start").stdout
+    assert switched_off(other) == "`swarm-memory pause`"
+    assert resume(None)
+    assert switched_off(other) is None
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "no", "OFF"])
+def test_a_variable_that_says_no_switches_nothing_off(learned: HookProject, value: str) -> None:
+    learned.extra["SWARM_MEMORY_DISABLED"] = value
+    assert NOTE in learned.hook("session-start").stdout
+
+
+@pytest.mark.parametrize(
+    "text", ["credit: {holdout_rate: 1.0}", "{'credit': {holdout_rate: 1.0}}", "credit:\n  holdout_rate: 1\n"]
+)
+def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_written(
+    learned: HookProject, text: str
+) -> None:
+    assert NOTE in learned.hook("session-start").stdout
+    assert NOTE in learned.prompt(session="before")
+    in_file(text, users=True)(learned)
+    assert learned.hook("session-start").stdout == ""
+    assert learned.prompt() == ""
+    query = "SELECT type FROM events WHERE subject_id = 's1:1'"
+    assert learned.rows(query) == [("task.withheld",)]
+
+
+def test_a_held_out_session_gets_nothing_from_a_running_server_either(learned: HookProject) -> None:
+    in_file("credit: {holdout_rate: 1.0}", users=True)(learned)
+    with learned.serving():
+        assert learned.prompt(patient=True) == ""
+        (row,) = learned.rows("SELECT data FROM events WHERE type = 'task.withheld'") or [("{}",)]
+        assert json.loads(row[0]).get("via", "server") == "server"

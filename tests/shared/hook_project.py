@@ -1,0 +1,174 @@
+"""A project whose host runs our hook commands, as real processes, with a server beside them or without."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from patience import HANG_S
+from stdio_server import Server
+
+from swarm_memory.server.hooks.client import run_folder, short_name, socket_prefix
+from swarm_memory.server.storage.engine.connection import connect
+
+DEMO = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
+TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
+"""What the demo session teaches something for."""
+
+NOTE = "cp config/test.example.toml config/test.toml"
+"""What it teaches."""
+
+PATIENT = """
+import sys
+from swarm_memory.server.hooks import client, main
+client.READY_S = 60.0
+main.main(sys.argv[1:])
+"""
+"""A hook command that waits for a server as long as a busy machine needs."""
+
+
+@dataclass(frozen=True)
+class HookProject:
+    """A project, a host's folder with one transcript, and what hook commands are told of both."""
+
+    root: Path
+    home: Path
+    extra: dict[str, str] = field(default_factory=dict[str, str])
+    """More variables of the environment."""
+
+    @classmethod
+    def made(cls, root: Path, home: Path) -> "HookProject":
+        """Make an empty project, and the transcript of the demo session where the host keeps it."""
+        project = cls(root, home)
+        for folder in (root, project.transcript.parent):
+            folder.mkdir(parents=True)
+        project.transcript.write_bytes(DEMO.read_bytes())
+        return project
+
+    @property
+    def config(self) -> Path:
+        return self.home / ".claude"
+
+    @property
+    def transcript(self) -> Path:
+        return self.config / "projects" / self.root.name / "s1.jsonl"
+
+    @property
+    def bank(self) -> Path:
+        return self.root / ".swarm"
+
+    @property
+    def database(self) -> Path:
+        return self.bank / "memory.db"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        told = {"CLAUDE_PROJECT_DIR": str(self.root), "CLAUDE_CONFIG_DIR": str(self.config)}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), **told, **self.extra}
+
+    def event(self, **changed: Any) -> str:
+        event = {"session_id": "s1", "transcript_path": str(self.transcript), "cwd": str(self.root), "reason": "other"}
+        return json.dumps(event | changed)
+
+    def run(self, *arguments: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run Python with arguments in the project, isolated as the installed hooks are."""
+        return subprocess.run(
+            [sys.executable, "-I", *arguments],
+            cwd=self.root,
+            env=self.environment,
+            input=self.event() if told is None else told,
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+        )
+
+    def hook(self, verb: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.run("-m", "swarm_memory.server.hooks", verb, told=told)
+
+    def prompt(self, text: str = TASK, session: str = "s1", *, patient: bool = False) -> str:
+        """Return what the hook of a prompt adds to it; a patient one waits for a server on a busy machine."""
+        told = self.event(hook_event_name="UserPromptSubmit", prompt=text, session_id=session)
+        how = ("-c", PATIENT) if patient else ("-m", "swarm_memory.server.hooks")
+        done = self.run(*how, "prompt", told=told)
+        assert (done.returncode, done.stderr) == (0, "")
+        return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
+
+    def cli(self, *arguments: str) -> str:
+        done = self.run("-m", "swarm_memory.server.cli", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def log(self) -> str:
+        path = self.bank / "log"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def rows(self, query: str, *values: str) -> list[Any]:
+        """Return what the bank's file holds."""
+        connection = connect(self.database, read_only=True)
+        try:
+            return connection.execute(query, values).fetchall()
+        finally:
+            connection.close()
+
+    def retrievals(self, session: str, count: int = 1) -> list[dict[str, Any]]:
+        """Return what was recorded of a session's retrievals, once there are so many: it is behind the answer."""
+        query = "SELECT data FROM events WHERE data LIKE '%' || ? || '%' AND type = 'reasoning_memory.retrieved'"
+
+        def found() -> list[Any]:
+            return self.rows(query, f'"{session}"')
+
+        wait_until(lambda: len(found()) >= count)
+        return [json.loads(data) for (data,) in found()]
+
+    def sockets(self) -> list[Path]:
+        """Return the sockets of the project's servers."""
+        return sorted(run_folder().glob(f"{socket_prefix(self.root)}*.sock"))
+
+    @contextmanager
+    def serving(self) -> Generator[Server]:
+        """Hold a server of the project that listens for hooks."""
+        pipe = subprocess.PIPE
+        before = set(self.sockets())
+        command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
+        with subprocess.Popen(command, cwd=self.root, env=self.environment, stdin=pipe, stdout=pipe) as process:
+            try:
+                server = Server(process)
+                server.initialize()
+                wait_until(lambda: any(map(_listens, set(self.sockets()) - before)))
+                yield server
+            finally:
+                process.kill()
+
+    @contextmanager
+    def no_workers_left(self) -> Generator[None]:
+        """Wait at the end until the worker that a SessionEnd started has ended (where /proc tells)."""
+        yield
+        wait_until(lambda: not any(_works_in(process, self.root) for process in Path("/proc").glob("[0-9]*")))
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait for what another process does."""
+    deadline = time.monotonic() + HANG_S
+    while not is_so():
+        assert time.monotonic() < deadline, "it does not come about"
+        time.sleep(0.02)
+
+
+def _listens(path: Path) -> bool:
+    """Tell whether a socket is ready for commands: it is made first and private and open then."""
+    with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:
+        return channel.connect_ex(address) == 0
+
+
+def _works_in(process: Path, folder: Path) -> bool:
+    try:
+        return (process / "cwd").readlink() == folder
+    except OSError:
+        return False
