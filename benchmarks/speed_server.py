@@ -3,6 +3,7 @@
 1. Process start to the answer of `tools/list`: `swarm-memory serve` against an MCPServer with nothing in it.
 2. The hook command of UserPromptSubmit over `python -I -c pass`, with a bank of 10,000 memories: while a server runs
    that it can ask, and without one.
+3. The hook command of PostToolUseFailure in that bank, for an error that was ended before, once a session.
 
     python benchmarks/speed_server.py [--runs 15] [--memories 10000] [--prompts 60]
 """
@@ -25,13 +26,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from swarm_memory.server.cli.commands.setup import SESSION
+
 LIMIT_START_RATIO = 1.25
 LIMIT_PROMPT_P95_MS = {"server": 60.0, "hook": 300.0}
 """By who does the work; over the start of an interpreter."""
 
+LIMIT_FAILURE_MS = 150.0
+
 EMPTY_SERVER = "from mcp.server import MCPServer; MCPServer('empty').run()"
 SERVE = ("-I", "-m", "swarm_memory.server.cli", "serve")
 PROMPT = ("-I", "-m", "swarm_memory.server.hooks", "prompt")
+FAILURE = ("-I", "-m", "swarm_memory.server.hooks", "tool-failure")
 NOTHING = ("-I", "-c", "pass")
 
 VERBS = ("Fix", "Speed up", "Test", "Document", "Rewrite", "Replace", "Port", "Review")
@@ -180,6 +186,21 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
     return [took - base for took in hooks]
 
 
+def failures_ms(root: Path, environ: Mapping[str, str], count: int) -> list[float]:
+    """Return the milliseconds that the hook command of a failed call takes, each time with a way out to tell."""
+    learn = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "learn", str(SESSION)]
+    subprocess.run(learn, cwd=root, env=dict(environ), check=True, capture_output=True)
+    error = "Exit code 1\nE   shop.settings.SettingsError: config/test.toml not found\n2 failed in 0.11s"
+    told = {"tool_name": "Bash", "tool_input": {"command": "python -m pytest -q"}, "error": error}
+    taken: list[float] = []
+    for number in range(count):
+        took, said = command_ms(FAILURE, root, environ, json.dumps(told | {"session_id": f"failed-{number}"}))
+        if "additionalContext" not in said:
+            raise RuntimeError("no way out was told")
+        taken.append(took)
+    return taken
+
+
 def command_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str], told: str) -> tuple[float, str]:
     """Return how many milliseconds a command took, and what it printed."""
     began = time.perf_counter()
@@ -231,6 +252,7 @@ def main() -> int:
         texts = paragraphs(options.memories + options.prompts)
         asyncio.run(fill(root, texts[options.prompts :]))
         over = {way: prompts_over_ms(root, environ, texts[: options.prompts], way) for way in LIMIT_PROMPT_P95_MS}
+        failures = failures_ms(root, environ, options.prompts)
     figures: dict[str, float] = {
         "serve_start_ms": round(ours, 1),
         "empty_start_ms": round(empty, 1),
@@ -247,6 +269,13 @@ def main() -> int:
             f"prompt_by_{way}_p95_over_ms": round(p95, 1),
             f"prompt_by_{way}_p95_limit_ms": LIMIT_PROMPT_P95_MS[way],
         }
+    p95 = statistics.quantiles(failures, n=20)[-1]
+    is_quick = is_quick and p95 <= LIMIT_FAILURE_MS
+    figures |= {
+        "failure_p50_ms": round(statistics.median(failures), 1),
+        "failure_p95_ms": round(p95, 1),
+        "failure_limit_ms": LIMIT_FAILURE_MS,
+    }
     print(json.dumps(figures))
     return 0 if is_quick else 1
 
