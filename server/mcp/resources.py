@@ -18,9 +18,6 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import Row, of_memory
 from swarm_memory.server.mcp.arguments import unknown
 from swarm_memory.server.mcp.memories import status_row
-from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.retrieve.preamble import briefing
-from swarm_memory.tools.text.cleaning import harmless, one_line
 
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import MemoryItem
@@ -55,6 +52,8 @@ async def listed(bank: Bank) -> list[Row]:
 
     Only active memories are listed. A host shows the description, and the model may read all of it: it is short.
     """
+    from swarm_memory.tools.ports.memories import MemoryFilter
+
     told = "What earlier tasks of this project taught, the surest first: notes for an agent"
     rows = [
         _listed(STRATEGIES, "strategies", told, TEXT),
@@ -74,6 +73,8 @@ async def listed(bank: Bank) -> list[Row]:
 
 
 def _listed_memory(memory: "MemoryItem") -> Row:
+    from swarm_memory.tools.text.cleaning import harmless, one_line
+
     title = one_line(harmless(memory.title), _MAX_NAME_CHARS)
     told = one_line(f"{title}: {harmless(memory.description)}", _MAX_TOLD_CHARS)
     return _listed(f"memory://item/{memory.id}", title, told, JSON)
@@ -92,6 +93,8 @@ async def status(ctx: Context[Any, Any], project: str = "") -> str:
 
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
+    from swarm_memory.tools.retrieve.preamble import briefing
+
     toolbox = (await _toolbox(ctx)).in_project(project or None)
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     if not surest:
