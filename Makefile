@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
 
-.PHONY: demo test faults check audit sbom bench clean
+.PHONY: demo test faults claude check audit sbom bench clean
 
 demo: .venv/product ## the main job on the shipped transcript
 	$(BIN)/swarm-memory demo
@@ -16,6 +16,10 @@ faults: .venv/ready ## the fault rig at full length, with its figures
 	rm -f build/faults.jsonl
 	$(BIN)/python scripts/build_affected_sqlite.py
 	FAULTS=full $(BIN)/pytest --timeout=3600 -m "fault or attack" -q
+
+claude: .venv/ready ## the tests with Claude Code, with another version of it: make claude VERSION=2.1.197
+	npm install --prefix build/claude-$(VERSION) --no-audit --no-fund --loglevel=error @anthropic-ai/claude-code@$(VERSION)
+	CLAUDE_CODE=$(CURDIR)/build/claude-$(VERSION)/node_modules/.bin/claude $(BIN)/pytest -q tests/e2e
 
 check: .venv/ready ## linters, types, import rules, size limits
 	$(BIN)/ruff check
