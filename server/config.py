@@ -19,7 +19,8 @@ ENV_PREFIX = "SWARM_MEMORY_"
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
 
 ROOT_KEY = "reasoningbank"
-MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES, MAX_PROJECT_FILE_BYTES = 1_000_000, 32_000
+"""The project's file may have come with a clone, and each hook reads it while a person waits."""
 
 FROM_PROJECT = frozenset({
     "retrieve", "judge", "distill", "consolidate", "matts", "hooks", "jobs", "learn", "credit", "tool_memory",
@@ -102,7 +103,7 @@ def resolve_settings(
     for path in files:
         if path == project_file(root) and _leads_out(path):
             raise ConfigError(f"{path} is reached by a symbolic link: a project's settings must be a real file there")
-        values = _from_file(path)
+        values = _from_file(path, MAX_PROJECT_FILE_BYTES if path == project_file(root) else MAX_FILE_BYTES)
         if path == project_file(root):
             _refuse_dangerous(values)
         merged.update(values)
@@ -112,12 +113,12 @@ def resolve_settings(
     return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, tuple(files))
 
 
-def _from_file(path: Path) -> Values:
+def _from_file(path: Path, max_bytes: int) -> Values:
     import yaml
 
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: that is no settings file")
+        if path.stat().st_size > max_bytes:
+            raise ConfigError(f"{path} is larger than {max_bytes:,} bytes: that is no settings file")
         document: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error

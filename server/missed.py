@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.location import state_folder
 
 MAX_BYTES = 200_000
@@ -41,7 +42,7 @@ def note_missed(root: Path, event: str, reason: str) -> None:
 
 
 def missed(root: Path) -> list[Missed]:
-    """Return what the hooks of a project missed in the last 30 days, the most frequent first."""
+    """Return what the hooks of a project missed in the last 30 days, the most frequent first. Raises `ConfigError`."""
     since, wanted = time.time() - KEPT_DAYS * _DAY_S, os.path.realpath(root)
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], float] = {}
@@ -74,6 +75,8 @@ def _notes(path: Path) -> list[dict[str, Any]]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; delete it") from error
     found: list[dict[str, Any]] = []
     for line in lines:
         try:

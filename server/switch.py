@@ -6,6 +6,7 @@ Hook commands import this while a person waits: the standard library alone. The 
 import os
 from pathlib import Path
 
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.location import state_folder, write_private
 
 DISABLED = "SWARM_MEMORY_DISABLED"
@@ -15,7 +16,7 @@ MAX_CHARS = 1_000_000
 
 
 def switched_off(root: Path) -> str | None:
-    """Return by what a project is switched off; None where it is on."""
+    """Return by what a project is switched off; None where it is on. Raises `ConfigError`."""
     if is_disabled(os.environ.get(DISABLED, "")):
         return f"the environment ({DISABLED})"
     named = _paused()
@@ -59,10 +60,12 @@ def _file() -> Path:
 def _paused() -> list[str]:
     try:
         with _file().open(encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(MAX_CHARS).splitlines()
+            return [name for name in file.read(MAX_CHARS).split("\0") if name]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise ConfigError(f"{_file()} cannot be read: {error.strerror}; delete it to switch all on") from error
 
 
 def _write(names: list[str]) -> None:
-    write_private(_file(), "".join(f"{name}\n" for name in names))
+    write_private(_file(), "".join(f"{name}\0" for name in names))

@@ -7,9 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.hooks.events import HookAnswer, answer_hook
 from swarm_memory.server.location import Location, log_line
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.guard.rules import switch_off
 from swarm_memory.tools.toolbox import Toolbox
@@ -38,13 +40,13 @@ def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
 
 
 class _BesideBank(logging.Handler):
-    """Keeps warnings in the log beside the bank, where its folder is there."""
+    """Keeps warnings in the log beside the bank, where that is this user's."""
 
     def __init__(self, place: Location) -> None:
         super().__init__(logging.WARNING)
-        self._folder = place.folder
+        self._place = place
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._folder.is_dir():
-            with suppress(OSError):  # what went wrong is noted as missed too
-                log_line(self._folder, self.format(record))
+        with suppress(OSError, SwarmMemoryError):  # what went wrong is noted as missed too
+            if registry.knows(self._place.database):
+                log_line(self._place.folder, self.format(record))

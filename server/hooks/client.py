@@ -59,9 +59,10 @@ def _stamp(file: Path) -> tuple[int, int] | None:
 
 
 def ask(root: Path, event: Mapping[str, Any], answer_s: float) -> dict[str, Any] | None:
-    """Return a server's answer to an event; None when none was ready in time or it ended before it answered.
+    """Return a server's answer to an event; None when none was ready in time.
 
-    Raises `TimeoutError` when a server took the event and did not answer within `answer_s`.
+    Raises `TimeoutError` when a server took the event and did not answer within `answer_s`, `ConnectionError` when it
+    ended before: it may have done the work.
     """
     request = _request(root, event=event)
     ready_by = time.monotonic() + READY_S
@@ -80,9 +81,10 @@ def ask(root: Path, event: Mapping[str, Any], answer_s: float) -> dict[str, Any]
             except TimeoutError:
                 raise TimeoutError(f"a server took the event and did not answer within {answer_s:g} s") from None
             except OSError:
-                continue
-            if answer.endswith(b"\n"):
-                return cast("dict[str, Any]", json.loads(answer))
+                answer = b""
+            if not answer.endswith(b"\n"):
+                raise ConnectionError("a server took the event and ended before it answered")
+            return cast("dict[str, Any]", json.loads(answer))
     return None
 
 

@@ -72,7 +72,10 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Mapping[str, JsonValue],
     except Exception as error:  # a main: a fault in a hook must never reach the editor
         reason = f"{type(error).__name__}: {error}"
         log.exception("the hook did nothing")
-    note_missed(root, name, reason)
+    try:
+        note_missed(root, name, reason)
+    except OSError as error:
+        log.warning("what a hook missed could not be noted: %s", error)
     return {}
 
 

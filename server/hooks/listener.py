@@ -53,6 +53,8 @@ async def listen(bank: Bank, is_current: Callable[[], bool]) -> None:
     try:
         async with listener:
             await listener.serve(partial(_exchange, bank=bank, root=root, is_current=is_current))
+    except* (OSError, anyio.BrokenResourceError) as error:  # no file descriptor is left for another connection
+        log.warning("hooks do their work without this server from now on: %s", error.exceptions[0])
     finally:
         path.unlink(missing_ok=True)
 
@@ -65,8 +67,8 @@ async def _exchange(stream: ByteStream, bank: Bank, root: str, is_current: Calla
                 await _serve(stream, bank, root, is_current)
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.DelimiterNotFound):
             pass  # the command did the work itself
-        except (ValueError, RecursionError) as error:
-            log.warning("a hook's request could not be read: %s", error)
+        except (OSError, ValueError, RecursionError) as error:
+            log.warning("a hook's request could not be answered: %s", error)
 
 
 async def _serve(stream: ByteStream, bank: Bank, root: str, is_current: Callable[[], bool]) -> None:

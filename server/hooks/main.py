@@ -14,14 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from swarm_memory.schema.errors import InputError, StoreUntrusted
+from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
 from swarm_memory.server.hooks.session import Moment, session_end, session_start, stop, tool_failure
 from swarm_memory.server.hooks.settings import light_settings
 from swarm_memory.server.location import CHILD_VARIABLE, Location, locate, log_line
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.switch import switched_off
 
-MAX_EVENT_BYTES = 1_000_000
+MAX_EVENT_BYTES = 8_000_000
 
 
 def ask_or_do(limit_s: float, moment: Moment) -> dict[str, Any]:
@@ -92,7 +92,10 @@ def _answer(place: Location, event: dict[str, Any], do: Callable[[Moment], dict[
 
 
 def _read_event() -> dict[str, Any]:
-    event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT_BYTES))
+    told = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
+    if len(told) > MAX_EVENT_BYTES:
+        raise InputError(f"the event is larger than {MAX_EVENT_BYTES:,} bytes")
+    event: Any = json.loads(told)
     if not isinstance(event, dict):
         raise InputError("the event is not a JSON object")
     return cast(dict[str, Any], event)
@@ -107,11 +110,18 @@ def _leave_in_time(limit_s: float, root: Path, name: str) -> NoReturn:
         os._exit(0)
 
 
+def _is_ours(place: Location) -> bool:
+    """Whether there is a bank of this user's: nothing is left in a folder that came from elsewhere."""
+    from swarm_memory.server.storage.engine import registry
+
+    return registry.knows(place.database)
+
+
 def _note(place: Location | None, name: str, reason: str, *, log: bool = False) -> None:
     try:
         if place is not None:
             note_missed(place.root, name, reason)
-        if place is not None and log and place.folder.is_dir():
+        if place is not None and log and _is_ours(place):
             log_line(place.folder, f"{name}: {reason}")
-    except OSError:
+    except (OSError, SwarmMemoryError):
         sys.stderr.write(f"swarm-memory: {name}: {reason}\n")

@@ -163,3 +163,27 @@ def test_a_session_without_a_transcript_leaves_no_job_and_no_complaint(learned: 
         learned.hook("session-end", learned.event(transcript_path=f"{learned.config}/projects/none.jsonl")).stdout == ""
     )
     assert learned.log() == ""
+
+
+def test_an_event_that_is_too_large_is_told_as_such(learned: HookProject) -> None:
+    done = learned.hook("prompt", learned.event(prompt="x" * 8_000_000))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (noted,) = missed(learned.root)
+    assert "larger than 8,000,000 bytes" in noted.reason
+
+
+def test_settings_of_a_clone_that_take_long_to_read_are_refused(shop: HookProject) -> None:
+    shop.bank.mkdir()
+    (shop.bank / "config.yaml").write_text(f"retrieve: {{k: [{'[a],' * 10_000}]}}\n", encoding="utf-8")
+    before = list(shop.root.rglob("*"))
+    assert shop.hook("stop").stdout == ""
+    assert list(shop.root.rglob("*")) == before, "not even a log is left where no bank of the user's is"
+    (noted,) = missed(shop.root)
+    assert "larger than 32,000 bytes" in noted.reason
+
+
+def test_a_log_that_a_pull_brought_holds_no_hook_up(learned: HookProject) -> None:
+    learned.database.with_name("memory.db-wal").write_bytes(b"somebody's log" * 100)
+    for verb in ("session-start", "stop", "session-end"):
+        assert "additionalContext" not in learned.hook(verb).stdout
+    assert {"not the log" in each.reason for each in missed(learned.root)} == {True}

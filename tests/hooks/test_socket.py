@@ -4,14 +4,17 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hook_project import NOTE, HookProject, wait_until
+from stdio_server import Server
 
 from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
+from swarm_memory.server.location import state_folder
 from swarm_memory.server.missed import missed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
@@ -212,3 +215,30 @@ def test_a_turn_and_a_session_that_end_wake_the_server_and_it_learns(learned: Ho
         wait_until(lambda: bool(learned.rows("SELECT 1 FROM host_sessions")))
         assert learned.hook("stop").stdout == ""
         wait_until(lambda: learned.rows("SELECT key, status FROM jobs WHERE kind = 'learn'") == [("s1:1", "completed")])
+
+
+def test_a_server_goes_on_where_what_was_missed_cannot_be_noted(learned: HookProject) -> None:
+    with learned.serving() as server:
+        (state_folder() / "missed").mkdir()
+        told = json.loads(learned.event(hook_event_name="UserPromptSubmit")) | {"prompt": {"no": "text"}}
+        code = "from swarm_memory.server.hooks import client; client.READY_S = 60.0\n"
+        code += "from swarm_memory.server.hooks.main import main; main(['prompt'])"
+        assert learned.run("-c", code, told=json.dumps(told)).returncode == 0
+        (state_folder() / "missed").rmdir()
+        assert server.call("memory_status")["content"]
+        assert NOTE in learned.prompt(patient=True)
+        assert record_of(learned, "s1")["via"] == "server"
+
+
+def test_a_server_with_settings_of_its_command_line_leaves_hooks_to_themselves(learned: HookProject) -> None:
+    """Other hooks of the same session know nothing of them, and would work on another bank."""
+    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--set", "retrieve.k=1", "serve"]
+    process = subprocess.Popen(
+        command, cwd=learned.root, env=learned.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        Server(process).initialize()
+        assert learned.sockets() == []
+    finally:
+        process.kill()
+        process.communicate()

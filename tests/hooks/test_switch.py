@@ -135,3 +135,13 @@ def test_a_held_out_session_gets_nothing_from_a_running_server_either(learned: H
         assert learned.prompt(patient=True) == ""
         (row,) = learned.rows("SELECT data FROM events WHERE type = 'task.withheld'") or [("{}",)]
         assert json.loads(row[0]).get("via", "server") == "server"
+
+
+def test_the_name_of_a_folder_pauses_nothing_but_itself(tmp_path: Path, home: Path) -> None:
+    folder = tmp_path / "a\n*\n"
+    folder.mkdir()
+    assert pause(folder)
+    assert switched_off(folder) is not None
+    assert switched_off(tmp_path) is None
+    assert resume(folder)
+    assert switched_off(folder) is None

@@ -86,7 +86,12 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
         await listen(bank, lambda: settings_stamp(invocation.root) == read)
 
     return build_server(
-        invocation.open_toolbox, worker, on_closed, invocation.root, place=lambda: invocation.place, listen=listen
+        invocation.open_toolbox,
+        worker,
+        on_closed,
+        invocation.root,
+        place=lambda: invocation.place,
+        listen=None if invocation.overrides else listen,  # hooks know nothing of what the command line sets
     )
 
 

@@ -84,7 +84,7 @@ def connect(
     with storage_errors(module, database):
         exists = check_path(database)
         # Asked before the look: another process may complete the bank meanwhile.
-        record = registry.check(database)
+        record = registry.check(database, min(timeout_s, registry.SETTLE_S))
         banks = record.banks if record is not None and exists else []
         if not exists:
             if read_only or not create:

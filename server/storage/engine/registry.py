@@ -150,10 +150,11 @@ def tell_once(database: Path) -> bool:
     return True
 
 
-def check(database: Path) -> Record | None:
+def check(database: Path, wait_s: float = SETTLE_S) -> Record | None:
     """Return the record of the bank at a path; None where there is none, nor any file that could hold something.
 
-    Nothing but the names and sizes of files is looked at. Raises `StoreUntrusted` for a bank, a log or a journal that
+    Nothing but the names and sizes of files is looked at; another process may take `wait_s` to note the log that it has
+    begun. Raises `StoreUntrusted` for a bank, a log or a journal that
     is not the one that was left there.
     """
     left = next((each for suffix in _PLAYED if size_of(each := f"{database}{suffix}") > 0), None)
@@ -166,7 +167,7 @@ def check(database: Path) -> Record | None:
     if remote_kind(database) is None:
         if inode_of(str(database)) not in (None, *record.files):
             raise StoreUntrusted(replaced(database))
-        _check_log(database, record)
+        _check_log(database, record, wait_s)
     _check_journal(database, record)
     return record
 
@@ -201,8 +202,8 @@ def identity(connection: "Connection") -> str:
     return "" if found is None else str(found[0])
 
 
-def _check_log(database: Path, record: Record) -> None:
-    log, give_up = Path(f"{database}-wal"), time.monotonic() + SETTLE_S
+def _check_log(database: Path, record: Record, wait_s: float) -> None:
+    log, give_up = Path(f"{database}-wal"), time.monotonic() + wait_s
     while record.banks and size_of(str(log)) > 0 and inode_of(str(log)) != record.log:
         if time.monotonic() > give_up:
             raise StoreUntrusted(_not_the_log(log))
@@ -210,7 +211,7 @@ def _check_log(database: Path, record: Record) -> None:
         record = find(database) or record
     if record.banks and _log_is(database) != "continued":
         try:
-            with writer_lock(database, SETTLE_S):  # nobody is just filling or emptying it
+            with writer_lock(database, wait_s):  # nobody is just filling or emptying it
                 found = _log_is(database)
                 if found == "ended":
                     raise StoreUntrusted(_not_the_log(log))
