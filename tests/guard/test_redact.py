@@ -92,6 +92,47 @@ def test_a_password_goes_wherever_it_is_told(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "secret"),
+    [
+        ("DB_PASSWORD='{}'", "correct horse 9!"),
+        ('password: "{}"', "p@ss word"),
+        ('{{"password": "{}", "port": 5432}}', "a b c 12345"),
+        ('{{\\"password\\": \\"{}\\"}}', "the cat 9lives"),
+        ('{{"name": "DB_PASSWORD", "value": "{}"}}', "staple 77"),
+        ("export DB_PASS='{}'", "p;w d1"),
+        ('passphrase: "{}"', "correct horse battery staple"),
+        ('gpg --batch --passphrase "{}" -d x.gpg', "correct horse battery staple"),
+        ("the password was changed to {}", "Tr0ub4dor&" + "3"),
+        ("the password has been reset to {}", "Tr0ub4dor&" + "3"),
+    ],
+)
+def test_a_password_goes_also_where_it_is_of_several_words_or_was_changed(line: str, secret: str) -> None:
+    assert redact(line.format(secret)).text == line.format("[secret:password]")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'password: "must have 8 characters"',
+        '"password": "Mindestens 8 Zeichen"',
+        '"password": "Wrong user name or password!"',
+        "password: 'Bad value %s at 12:00'",
+        'password: "Only used if auth2 is on"',
+        'passphrase: "Enter the passphrase of your wallet"',
+        '"passwordHelp": "8+ with m1xed case"',
+        "url = base + '&password=' + pw1 + '&x=1'",
+        '"//localhost:1337/:_password = "+new Buffer(a1).toString("base64")',
+        'print("password:", x1, "b1")',
+        'password="<b>Bold 1</b> x"',
+        '"pwd": "/srv/Our Files/project1"',
+        'pass: "4 of 12a tests"',
+    ],
+)
+def test_a_text_about_a_password_stays(line: str) -> None:
+    assert redact(line) == Redacted(line, {})
+
+
+@pytest.mark.parametrize(
     "secret",
     [
         "AKIA" + "X" * 16,
@@ -310,6 +351,8 @@ SHAPES = {
     "values in braces": "token={{",
     "flags": "--password -u a:b ",
     "hints of commands": "identified by mysql -p login -p ",
+    "logins": "login -p ",
+    "words in quotes": "password='a ; ; ; ; 1' ",
     "headers of keys": '"kty" "d": "',
     "phone": "tel. 0",
     "escapes": "\\n\\n\x1b[",
@@ -323,6 +366,7 @@ PHRASES = (
     *("://u:", "@h ", "hunter" + "2", "Zq81xyPw", "[secret:password]", "[email]", "<password>", "</password>", "|\n  "),
     *('"value": "', "\\n", "\x1b[0m", "020 7946 0958", "536-22-8726", "mobile ", "https://x.acme.org/a/b"),
     *("/home/ada/x/y.py", "10.0.0.17:80", "550e8400-e29b-41d4-a716-446655440000", r"C:\Users\ada", "is the password"),
+    *("horse 9! ", "was changed to ", "passphrase: ", "docker login "),
 )
 FRAGMENTS = (" ", "\n", *"'\"`=,;()[]{}<>/\\@#-", ": ", "--")
 

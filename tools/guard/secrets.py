@@ -13,6 +13,7 @@ from swarm_memory.tools.guard.values import (
     is_mixed,
     is_of_three_kinds,
     is_password,
+    is_phrase,
     is_random,
     is_reference,
     is_told_password,
@@ -178,13 +179,15 @@ _GIVEN = re.compile(
      [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
     |[ \t]{0,3}(?P<weak>[,(])|(?P<told>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t]{0,3}:?\r?\n(?=[\w+/=.-]{20,200}(?:\s|$))
      |[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
-    |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to)[ \t]{1,3}(?:now[ \t])?)
+    |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to|has[ ]been)[ \t]{1,3}(?:now[ \t]{1,3})?
+     (?:(?:re)?set[ \t]to[ \t]|changed[ \t]to[ \t])?)
     |(?P<space>[ \t]{1,8}))
     [ \t]{0,20}(?:[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}|[@(\[{][ \t]?(?=\\?["'`]))?
     (?:[rbfuL]{0,2}(?P<quote>\\?["'`]))?""",
     re.VERBOSE,
 )
 _BARE = re.compile(r"[^\s\"'`,;&<>|(){}\[\]\\]{4,4000}")
+_SAID = re.compile(r"(?:[^\s\"'`,;&<>|(){}\[\]\\]|[,;&|](?=\w)){4,4000}")
 _WIDE = re.compile(r"[^\s\"'`]{8,200}")
 _QUOTED = {quote: re.compile(rf"[^\n{quote}]{{4,4000}}") for quote in "\"'`"}
 _LONG_VALUE = 100
@@ -266,7 +269,7 @@ def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
         end = value.end() if value else start
         if value and text[end : end + 1] == quote[-1]:
             return start, end - (1 if quote[0] == "\\" and text[end - 1] == "\\" else 0)
-    value = _BARE.match(text, start)
+    value = (_SAID if given["said"] else _BARE).match(text, start)
     if value is None:
         wide = None if given["tag"] else _WIDE.match(text, start)
         is_value = wide is not None and not is_call(wide[0]) and is_random(wide[0])
@@ -294,9 +297,21 @@ def _is_given(
     if not quoted and (text[end : end + 1] in ("(", "[") or is_call(shown)):
         return False
     loud = given["weak"] is None and (quoted or _is_loud(text, name, given, end) or flag)
+    if sureness == _PASSWORD and (" " in shown or "\t" in shown):
+        return (
+            given["weak"] is None
+            and _may_be_of_words(name)
+            and is_phrase(shown, rules.words, sure=name.word == "passphrase")
+        )
     if sureness == _PASSWORD:
         return is_password(shown, placeholders, loud=loud and given["tag"] is None)
     return is_key(shown, placeholders, sure=sureness == _SURE, loud=loud)
+
+
+def _may_be_of_words(name: _Name) -> bool:
+    """Tell a name of a password from that of a text on it, as `passwordHelp`, and from a pass over something."""
+    is_short = len(name.word) < 5
+    return not _WORD_OF_NAME.search(name.after) and (not is_short or name.before.isupper())
 
 
 def _is_told(name: _Name, given: re.Match[str], shown: str, placeholders: frozenset[str], sureness: int) -> bool:

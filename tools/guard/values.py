@@ -1,7 +1,7 @@
 """Whether a value that is given to a name is a secret, or stands for one: words, variables, code, examples."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
 _SEPARATOR = re.compile(r"[_\-./:]+")
@@ -50,6 +50,14 @@ _TERM = re.compile(
 )
 """What has digits in a sentence and is the name of a thing: `sha256`, `oauth2`, `8-character`."""
 
+_LONGEST_PHRASE = 100
+_BLANK = re.compile(r"[ \t]")
+_SIGN = re.compile(r"\w[*=;|]\w|\w[!@#$%^&+~]|[!@#$%^&+~]\w")
+"""What stands in or at a word and is no mark of a sentence."""
+_QUANTITY = re.compile(r"(?<!\S)[(~<>]?\d{1,3}(?:-\d{1,3})?\+?[ \t]+(?=[^\W\d])")
+_TEXT = re.compile(r"""[/~"'`+.,)\]\s]|\W\s|.*(?:\s\W*$|[+(\[,]$|://|%[a-z(]|[{}<>\\]|&\w+;)""")
+"""What a path, a template, markup, or code between two quotes begins with or holds."""
+
 
 def is_reference(value: str) -> bool:
     """Tell whether a value only stands for a secret: a variable, a placeholder, one of our own marks."""
@@ -94,7 +102,9 @@ def is_hexadecimal(value: str) -> bool:
 
 def is_password(value: str, placeholders: Collection[str], *, loud: bool) -> bool:
     """Tell whether what is given to a password is one. `loud`: it stands where only a literal value can."""
-    if len(value) < 4 or _stands_for_one(value, placeholders) or (value.isdigit() and len(value) < 6 and not loud):
+    if len(value) < 4 or _BLANK.search(value) or _stands_for_one(value, placeholders):
+        return False
+    if value.isdigit() and len(value) < 6 and not loud:
         return False
     if len(set(value)) == 1:
         return False
@@ -112,6 +122,18 @@ def is_password(value: str, placeholders: Collection[str], *, loud: bool) -> boo
     )  # fmt: skip
 
 
+def is_phrase(value: str, words: Mapping[str, Collection[str]], *, sure: bool) -> bool:
+    """Tell whether words in quotes that are given to a password are one, no text about it. `sure`: it is of words."""
+    if not 6 <= len(value) <= _LONGEST_PHRASE or _TEXT.match(value) or _stands_for_one(value, words["placeholders"]):
+        return False
+    found = re.findall(r"[^\W\d_]+", value.lower())
+    weights = ((words["little_words"], 1), (words["text_words"], 2), (words["placeholders"], 2))
+    of_text = sum(next((weight for kind, weight in weights if word in kind), 0) for word in found)
+    if _SIGN.search(value) or re.search(r"\d", _QUANTITY.sub("", value)):
+        return of_text < 2 and bool(found)
+    return sure and not of_text and len(found) > 1
+
+
 def is_told_password(value: str, placeholders: Collection[str]) -> bool:
     """Tell whether the word after `password` in a sentence is one: letters with digits or signs, no name of a thing."""
     return (
@@ -126,7 +148,7 @@ def is_told_password(value: str, placeholders: Collection[str]) -> bool:
 
 def is_key(value: str, placeholders: Collection[str], *, sure: bool, loud: bool) -> bool:
     """Tell whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
-    if len(value) < 8 or _stands_for_one(value, placeholders):
+    if len(value) < 8 or _BLANK.search(value) or _stands_for_one(value, placeholders):
         return False
     if value.isdigit() or len(set(value)) == 1:
         return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
@@ -149,8 +171,6 @@ def _stands_for_one(value: str, placeholders: Collection[str]) -> bool:
     return (
         is_reference(value)
         or lower in placeholders
-        or " " in value
-        or "\t" in value
         or _PATTERN.search(value) is not None
         or _NAME_OF_ONE.search(value) is not None
         or (_PATH.match(value) is not None and not is_random(value))
