@@ -3,6 +3,19 @@
 SELECT 1 FROM trimmed_tool_calls
 WHERE scope_id = :scope_id AND session_id = :session_id AND call_id IN (:call_id, :whole);
 
+-- name: known_calls
+-- Give the places, in a list of ids of session and call, of those that are in the window or have left it.
+SELECT asked.key FROM json_each(:ids) AS asked
+WHERE EXISTS (
+  SELECT 1 FROM tool_calls
+  WHERE scope_id = :scope_id AND session_id = json_extract(asked.value, '$[0]')
+    AND call_id = json_extract(asked.value, '$[1]')
+) OR EXISTS (
+  SELECT 1 FROM trimmed_tool_calls
+  WHERE scope_id = :scope_id AND session_id = json_extract(asked.value, '$[0]')
+    AND call_id IN (json_extract(asked.value, '$[1]'), :whole)
+);
+
 -- name: add_call
 -- Write a call of a tool unless it is there.
 INSERT INTO tool_calls (

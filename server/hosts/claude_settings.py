@@ -45,10 +45,12 @@ def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list
     `local` and `user` name this machine's Python, so what names one in the project's shared files, as an earlier
     version wrote it, is taken out there. `warn` adds the hook that warns before calls of tools; without it that hook is
     taken out again. Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, when
-    another server has our name, or for `project` in the folder whose settings are those of all projects.
+    another server has our name, for a project's file that a symbolic link leads out of the project, or for `project` in
+    the folder whose settings are those of all projects.
     """
     files = _files(scope, root)
-    if scope == "project" and files.settings.resolve() == _files("user", root).settings.resolve():
+    files.refuse_links()
+    if scope == "project" and _real(files.settings) == _real(_files("user", root).settings):
         told = "is your home folder: what is written there holds for all your projects"
         raise ConfigError(f"{root} {told}; run `swarm-memory install --user`, or go to a project")
     portable = scope == "project"
@@ -73,6 +75,7 @@ def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
     `local` also takes out what an earlier version wrote into the project's shared files.
     """
     files = _files(scope, root)
+    files.refuse_links()
     edits = {files.servers: files.within(_without_server), files.settings: _without_hooks}
     return _planned(_without_earlier(root, edits) | edits if scope == "local" else edits, 0o600)
 
@@ -84,7 +87,7 @@ def installed_scopes(root: Path) -> list[InstallScope]:
         settings = _files(scope, root).settings
         hooks = _object(object_of(settings), "hooks")
         if any(_count_ours(_list(hooks, event)) for event in hooks):
-            found.setdefault(settings.resolve(), scope)
+            found.setdefault(_real(settings), scope)
     return [scope for scope in SCOPES if scope in found.values()]
 
 
@@ -136,6 +139,16 @@ class _Files(NamedTuple):
     settings: Path
     project: str | None = None
     """The key of the project in the file of the servers; None: the file is of one scope alone."""
+    folder: Path | None = None
+    """That of the project, whose files may have come with a clone; None for the user's own."""
+
+    def refuse_links(self) -> None:
+        """Raise `ConfigError` where a link leads from a file of the project to one elsewhere, such as the user's."""
+        for path in (self.settings,) if self.project else (self.servers, self.settings):
+            if self.folder is not None and _leads_out(path, self.folder):
+                told = f"{path} leads to {_real(path)}, by a symbolic link out of the project; nothing was changed"
+                mend = "put a real file in a real folder in its place, or use `--user` for all your projects"
+                raise ConfigError(f"{told}: {mend}")
 
     def within(self, edit: Edit) -> Edit:
         """Return `edit` for the part of the servers' file that is the scope's."""
@@ -159,13 +172,23 @@ class _Files(NamedTuple):
 
 def _files(scope: InstallScope, root: Path) -> _Files:
     if scope == "project":
-        return _Files(root / ".mcp.json", root / ".claude" / "settings.json")
+        return _Files(root / ".mcp.json", root / ".claude" / "settings.json", folder=root)
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
     servers = (Path(folder) if folder else Path.home()) / ".claude.json"
     if scope == "user":
         return _Files(servers, (Path(folder) if folder else Path.home() / ".claude") / "settings.json")
     known, working = _repository(root.resolve())
-    return _Files(servers, working / ".claude" / "settings.local.json", known.as_posix())
+    return _Files(servers, working / ".claude" / "settings.local.json", known.as_posix(), working)
+
+
+def _real(path: Path) -> Path:
+    """Return where a path leads; a link to itself, unlike with `resolve`, is no error here but where it is read."""
+    return Path(os.path.realpath(path))
+
+
+def _leads_out(path: Path, folder: Path) -> bool:
+    """Tell whether a link, of a file below `folder` or of a folder on the way, leads out of it."""
+    return path.is_relative_to(folder) and not _real(path).is_relative_to(_real(folder))
 
 
 def _repository(root: Path) -> tuple[Path, Path]:
@@ -192,9 +215,10 @@ def _planned(edits: Mapping[Path, Edit], mode: int) -> list[FileChange]:
 def _without_earlier(root: Path, edits: Mapping[Path, Edit]) -> dict[Path, Edit]:
     """Return the edits that take out of a project's shared files what an earlier version wrote: a machine's Python.
 
-    None for a file that is edited anyway: in the home folder the shared settings are the user's.
+    None for a file that is edited anyway: in the home folder the shared settings are the user's. None where a link
+    leads out of the project: that file is another's.
     """
-    edited = {path.resolve() for path in edits}
+    edited = {_real(path) for path in edits}
 
     def edit_servers(data: Json) -> Json:
         return data if _is_portable(_object(data, "mcpServers").get(SERVER_NAME)) else _without_server(data)
@@ -206,7 +230,7 @@ def _without_earlier(root: Path, edits: Mapping[Path, Edit]) -> dict[Path, Edit]
 
     shared = _files("project", root)
     earlier: dict[Path, Edit] = {shared.servers: edit_servers, shared.settings: edit_settings}
-    return {path: edit for path, edit in earlier.items() if path.resolve() not in edited}
+    return {path: edit for path, edit in earlier.items() if _real(path) not in edited and not _leads_out(path, root)}
 
 
 def _with_server(data: Json, entry: Json) -> Json:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -358,6 +359,65 @@ def test_a_linked_settings_file_stays_a_link(tmp_path: Path) -> None:
     apply(plan_install("project", tmp_path))
     assert (tmp_path / ".claude" / "settings.json").is_symlink()
     assert "hooks" in read(real)
+
+
+@pytest.mark.parametrize("plan", [plan_install, plan_uninstall])
+@pytest.mark.parametrize(
+    ("scope", "link", "target"),
+    [
+        ("local", ".claude/settings.local.json", ".claude/settings.json"),
+        ("local", ".claude", ".claude"),
+        ("project", ".claude/settings.json", ".claude/settings.json"),
+        ("project", ".claude/settings.json", ".claude/not-there.json"),
+        ("project", ".claude", "elsewhere"),
+        ("project", ".mcp.json", ".claude.json"),
+    ],
+)
+def test_a_link_of_a_clone_that_leads_out_of_it_is_refused_and_nothing_is_written(
+    home: Path, tmp_path: Path, plan: Callable[[InstallScope, Path], Any], scope: InstallScope, link: str, target: str
+) -> None:
+    (home / "elsewhere").mkdir()
+    apply(plan_install("user", home))
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(home / target)
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError, match=r"by a symbolic link out of the project.*put a real file.*or use `--user`"):
+        plan(scope, tmp_path)
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("plan", [plan_install, plan_uninstall])
+def test_what_an_earlier_version_wrote_is_left_alone_behind_a_link_out_of_the_project(
+    tmp_path: Path, plan: Callable[[InstallScope, Path], Any]
+) -> None:
+    project, other = tmp_path / "project", tmp_path / "other"
+    (project / ".claude").mkdir(parents=True)
+    servers, settings = earlier(other)
+    (project / ".mcp.json").symlink_to(servers)
+    (project / ".claude" / "settings.json").symlink_to(settings)
+    before = servers.read_text(), settings.read_text()
+    apply(plan("local", project))
+    apply(plan("user", project))
+    assert (servers.read_text(), settings.read_text()) == before
+
+
+def test_the_users_own_files_may_be_links_to_anywhere(home: Path, tmp_path: Path) -> None:
+    servers, settings = written(tmp_path / "dotfiles" / "servers", "{}"), written(tmp_path / "dotfiles" / "set", "{}")
+    (home / ".claude").mkdir()
+    (home / ".claude.json").symlink_to(servers)
+    (home / ".claude" / "settings.json").symlink_to(settings)
+    apply(plan_install("local", home))
+    apply(plan_install("user", home))
+    assert set(read(servers)) == {"projects", "mcpServers"}
+    assert read(settings) == {"hooks": hook_entries(hook_command())}
+
+
+def test_a_link_to_itself_is_told_as_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").symlink_to("settings.json")
+    for scope in SCOPES[:2]:
+        with pytest.raises(ConfigError, match="cannot be read"):
+            plan_install(scope, tmp_path)
 
 
 def test_line_ends_of_windows_stay(tmp_path: Path) -> None:

@@ -264,6 +264,26 @@ async def test_a_call_that_is_logged_twice_is_one_row(open_store: Any, here: Sco
         assert await tools.add_calls([call.model_copy(update={"session_id": None})], 100) == 0
 
 
+async def test_calls_are_known_by_session_and_id_also_when_they_left_the_window(open_store: Any, here: Scope) -> None:
+    def made(number: int, session_id: str | None, call_id: str | None) -> ToolCall:
+        at = AT + timedelta(seconds=number)
+        told = {"scope": here, "tool_name": "Bash", "success": True, "created_at": at}
+        return ToolCall.model_validate(told | {"session_id": session_id, "call_id": call_id})
+
+    ids = [("s", "c0"), ("s", "c1"), ("", "c1"), ("s", "ü'\"")]
+    unknown = [("s", "c9"), ("t", "c0"), ("", "c0"), ("s", "")]
+    async with open_store() as store:
+        tools = store.tool_memory
+        assert await tools.known_calls(here, ids) == set()
+        calls = [made(number, session or None, call) for number, (session, call) in enumerate(ids)]
+        assert await tools.add_calls([*calls, made(9, "s", None)], 2) == len(ids) + 1
+        assert await tools.known_calls(here, [*unknown, *ids, *ids]) == set(ids)
+        assert await tools.known_calls(here, []) == set()
+        assert await tools.known_calls(Scope(project="there"), ids) == set()
+        await tools.forget_tools(here, None)
+        assert await tools.known_calls(here, ids) == set()
+
+
 async def test_events_come_back_in_order_within_their_scope(open_store: Any, here: Scope) -> None:
     events = [Event(kind, AT, "x", {"n": number, "text": "ü\x00"}) for number, kind in enumerate(("a", "b"))]
     async with open_store() as store:

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from swarm_memory.schema.settings import DistillSettings
 from swarm_memory.schema.tool_memory import ToolMemory
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores import tool_memory
+from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
+from swarm_memory.tools.tool_memory import log
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
@@ -67,7 +70,8 @@ async def test_a_call_with_an_id_that_is_known_is_one_row_even_after_it_left_the
         first = call(session_id="s", call_id="c0", create_time=at(0))
         await log_tool_calls(toolbox, [first, first])
         await log_tool_calls(toolbox, [call(session_id="s", call_id=f"c{n}", create_time=at(n)) for n in range(1, 4)])
-        assert (await log_tool_calls(toolbox, [first])).known == 1
+        again = await log_tool_calls(toolbox, [first, call("other", session_id="s", call_id="new"), first])
+        assert (again.logged, again.known, again.tools) == (1, 2, ("other", "search"))
         totals = (await memory_of(toolbox)).totals
         assert (totals.calls, totals.kept) == (4, 2)
 
@@ -91,6 +95,34 @@ async def test_ids_of_calls_that_left_the_window_are_kept_by_session_where_there
         assert (await log_tool_calls(toolbox, later)).logged == 2
         totals = (await memory_of(toolbox)).totals
         assert (totals.calls, totals.kept) == (len(calls) + 2, 2)
+
+
+async def test_only_calls_that_are_new_are_redacted_and_never_on_the_loops_thread(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def noted(text: str, *, pii: bool = True) -> Redacted:
+        seen.append((text, threading.current_thread() is threading.main_thread()))
+        return redact(text, pii=pii)
+
+    monkeypatch.setattr(log, "redact", noted)
+    calls = [call(input=f"in {n}", output=f"out {n}", session_id="s", call_id=f"c\x1b[1m{n}") for n in range(45)]
+    calls[0]["tool_schema"] = "searches"
+    assert (await log_tool_calls(toolbox, calls[:40])).logged == 40
+    assert {text for text, _ in seen} == {"searches", *(f"{kind} {n}" for kind in ("in", "out") for n in range(40))}
+    assert not any(on_loop for _, on_loop in seen)
+    seen.clear()
+    result = await log_tool_calls(toolbox, calls[1:])
+    assert (result.logged, result.known) == (5, 39)
+    assert sorted(text for text, _ in seen) == sorted(f"{kind} {n}" for kind in ("in", "out") for n in range(40, 45))
+
+
+async def test_the_schema_of_a_tool_that_was_given_last_is_kept_also_with_a_known_call(toolbox: Toolbox) -> None:
+    await log_tool_calls(toolbox, [call(session_id="s", call_id="c", tool_schema="first")])
+    again = call(session_id="s", call_id="c", tool_schema={"last": 1})
+    await log_tool_calls(toolbox, [call(tool_schema="second"), again, call()])
+    assert (await memory_of(toolbox)).tool_schema == '{"last": 1}'
 
 
 async def test_the_same_id_in_another_session_is_another_call(toolbox: Toolbox) -> None:

@@ -1,6 +1,7 @@
 """What the tool memory needs from a store, as a Protocol: calls, evaluations, summaries, and a search of past calls."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -97,6 +98,10 @@ class ToolMemoryStore(Protocol):
         A call whose session and call id were seen before, even of one that has left the window, is left alone.
         Return how many were new.
         """
+        ...
+
+    async def known_calls(self, scope: Scope, ids: Sequence[tuple[str, str]]) -> AbstractSet[tuple[str, str]]:
+        """Return which of these ids of session (empty: none) and call were seen before, as `add_calls` tells them."""
         ...
 
     async def put_schema(self, scope: Scope, tool_name: str, schema: str) -> None:

@@ -1,5 +1,6 @@
 """Tool calls as they are kept: read, cleaned, redacted, capped and counted, from a caller or out of a transcript."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -29,6 +30,9 @@ MAX_NAMES = 200
 MAX_CALLS = 1000
 """Calls that may be logged at once."""
 
+PORTION = 20
+"""So many calls are redacted in a thread at a time: one whose caller is gone ends soon."""
+
 MAX_TASK_CHARS, MAX_SCHEMA_CHARS = 500, 4000
 _COUNTED_CHARS = 400_000
 """The tokens of a longer text are extrapolated."""
@@ -39,22 +43,43 @@ async def log_tool_calls(
 ) -> LogResult:
     """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
 
-    A repeated call is a new row; only one with the session and call id of an earlier one is known already. Raises
-    `InputError` that names the call and key to change, and then nothing is kept; `StorageError`.
+    A repeated call is a new row; only one with the session and call id of an earlier one is known already, and costs
+    next to nothing. Redacting runs in a thread, so that a server goes on answering. Raises `InputError` that names the
+    call and key to change, and then nothing is kept; `StorageError`.
     """
     mappings = [each for each in calls if not isinstance(each, LoggedCall)]
     read = iter(read_calls(mappings) if mappings or not calls else ())
     logged = [each if isinstance(each, LoggedCall) else next(read) for each in calls]
-    now = toolbox.clock.now()
-    kept = [kept_call(each, toolbox.scope, toolbox.settings, now) for each in logged]
-    window = toolbox.settings.tool_memory.max_history_tool_call_cnt
-    added = await toolbox.store.tool_memory.add_calls(kept, window)
-    for each, call in zip(logged, kept, strict=True):
-        if schema := kept_schema(each, toolbox.settings):
-            await toolbox.store.tool_memory.put_schema(toolbox.scope, call.tool_name, schema)
+    store, scope = toolbox.store.tool_memory, toolbox.scope
+    kept = await _kept_calls(toolbox, await _not_known(toolbox, logged))
+    added = await store.add_calls(kept, toolbox.settings.tool_memory.max_history_tool_call_cnt) if kept else 0
+    for name, last in {_tool_name(each): each for each in logged if each.tool_schema}.items():
+        if schema := await asyncio.to_thread(kept_schema, last, toolbox.settings):
+            await store.put_schema(scope, name, schema)
     if added and evaluate_later:
         await queue_evaluation(toolbox)
-    return LogResult(logged=added, known=len(kept) - added, tools=tuple(sorted({call.tool_name for call in kept})))
+    return LogResult(logged=added, known=len(logged) - added, tools=tuple(sorted(set(map(_tool_name, logged)))))
+
+
+async def _not_known(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[LoggedCall]:
+    ids = [_ids(each) for each in logged]
+    asked = [(session_id or "", call_id) for session_id, call_id in ids if call_id is not None]
+    known = await toolbox.store.tool_memory.known_calls(toolbox.scope, asked) if asked else set[tuple[str, str]]()
+    return [
+        each
+        for each, (session_id, call_id) in zip(logged, ids, strict=True)
+        if (session_id or "", call_id) not in known
+    ]
+
+
+async def _kept_calls(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[ToolCall]:
+    now = toolbox.clock.now()
+
+    def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:
+        return [kept_call(each, toolbox.scope, toolbox.settings, now) for each in portion]
+
+    portions = (logged[start : start + PORTION] for start in range(0, len(logged), PORTION))
+    return [call for portion in portions for call in await asyncio.to_thread(keep, portion)]
 
 
 async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
@@ -93,6 +118,15 @@ def _read(number: int, given: Mapping[str, JsonValue]) -> LoggedCall:
         raise InputError(faults(error, LoggedCall.model_json_schema(), f"calls[{number}].")) from error
 
 
+def _tool_name(logged: LoggedCall) -> str:
+    return clean(logged.tool_name)[:300] or "?"
+
+
+def _ids(logged: LoggedCall) -> tuple[str | None, str | None]:
+    """Return the ids of session and call as they are stored."""
+    return clean(logged.session_id) if logged.session_id else None, clean(logged.call_id) if logged.call_id else None
+
+
 def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:
     """Return a call as it is stored."""
     told, returned = as_text(logged.input), as_text(logged.output)
@@ -101,18 +135,19 @@ def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetim
         value if with_places else without_places(value) for value in (logged.input, logged.output, logged.task)
     )
     limit = settings.tool_memory.max_call_chars
+    session_id, call_id = _ids(logged)
     return ToolCall(
         scope=scope,
-        tool_name=clean(logged.tool_name)[:300] or "?",
+        tool_name=_tool_name(logged),
         input=kept_input(given, settings),
         output=kept_text(as_text(gave), settings, limit),
         success=logged.success,
         time_cost_s=logged.time_cost,
         token_cost=_tokens(told) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
         created_at=logged.create_time or now,
-        session_id=clean(logged.session_id) if logged.session_id else None,
+        session_id=session_id,
         task_id=clean(logged.task_id) if logged.task_id else None,
-        call_id=clean(logged.call_id) if logged.call_id else None,
+        call_id=call_id,
         task=kept_text(as_text(task), settings, MAX_TASK_CHARS) if task else None,
     )
 

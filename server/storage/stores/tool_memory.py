@@ -68,6 +68,13 @@ class SqliteToolMemory(Part):
         scope_ids = {scope: make_scope(connection, scope) for scope in dict.fromkeys(call.scope for call in calls)}
         return sum(_add_call(connection, scope_ids[call.scope], call, window) for call in calls)
 
+    @reads
+    def known_calls(
+        self, connection: "Connection", scope: Scope, ids: Sequence[tuple[str, str]]
+    ) -> set[tuple[str, str]]:
+        values = {"scope_id": find_scope(connection, scope), "ids": to_json(list(ids)), "whole": WHOLE_SESSION}
+        return {ids[place] for (place,) in connection.execute(_QUERIES["known_calls"], values)}
+
     @writes
     def put_schema(self, connection: "Connection", scope: Scope, tool_name: str, schema: str) -> None:
         connection.execute(_QUERIES["put_tool_schema"], (schema, find_scope(connection, scope), tool_name))
