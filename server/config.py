@@ -12,10 +12,9 @@ from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import ChatProviderSettings, Settings
-from swarm_memory.server.location import CHILD_VARIABLE, project_file, user_file
+from swarm_memory.server.location import CHILD_VARIABLE, ENV_PREFIX, project_file, user_file
 from swarm_memory.server.switch import DISABLED, switched_off
 
-ENV_PREFIX = "SWARM_MEMORY_"
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
 
 ROOT_KEY = "reasoningbank"

@@ -14,6 +14,9 @@ LOG = "log"
 
 MAX_LOG_BYTES = 1_000_000
 
+ENV_PREFIX = "SWARM_MEMORY_"
+"""Of the variables that are settings."""
+
 CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
 """Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
 

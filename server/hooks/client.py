@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from swarm_memory.server.location import CHILD_VARIABLE, project_file, state_folder, user_file
+from swarm_memory.server.location import CHILD_VARIABLE, ENV_PREFIX, project_file, state_folder, user_file
 
 READY_S = 0.05
 """So long a command waits for a server that is ready."""
@@ -26,8 +26,6 @@ READY, GO = b"ready\n", b"go\n"
 MAX_LINE_BYTES = 2_000_000
 MAX_ADDRESS_BYTES = 100
 """What every system takes as the name of a Unix socket."""
-
-PREFIX = "SWARM_MEMORY_"
 
 
 def run_folder() -> Path:
@@ -42,7 +40,7 @@ def socket_prefix(root: Path) -> str:
 
 def given_settings() -> dict[str, str]:
     """Return the settings of this process's environment: a server answers only for a command that has the same."""
-    return {name: value for name, value in os.environ.items() if name.startswith(PREFIX) and name != CHILD_VARIABLE}
+    return {name: value for name, value in os.environ.items() if name.startswith(ENV_PREFIX) and name != CHILD_VARIABLE}
 
 
 def settings_stamp(root: Path) -> tuple[tuple[int, int] | None, ...]:
@@ -64,33 +62,34 @@ def ask(root: Path, event: Mapping[str, Any], answer_s: float) -> dict[str, Any]
     Raises `TimeoutError` when a server took the event and did not answer within `answer_s`, `ConnectionError` when it
     ended before: it may have done the work.
     """
-    request = _request(root, event=event)
-    ready_by = time.monotonic() + READY_S
-    for path in _sockets(root):
-        with socket.socket(socket.AF_UNIX) as channel:
-            try:
-                _send(channel, path, request, ready_by)
-                if _line(channel) != READY:
-                    continue
-            except OSError:
+    for channel in _reached(root, _request(root, event=event)):
+        try:
+            if _line(channel) != READY:
                 continue
-            try:
-                channel.settimeout(answer_s)
-                channel.sendall(GO)
-                answer = _line(channel)
-            except TimeoutError:
-                raise TimeoutError(f"a server took the event and did not answer within {answer_s:g} s") from None
-            except OSError:
-                answer = b""
-            if not answer.endswith(b"\n"):
-                raise ConnectionError("a server took the event and ended before it answered")
-            return cast("dict[str, Any]", json.loads(answer))
+        except OSError:
+            continue
+        try:
+            channel.settimeout(answer_s)
+            channel.sendall(GO)
+            answer = _line(channel)
+        except TimeoutError:
+            raise TimeoutError(f"a server took the event and did not answer within {answer_s:g} s") from None
+        except OSError:
+            answer = b""
+        if not answer.endswith(b"\n"):
+            raise ConnectionError("a server took the event and ended before it answered")
+        return cast("dict[str, Any]", json.loads(answer))
     return None
 
 
 def wake(root: Path, session_id: str) -> None:
     """Tell the servers of a project that there may be work, and which session it is of; none need be there."""
-    request = _request(root, session_id=session_id)
+    for _ in _reached(root, _request(root, session_id=session_id)):
+        pass
+
+
+def _reached(root: Path, request: bytes) -> Generator[socket.socket]:
+    """Yield a channel to each server of a project that took a request, as long as one may still be ready in time."""
     by = time.monotonic() + READY_S
     for path in _sockets(root):
         with socket.socket(socket.AF_UNIX) as channel:
@@ -98,6 +97,7 @@ def wake(root: Path, session_id: str) -> None:
                 _send(channel, path, request, by)
             except OSError:
                 continue
+            yield channel
 
 
 def _request(root: Path, **what: object) -> bytes:

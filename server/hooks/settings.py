@@ -4,10 +4,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.server.location import CHILD_VARIABLE, project_file, user_file
+from swarm_memory.server.location import CHILD_VARIABLE, ENV_PREFIX, project_file, user_file
 from swarm_memory.server.switch import DISABLED
 
-PREFIX = "SWARM_MEMORY_"
 DATABASE, SQLITE = "SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE"
 
 
@@ -52,4 +51,4 @@ def _is_anything_set(root: Path) -> bool:
     if any(os.path.lexists(path) for path in (project_file(root), user_file(os.environ))):
         return True
     plain = {DATABASE, SQLITE, CHILD_VARIABLE, DISABLED}
-    return any(name.upper().startswith(PREFIX) and name not in plain and os.environ[name] for name in os.environ)
+    return any(name.upper().startswith(ENV_PREFIX) and name not in plain and os.environ[name] for name in os.environ)

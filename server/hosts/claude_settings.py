@@ -42,9 +42,7 @@ _NEW_CONTEXT = "startup|clear|compact"
 def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list[FileChange]:
     """Return what installing changes: nothing when all is there already. `root` is the project's folder.
 
-    `local` and `user` name this machine's Python, so what names one in the project's shared files, as an earlier
-    version wrote it, is taken out there. `warn` adds the hook that warns before calls of tools; without it that hook is
-    taken out again. Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, when
+    `warn` adds the hook that warns before calls of tools; without it that hook is taken out again. Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, when
     another server has our name, for a project's file that a symbolic link leads out of the project, or for `project` in
     the folder whose settings are those of all projects.
     """
@@ -66,18 +64,15 @@ def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list
         return data
 
     edits = {files.servers: files.within(lambda data: _with_server(data, server)), files.settings: edit_settings}
-    return _planned(edits, 0o644) if portable else _planned(_without_earlier(root, edits) | edits, 0o600)
+    return _planned(edits, 0o644 if portable else 0o600)
 
 
 def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
-    """Return what uninstalling changes. A file that holds nothing afterwards is removed. Raises as `plan_install`.
-
-    `local` also takes out what an earlier version wrote into the project's shared files.
-    """
+    """Return what uninstalling changes. A file that holds nothing afterwards is removed. Raises as `plan_install`."""
     files = _files(scope, root)
     files.refuse_links()
     edits = {files.servers: files.within(_without_server), files.settings: _without_hooks}
-    return _planned(_without_earlier(root, edits) | edits if scope == "local" else edits, 0o600)
+    return _planned(edits, 0o600)
 
 
 def installed_scopes(root: Path) -> list[InstallScope]:
@@ -212,27 +207,6 @@ def _planned(edits: Mapping[Path, Edit], mode: int) -> list[FileChange]:
     return [change for change in changes if change is not None]
 
 
-def _without_earlier(root: Path, edits: Mapping[Path, Edit]) -> dict[Path, Edit]:
-    """Return the edits that take out of a project's shared files what an earlier version wrote: a machine's Python.
-
-    None for a file that is edited anyway: in the home folder the shared settings are the user's. None where a link
-    leads out of the project: that file is another's.
-    """
-    edited = {_real(path) for path in edits}
-
-    def edit_servers(data: Json) -> Json:
-        return data if _is_portable(_object(data, "mcpServers").get(SERVER_NAME)) else _without_server(data)
-
-    def edit_settings(data: Json) -> Json:
-        entries = [entry for groups in _object(data, "hooks").values() for group in groups for entry in _entries(group)]
-        ours = [entry for entry in entries if _is_our_hook(entry)]
-        return _without_hooks(data) if ours and not any(map(_is_portable, ours)) else data
-
-    shared = _files("project", root)
-    earlier: dict[Path, Edit] = {shared.servers: edit_servers, shared.settings: edit_settings}
-    return {path: edit for path, edit in earlier.items() if _real(path) not in edited and not _leads_out(path, root)}
-
-
 def _with_server(data: Json, entry: Json) -> Json:
     servers = _object(data, "mcpServers")
     if SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME]):
@@ -306,10 +280,6 @@ def _is_our_hook(entry: Any) -> bool:
 def _is_our_server(entry: Any) -> bool:
     words = _words(entry)
     return CLI_MODULE in " ".join(words) or _names_us(words, "serve") or _names_us([*words[:1], ""], "")
-
-
-def _is_portable(entry: Any) -> bool:
-    return any(pair in ((SERVER_NAME, "serve"), PORTABLE_HOOKS) for pair in pairwise(_words(entry)))
 
 
 def _names_us(words: Sequence[str], verb: str) -> bool:

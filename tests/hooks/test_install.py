@@ -246,16 +246,6 @@ def earlier(root: Path) -> tuple[Path, Path]:
 LEFT = {"hooks": {"PostToolUse": [{"hooks": [{"command": "mine"}]}]}}
 
 
-@pytest.mark.parametrize("scope", ["local", "user"])
-def test_what_an_earlier_version_installed_is_replaced(tmp_path: Path, scope: InstallScope) -> None:
-    servers, settings = earlier(tmp_path)
-    assert installed_scopes(tmp_path) == ["project"]
-    apply(plan_install(scope, tmp_path))
-    assert read(servers) == {"mcpServers": {"other": {"command": "o"}}}
-    assert read(settings) == LEFT
-    assert installed_scopes(tmp_path) == [scope]
-
-
 def test_what_an_earlier_version_installed_is_made_portable_for_a_project(tmp_path: Path) -> None:
     servers, settings = earlier(tmp_path)
     apply(plan_install("project", tmp_path))
@@ -265,10 +255,10 @@ def test_what_an_earlier_version_installed_is_made_portable_for_a_project(tmp_pa
     assert {event: groups for event, groups in hooks.items() if groups} == hook_entries(PORTABLE_HOOKS)
 
 
-@pytest.mark.parametrize("scope", ["local", "project"])
-def test_what_an_earlier_version_installed_is_taken_out(tmp_path: Path, scope: InstallScope) -> None:
+def test_what_an_earlier_version_installed_is_taken_out(tmp_path: Path) -> None:
     servers, settings = earlier(tmp_path)
-    apply(plan_uninstall(scope, tmp_path))
+    assert installed_scopes(tmp_path) == ["project"]
+    apply(plan_uninstall("project", tmp_path))
     assert read(servers) == {"mcpServers": {"other": {"command": "o"}}}
     assert read(settings) == LEFT
 
@@ -415,9 +405,8 @@ def test_the_users_own_files_may_be_links_to_anywhere(home: Path, tmp_path: Path
 def test_a_link_to_itself_is_told_as_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").symlink_to("settings.json")
-    for scope in SCOPES[:2]:
-        with pytest.raises(ConfigError, match="cannot be read"):
-            plan_install(scope, tmp_path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        plan_install("project", tmp_path)
 
 
 def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
