@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -149,15 +150,15 @@ async def _note_task(
     toolbox: Toolbox, session: HostSession, former: HostSession | None, continued: bool, corrected: bool
 ) -> None:
     """Write the session down. A new task sets the former one's job free; a continued one holds its own back."""
-    now, writes = toolbox.clock.now(), list[Awaitable[object]]()
+    now, writes = toolbox.clock.now(), list[Callable[[], Awaitable[object]]]()
     if continued:
         if corrected:
-            writes.append(_note_correction(toolbox, session.session_id))
-        writes.append(_enqueue(toolbox, session, now + _CONTINUED_HOLD))
+            writes.append(partial(_note_correction, toolbox, session.session_id))
+        writes.append(partial(_enqueue, toolbox, session, now + _CONTINUED_HOLD))
     else:
-        writes.append(toolbox.store.put_session(session))
+        writes.append(partial(toolbox.store.put_session, session))
         if former is not None and former.task_id is not None:
-            writes.append(toolbox.store.release(toolbox.scope, former.task_id, now))
+            writes.append(partial(toolbox.store.release, toolbox.scope, former.task_id, now))
     with suppress(TimeoutError):
         async with asyncio.timeout(_PROMPT_PATIENCE_S):
             await asyncio.gather(*map(_begun, writes))
@@ -169,9 +170,9 @@ async def _note_correction(toolbox: Toolbox, session_id: str) -> None:
     await toolbox.store.add_event(toolbox.scope, event)
 
 
-async def _begun(write: Awaitable[object]) -> None:
+async def _begun(write: Callable[[], Awaitable[object]]) -> None:
     try:
-        await write
+        await write()
     except SwarmMemoryError as error:
         log.warning("a prompt's task was not noted: %s", error)
 

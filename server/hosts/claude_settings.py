@@ -42,9 +42,10 @@ _NEW_CONTEXT = "startup|clear|compact"
 def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list[FileChange]:
     """Return what installing changes: nothing when all is there already. `root` is the project's folder.
 
-    `warn` adds the hook that warns before calls of tools; without it that hook is taken out again. Raises `ConfigError` when a file cannot be read as the JSON object that Claude Code expects, when
-    another server has our name, for a project's file that a symbolic link leads out of the project, or for `project` in
-    the folder whose settings are those of all projects.
+    `warn` adds the hook that warns before calls of tools; without it that hook is taken out again. Raises `ConfigError`
+    when a file cannot be read as the JSON object that Claude Code expects, when another server has our name, for a
+    project's file that a symbolic link leads out of the project, or for `project` in the folder whose
+    settings are those of all projects.
     """
     files = _files(scope, root)
     files.refuse_links()

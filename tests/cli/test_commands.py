@@ -243,7 +243,8 @@ def test_doctor_names_what_an_earlier_version_installed_and_how_to_replace_it(sw
     found = swarm("doctor").out
     assert "not installed as this version does it (project)" in found
     assert "run `swarm-memory install`, with --project for all who work on it" in found
-    assert swarm("install").code == 0
+    assert "`swarm-memory uninstall --project` takes that out" in swarm("install").out
+    assert swarm("uninstall", "--project").code == 0
     assert "Claude Code: server and hooks are installed (local)" in swarm("doctor").out
     assert "not installed as" not in swarm("doctor").out
 
