@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -78,12 +79,20 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
                 copies.append(copied)
             if change.after is None:
                 path.unlink()
+                _drop_if_empty(path.parent)
             else:
                 _write(path, change.after, change.mode)
             kept.drop_if_given_back(change.after)
         except OSError as error:
             raise ConfigError(f"{change.path} cannot be written: {error.strerror or error}") from error
     return copies
+
+
+def _drop_if_empty(folder: Path) -> None:
+    """Remove the host's folder in a project where nothing is left in it."""
+    if folder.name == ".claude":
+        with suppress(OSError):  # not empty
+            folder.rmdir()
 
 
 class _Kept(NamedTuple):

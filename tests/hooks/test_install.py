@@ -209,11 +209,11 @@ def test_a_file_that_was_only_set_out_anew_keeps_its_new_form(home: Path, tmp_pa
     assert path.read_text() == '{\n    "numStartups": 3\n}'
 
 
-def test_files_that_held_nothing_else_are_removed(tmp_path: Path) -> None:
+def test_files_that_held_nothing_else_are_removed_and_the_folder_with_them(tmp_path: Path) -> None:
     apply(plan_install("project", tmp_path))
     apply(plan_uninstall("project", tmp_path))
     assert not (tmp_path / ".mcp.json").exists()
-    assert not (tmp_path / ".claude" / "settings.json").exists()
+    assert not (tmp_path / ".claude").exists()
 
 
 def test_uninstall_changes_nothing_where_nothing_was_installed(tmp_path: Path) -> None:
