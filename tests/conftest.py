@@ -11,7 +11,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from patience import FULL
 
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not FULL
+)  # the same examples each time; `make faults` draws new ones
 settings.load_profile("any machine")  # how long an example takes says how busy the machine is, not whether it is right
 
 for _name in ("SIGINT", "SIGHUP"):  # a shell lets what it starts in the background ignore them, and all its children

@@ -38,6 +38,7 @@ LINES = (
     "error: {number} rows of the ledger have no owner (took {duration})",
     "{folder}/build.cfg:{number}:{number}: error: missing separator in a rule",
     "sqlite3.OperationalError: no such table: orders (pid {number}, {folder}/shop.db)",
+    "error: {number} rows of {folder}/timeout were left",
     "Error: upload of {folder}/a.bin to https://files.example/{hash} was refused by the quota",
 )
 

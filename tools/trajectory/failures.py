@@ -26,6 +26,11 @@ class _Kind(NamedTuple):
     value: float
 
 
+def _status(code: int) -> str:
+    """Return a pattern of a status of HTTP that is told as one: a bare number may count anything."""
+    return rf"\b(?:http|status|code|error|response|returned)[ /.:=#\"'(\[\d]{{0,10}}\b{code}\b(?=\s*(?:$|[^\w\s]))"
+
+
 _KINDS: tuple[_Kind, ...] = (
     _Kind("unread-file", r"has not been read yet|read it first before|modified since read",
           "read a file before editing", 0.1),
@@ -46,16 +51,17 @@ _KINDS: tuple[_Kind, ...] = (
           "check that the service it talks to is running", 0.8),
     _Kind("port-in-use", r"address already in use|eaddrinuse|port \d+ is (?:already )?(?:in use|allocated)",
           "check that the port is free", 0.75),
-    _Kind("rate-limit", r"rate.?limit|too many requests|\b429\b", "wait and call less often", 0.7),
-    _Kind("not-logged-in", r"not logged in|\b401\b|unauthorized|authentication (?:failed|required)|permission denied"
-          r" \(publickey|could not read username|gh auth login|invalid api key|bad credentials"
+    _Kind("rate-limit", rf"rate.?limit|too many requests|{_status(429)}", "wait and call less often", 0.7),
+    _Kind("not-logged-in", rf"not logged in|{_status(401)}|unauthorized|authentication (?:failed|required)"
+          r"|permission denied \(publickey|could not read username|gh auth login|invalid api key|bad credentials"
           r"|(?:locate|find|no|missing) (?:\w+ )?credentials",
           "check that you are logged in", 0.8),
     _Kind("missing-setting", r"(?:environment variable|env var) ['\"`]?(?P<x>[A-Z][A-Z0-9_]+)"
           r"|(?P<y>[A-Z][A-Z0-9]*_[A-Z0-9_]+)['\"`]? (?:is )?(?:not set|missing|required|must be set|unset|environment)"
           r"|keyerror: ['\"](?P<z>[A-Z][A-Z0-9_]{3,})['\"]",
           "check that {x} is set", 0.85),
-    _Kind("permission", r"permission denied|eacces|operation not permitted|read-only file system|\b403\b|forbidden",
+    _Kind("permission", r"permission denied|eacces|operation not permitted|read-only file system|forbidden"
+          rf"|{_status(403)}",
           "check the permissions", 0.6),
     _Kind("locked", r"could not get lock|index\.lock|database is locked|resource temporarily unavailable|is locked by",
           "check that no other process holds the lock", 0.65),

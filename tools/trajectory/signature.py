@@ -131,7 +131,7 @@ def signature_of(program: str, line: str) -> Signature | None:
     name = _VERSION.sub("", program.strip().lower())
     if not name or not line or _OF_INSIDE.search(line):
         return None
-    failure = classify(line[:_MAX_ERROR])
+    failure = classify(_PATH.sub(lambda match: _last_part(match[0]), line[:_MAX_ERROR]))
     if failure.subject and failure.kind not in BY_WORDS:
         subject = _of_no_run(failure.subject, keep_file=True)
         if _WORDS.search(subject):
@@ -168,8 +168,13 @@ def _word(word: str) -> str:
     return "#" if is_of_run else word
 
 
+def _last_part(path: str) -> str:
+    """The folder that a thing lies in says nothing of the error: `/srv/timeout/a.db`."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
 def _file_name(path: str) -> str:
-    name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    name = _last_part(path)
     return name if _FILE_NAME.fullmatch(name) else "#"
 
 
