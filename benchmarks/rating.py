@@ -1,0 +1,183 @@
+"""What the memories drawn without a model are worth, as two readers rate them beside their trajectories.
+
+    python benchmarks/rating.py draw --data FOLDER --half looked|unseen --out ITEMS.md [--most N] [--order SEED]
+    python benchmarks/rating.py figures ITEMS.md RATINGS RATINGS
+
+FOLDER holds what benchmarks/judge_evidence.py reads; subagents' transcripts are read too. A task is in the half that
+may be looked at when the first 8 hexadecimal digits of the SHA-256 of its id, as the data names it without trial or
+model, are even. `draw` writes each item beside its shortened trajectory, at most N of a file, in an order by SEED. A
+reader writes one line for each, "NUMBER RATING" and, if wanted, why:
+
+    0  harmful: it names a false cure or a false rule, or tells what is wrong or cannot be done
+    1  useless: true, but of this one bug or slip alone, or what everybody knows, or too vague to be followed
+    2  useful: the next one who works there saves steps or an error by it
+    3  of value to others too: beyond this project, to whoever uses the tool or meets the error
+
+The two read apart, the second in another order, neither with the other's ratings. `figures` counts an item as useful
+when both gave it 2 or more, and as harmful when either gave it 0; intervals are 95 % (Wilson).
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.transcript import read_trajectories
+from swarm_memory.tools.credit.intervals import wilson
+from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.guard.redact import archivable
+from swarm_memory.tools.judge.judge import judge_by_evidence
+from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
+
+KINDS = ("user-correction", "repair", "open-problem", "guardrail", "loop", "search", "procedure", "convention")
+"""Tags that say what kind of item it is; the first that it has counts."""
+
+SHOWN_TOKENS = 2_500
+HEADING = re.compile(r"(?m)^## (\d+) \[([\w-]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A draft with what it was drawn from."""
+
+    draft: MemoryDraft
+    trajectory: Trajectory
+    judged: str
+    file: str
+
+    @property
+    def kind(self) -> str:
+        return next((kind for kind in KINDS if kind in self.draft.tags), "other")
+
+
+def main() -> None:
+    """Draw items to be rated, or count ratings."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    drawing = commands.add_parser("draw")
+    drawing.add_argument("--data", type=Path, required=True, help="folder, searched through, or one file")
+    drawing.add_argument("--half", choices=("looked", "unseen"), required=True)
+    drawing.add_argument("--out", type=Path, required=True)
+    drawing.add_argument("--most", type=int, default=1000, help="items of one file")
+    drawing.add_argument("--order", type=int, default=0, metavar="SEED")
+    counting = commands.add_parser("figures")
+    counting.add_argument("items", type=Path)
+    counting.add_argument("ratings", type=Path, nargs=2)
+    arguments = parser.parse_args()
+    if arguments.command == "figures":
+        figures(arguments.items, arguments.ratings)
+        return
+    items = list(draw(arguments.data, looked=arguments.half == "looked", most=arguments.most))
+    numbered = list(enumerate(items, 1))
+    random.Random(arguments.order).shuffle(numbered)
+    arguments.out.write_text("\n".join(shown(number, item) for number, item in numbered), encoding="utf-8")
+    print(f"{len(items)} items of {len({item.trajectory.task_id for item in items})} trajectories in {arguments.out}")
+
+
+def draw(data: Path, *, looked: bool, most: int) -> Iterator[Item]:
+    """Yield the items of one half, at most `most` of each file, drawn evenly over its trajectories."""
+    settings = Settings()
+    for path in [data] if data.is_file() else sorted(data.rglob("*")):
+        if not path.name.endswith((".jsonl", ".jsonl.gz", ".json")):
+            continue
+        found: list[Item] = []
+        read = 0
+        try:
+            tasks = dict(_tasks(path))
+            for each in read_trajectories(path, subagents=False):
+                if is_looked_at(tasks.get(each.task_id, each.task_id.partition(":")[0])) is not looked:
+                    continue
+                read += 1
+                trajectory = archivable(each, settings)
+                verdict = judge_by_evidence(trajectory, settings)
+                drawn = distill_by_extraction(trajectory, verdict, settings)
+                judged = f"{verdict.label} {verdict.confidence}"
+                found += (Item(draft, trajectory, judged, path.name) for draft in drawn.drafts)
+        except InputError:
+            continue
+        print(f"{path.name}: {read} trajectories, {len(found)} items", file=sys.stderr)
+        yield from found if len(found) <= most else random.Random(0).sample(found, most)
+
+
+def is_looked_at(task: str) -> bool:
+    """Whether a task may be looked at; the others are for the final figures."""
+    return int(hashlib.sha256(task.encode()).hexdigest()[:8], 16) % 2 == 0
+
+
+def _tasks(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (id of a trajectory, id of its task) where the data names both."""
+    content = path.read_bytes()
+    for line in (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines():
+        try:
+            record: Any = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and "id" in record and "steps" in record:
+            named = cast("dict[str, Any]", record)
+            yield str(named["id"]), str(named.get("task_id", named["id"]))
+
+
+def shown(number: int, item: Item) -> str:
+    """Return an item and its trajectory as Markdown."""
+    draft = item.draft
+    steps = shorten_trajectory(item.trajectory, SHOWN_TOKENS).text
+    return (
+        f"## {number} [{item.kind}] {item.file}, {item.trajectory.task_id}, judged {item.judged}\n\n"
+        f"**{draft.title}**\n{draft.description}\n{draft.content}\n{draft.domain} {' '.join(draft.tags)}; "
+        f"drawn from {' '.join(draft.evidence)}\n\nTask: {item.trajectory.task[:1500]}\n\n{steps}\n"
+    )
+
+
+def figures(items: Path, ratings: Sequence[Path]) -> None:
+    """Print by kind how many items are useful and harmful, and how far the two readers agree."""
+    kinds = {int(number): kind for number, kind in HEADING.findall(items.read_text(encoding="utf-8"))}
+    one, other = (_ratings(path) for path in ratings)
+    both = [number for number in kinds if number in one and number in other]
+    if not both:
+        sys.exit("no item was rated by both readers")
+    if missing := len(kinds) - len(both):
+        print(f"{missing} items were not rated by both and do not count")
+    groups: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number in both:
+        for kind in (kinds[number], "all"):
+            groups[kind].append((one[number], other[number]))
+    for kind, pairs in sorted(groups.items(), key=lambda group: (group[0] == "all", group[0])):
+        useful, harmful = sum(min(pair) >= 2 for pair in pairs), sum(min(pair) == 0 for pair in pairs)
+        rate = wilson(useful, len(pairs))
+        print(
+            f"{kind:16} n={len(pairs):3} useful={useful:3} {rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}]"
+            f" of value to others={sum(min(pair) == 3 for pair in pairs)} harmful={harmful}"
+        )
+    pairs = groups["all"]
+    same = sum(left == right for left, right in pairs) / len(pairs)
+    print(f"the same rating: {same:.2f}; kappa of useful or not: {_kappa([(a >= 2, b >= 2) for a, b in pairs]):.2f}")
+
+
+def _ratings(path: Path) -> dict[int, int]:
+    found = re.findall(r"(?m)^\s*(\d+)[\s:]+([0-3])\b", path.read_text(encoding="utf-8"))
+    return {int(number): int(rating) for number, rating in found}
+
+
+def _kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
+    """Cohen's kappa: agreement beyond what the two readers' shares alone would give; 1 where they never differ."""
+    n = len(pairs)
+    agreed = sum(left == right for left, right in pairs) / n
+    left, right = sum(each[0] for each in pairs) / n, sum(each[1] for each in pairs) / n
+    by_chance = left * right + (1 - left) * (1 - right)
+    return 1.0 if by_chance == 1 else (agreed - by_chance) / (1 - by_chance)
+
+
+if __name__ == "__main__":
+    main()
