@@ -8,16 +8,16 @@ from scripted_runs import Script
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.repairs import Repair, find_repairs
 from swarm_memory.tools.judge.judge import judge_by_evidence
-from swarm_memory.tools.trajectory.calls import calls_of
+from swarm_memory.tools.trajectory.errors import Repair
 from swarm_memory.tools.trajectory.failures import error_key
+from swarm_memory.tools.trajectory.reading import read
 
 SETTINGS = Settings(distill=DistillSettings(max_items_per_traj=10))
 
 
 def repairs_of(script: Script) -> list[Repair]:
-    return find_repairs(calls_of(script.done()))
+    return list(read(script.done()).repairs)
 
 
 def drafts_of(script: Script, label: str | None = None) -> tuple[MemoryDraft, ...]:

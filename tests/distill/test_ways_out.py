@@ -8,7 +8,7 @@ from scripted_runs import Script
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.tools.distill.ways_out import ways_out, ways_out_of
-from swarm_memory.tools.trajectory.calls import calls_of
+from swarm_memory.tools.trajectory.reading import read
 
 NO_MODULE = "ModuleNotFoundError: No module named 'web'"
 REFUSED = "error: could not connect to the ledger: connection refused"
@@ -17,7 +17,7 @@ REFUSED = "error: could not connect to the ledger: connection refused"
 def ended(script: Script) -> list[list[str]]:
     """The commands of each way out, the failed one first."""
     trajectory = script.done()
-    ways = ways_out(trajectory, calls_of(trajectory))
+    ways = ways_out(read(trajectory))
     return [[call.command.text if call.command else call.tool for call in way.calls] for way in ways]
 
 
@@ -122,7 +122,7 @@ def test_a_memory_tells_a_way_out_when_it_rests_on_its_calls_and_little_else(
 ) -> None:
     script = Script("test it").shell("manage test", NO_MODULE, 1).shell("pip install web", "ok")
     trajectory = script.shell("manage test", "ok").done()
-    failed, deed, success = (call.step.id for call in calls_of(trajectory))
+    failed, deed, success = (call.step.id for call in read(trajectory).calls)
     others = tuple(f"x{number}" for number in range(12))
 
     def tells(item: MemoryItem) -> bool:

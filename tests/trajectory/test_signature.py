@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scripted_runs import Script
 
 from swarm_memory.tools.trajectory.calls import calls_of
-from swarm_memory.tools.trajectory.signature import Signature, signature_of_call
+from swarm_memory.tools.trajectory.failures import Signature, signature_of_call
 
 TRACEBACK = "Exit code 1\nTraceback (most recent call last):\n  File {path!r}, line {line}, in <module>\n"
 HEAVY = {"pydantic", "anyio", "asyncio", "numpy", "dataclasses", "inspect", "logging", "json", "sqlite3"}
@@ -137,7 +137,7 @@ def test_a_tool_with_arguments_is_its_own_program() -> None:
 
 
 def test_it_is_read_without_anything_heavy() -> None:
-    code = "import sys, swarm_memory.tools.trajectory.signature as s; print(' '.join(sys.modules))"
+    code = "import sys, swarm_memory.tools.trajectory.failures as s; print(' '.join(sys.modules))"
     command = [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert HEAVY.isdisjoint(done.stdout.split())

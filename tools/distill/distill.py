@@ -21,9 +21,9 @@ from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
-from swarm_memory.tools.trajectory.phrasing import particulars_of, without
+from swarm_memory.tools.trajectory.phrasing import without
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 MIN_VALUE = 0.4
 """A lesson worth less is not kept: a mistyped path, a file that was not read before the edit."""
@@ -56,27 +56,27 @@ _ID = re.compile(r"[\w-]+")
 Proposed = TypeVar("Proposed")
 
 
-async def distill(toolbox: Toolbox, trajectory: Trajectory, verdict: Verdict) -> Distillation:
+async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdict) -> Distillation:
     """Return what a judged trajectory teaches, by the toolbox's chat model; by extraction without one."""
     if toolbox.chat is not None:
-        return await distill_with_fallback(toolbox.chat, trajectory, verdict, toolbox.settings)
-    return await asyncio.to_thread(distill_by_extraction, trajectory, verdict, toolbox.settings)
+        return await distill_with_fallback(toolbox.chat, given, verdict, toolbox.settings)
+    return await asyncio.to_thread(distill_by_extraction, given, verdict, toolbox.settings)
 
 
-def distill_by_extraction(trajectory: Trajectory, verdict: Verdict, settings: Settings) -> Distillation:
+def distill_by_extraction(given: Trajectory | Reading, verdict: Verdict, settings: Settings) -> Distillation:
     """Draw at most `settings.distill.max_items_per_traj` items, the most valuable first, without any model.
 
     Of an undecided trajectory only what it proves within itself: an error that a later run was seen to resolve, and the
     user's own corrections. When nothing is worth keeping the drafts are empty and `reason` says why.
     """
-    if trajectory.broken_off is not None and verdict.label == "Undecided":
+    reading = read(given)
+    if reading.trajectory.broken_off is not None and verdict.label == "Undecided":
         return _nothing(
             "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
         )
-    calls = calls_of(trajectory)
-    if not calls:
+    if not reading.calls:
         return _nothing("no tool was called: there is nothing to learn from")
-    material = Material(trajectory, verdict, calls, particulars_of(trajectory, calls))
+    material = Material(reading, verdict)
     found = [lesson for find in _FINDERS for lesson in find(material)]
     if not found:
         return _nothing("no error, correction or loop to learn from")
@@ -117,7 +117,7 @@ async def distill_by_model(
 
 
 async def distill_with_fallback(
-    model: ChatModel, trajectory: Trajectory, verdict: Verdict, settings: Settings
+    model: ChatModel, given: Trajectory | Reading, verdict: Verdict, settings: Settings
 ) -> Distillation:
     """Return what the model draws; what extraction draws where the model does not come to items that may be kept.
 
@@ -125,16 +125,16 @@ async def distill_with_fallback(
     A model that answers that nothing is worth keeping is believed. `reason` says which it was.
     """
     if verdict.label == "Undecided":
-        return await asyncio.to_thread(distill_by_extraction, trajectory, verdict, settings)
+        return await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
     try:
-        drawn, is_final = await _draw(model, trajectory, verdict, settings)
+        drawn, is_final = await _draw(model, read(given).trajectory, verdict, settings)
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
     else:
         if is_final:
             return drawn
         why = str(drawn.reason)
-    extracted = await asyncio.to_thread(distill_by_extraction, trajectory, verdict, settings)
+    extracted = await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
     reasons = [f"drawn without a model: {why}", *([extracted.reason] if extracted.reason else [])]
     return extracted.model_copy(update={"reason": "; ".join(reasons)})
 
@@ -246,7 +246,7 @@ class _Bounds:
     """What an item of one trajectory is held to."""
 
     def __init__(self, trajectory: Trajectory, shown: Shortened, settings: Settings) -> None:
-        self._particulars = particulars_of(trajectory, calls_of(trajectory))
+        self._particulars = read(trajectory).particulars
         self._known = {step.id for step in trajectory.steps}
         self._shown, self._settings = shown.shown, settings
         results = (step.text for step in trajectory.steps if step.kind == "observation" and step.id in shown.shown)

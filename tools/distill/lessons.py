@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.repairs import Change, Repair, find_repairs, left_out, shape, telling_changes
+from swarm_memory.tools.distill.changes import Change, telling_changes
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.errors import Repair, left_out, shape
 from swarm_memory.tools.trajectory.failures import Failure
-from swarm_memory.tools.trajectory.intent import varied_words
 from swarm_memory.tools.trajectory.phrasing import (
     bare,
     folder_of,
@@ -19,6 +19,7 @@ from swarm_memory.tools.trajectory.phrasing import (
     show_symptom,
     show_task,
 )
+from swarm_memory.tools.trajectory.reading import Reading
 from swarm_memory.tools.trajectory.shell import Command
 
 MAX_TITLE, MAX_LINE, MAX_LINES = 80, 240, 8
@@ -63,11 +64,21 @@ class Lesson:
 class Material:
     """What lessons are drawn from."""
 
-    trajectory: Trajectory
+    reading: Reading
     verdict: Verdict
-    calls: tuple[Call, ...]
-    particulars: tuple[str, ...]
-    """Names and ids of this task, to be replaced."""
+
+    @property
+    def trajectory(self) -> Trajectory:
+        return self.reading.trajectory
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return self.reading.calls
+
+    @property
+    def particulars(self) -> tuple[str, ...]:
+        """Names and ids of this task, to be replaced."""
+        return self.reading.particulars
 
     @property
     def task(self) -> str:
@@ -132,9 +143,8 @@ def _domain(calls: Sequence[Call], program: str | None) -> str | None:
 
 def repairs(material: Material) -> Iterator[Lesson]:
     """Lessons from errors that were resolved."""
-    names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
-    for repair in find_repairs(material.calls):
-        yield repair_lesson(material, repair, names)
+    for repair in material.reading.repairs:
+        yield repair_lesson(material, repair, material.reading.names)
 
 
 def repair_lesson(material: Material, repair: Repair, names: Sequence[str], more: Sequence[str] = ()) -> Lesson:
@@ -143,7 +153,7 @@ def repair_lesson(material: Material, repair: Repair, names: Sequence[str], more
     told = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
     of_shell = repair.failed.command is not None and repair.success.command is not None
     lines = _command_lines(repair, told, names) if of_shell else _tool_lines(material, repair, told, names)
-    what = repair.failed.command.name if repair.failed.command else repair.failed.tool
+    what = repair.failed.name
     proven = bool(repair.success.check) or repair.success.exit_code == 0 or _trusted(repair.success)
     return lesson(
         material,

@@ -1,15 +1,13 @@
 """Guardrails from what was done in vain: errors that nothing resolved, loops, look-ups that found nothing."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from swarm_memory.tools.distill.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, Told, lesson
-from swarm_memory.tools.distill.repairs import changes_something, find_repairs, mark_of
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import LOOKING_TOOL, Call
+from swarm_memory.tools.trajectory.errors import Mark, changes_something, mark_of
 from swarm_memory.tools.trajectory.failures import classify
-from swarm_memory.tools.trajectory.intent import varied_words
 from swarm_memory.tools.trajectory.phrasing import bare, general, show_call, show_file, show_symptom
 
 _BY_THE_WAY = frozenset({"error", "missing-file", "bad-arguments"})
@@ -20,14 +18,14 @@ def open_errors(material: Material) -> Iterator[Lesson]:
     """Guardrails from what failed again and again, or last, and was never resolved; only of a failed task."""
     if not material.failed:
         return
-    found = find_repairs(material.calls)
-    resolved = {call.position for repair in found for call in (repair.failed, *repair.attempts)}
-    known = {mark_of(repair.failed) for repair in found}
-    groups: dict[tuple[str, tuple[str, str]], list[Call]] = {}
-    for call in material.calls:
-        if call.failed and call.position not in resolved and mark_of(call) not in known:
-            groups.setdefault(mark_of(call), []).append(call)
-    names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
+    errors = material.reading.errors
+    known = {error.mark for error in errors if not error.is_open}
+    attempts = {call.position for repair in material.reading.repairs for call in repair.attempts}
+    groups: dict[Mark, list[Call]] = {}
+    for error in errors:
+        if error.mark not in known and not error.asked_for and error.calls[0].position not in attempts:
+            groups.setdefault(error.mark, []).extend(error.calls)
+    names = material.reading.names
     for (name, _), calls in groups.items():
         symptom = show_symptom(calls[-1].error, names)
         if symptom and name and is_pursued(calls) and not (name in HOST_TOOLS and len(calls) < 3):
@@ -90,21 +88,15 @@ def loops(material: Material) -> Iterator[Lesson]:
 
     One that went through in the end was no loop, whatever made it do so.
     """
-    names = (*material.particulars, *varied_words(material.calls, material.trajectory.task))
-    repaired = {mark_of(repair.failed) for repair in find_repairs(material.calls)}
-    groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
-    for call in material.calls:
-        if call.observation is not None and call.output:
-            groups[(call.key, call.output[:1000])].append(call)
-    for calls in groups.values():
+    names = material.reading.names
+    ended = {error.mark for error in material.reading.errors if not error.is_open}
+    for loop in material.reading.loops:
+        calls = loop.calls
         looking = calls[0].command is not None and calls[0].command.purpose in ("read", "search", "vcs", "print")
-        few = len(calls) < (3 if calls[0].failed else 4)
-        if few or calls[0].tool in HOUSEKEEPING or (looking and not calls[0].failed):
+        few = len(calls) < (3 if loop.failed else 4)
+        if few or not calls[0].output or calls[0].tool in HOUSEKEEPING or (looking and not loop.failed):
             continue
-        later = [call for call in material.calls if call.key == calls[0].key and call.position > calls[-1].end]
-        if calls[0].failed and (mark_of(calls[0]) in repaired or any(not call.failed for call in later)):
-            continue
-        if any(calls[0].end < c.position < calls[-1].position and c.writes and not c.failed for c in material.calls):
+        if loop.failed and mark_of(calls[0]) in ended:
             continue
         then = next((c for c in material.calls if c.position > calls[-1].end and not c.failed and not c.empty), None)
         symptom = show_symptom(calls[0].error or (calls[0].output[:200] if calls[0].empty else ""), names)
@@ -120,7 +112,7 @@ def loops(material: Material) -> Iterator[Lesson]:
                 title=f"Do not repeat {show_call(calls[0], names, 40)} unchanged after the same result",
                 when=f"{shown} gives the same result twice{told}",
                 lines=lines,
-                topic=f"open:{calls[0].command.name if calls[0].command else calls[0].tool}:{symptom}",
+                topic=f"open:{calls[0].name}:{symptom}",
                 tags=("loop", "guardrail"),
             ),
             calls=[calls[0], calls[-1]],

@@ -1,22 +1,15 @@
 """Which errors of a trajectory were seen to end by something that was done, and which memories say what that was."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.distill.changes import telling_changes
 from swarm_memory.tools.distill.lessons import HOST_TOOLS, PROVEN_REPAIR
-from swarm_memory.tools.distill.repairs import (
-    PASSES_WITH_TIME,
-    Repair,
-    find_repairs,
-    same_error,
-    spoken,
-    telling_changes,
-    telling_words,
-)
-from swarm_memory.tools.trajectory.calls import Call, calls_of
-from swarm_memory.tools.trajectory.phrasing import particulars_of
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.errors import PASSES_WITH_TIME, Repair, same_error, spoken, telling_words
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 _OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
 """Kinds of errors in what the agent had just written: what ended one of them is of no use for the next."""
@@ -43,7 +36,7 @@ class WayOut(NamedTuple):
     """The one that failed first; then what was done, and the one that went through."""
 
 
-def ways_out_of(trajectory: Trajectory, told: Iterable[tuple[str, MemoryItem]]) -> tuple[tuple[str, str], ...]:
+def ways_out_of(given: Trajectory | Reading, told: Iterable[tuple[str, MemoryItem]]) -> tuple[tuple[str, str], ...]:
     """Return pairs of the digest of an error's signature and the id of a memory that tells what ended it.
 
     `told` are ids of memories in the bank, each with the item that was drawn from the trajectory.
@@ -51,24 +44,23 @@ def ways_out_of(trajectory: Trajectory, told: Iterable[tuple[str, MemoryItem]]) 
     items = [(memory_id, item) for memory_id, item in told if item.provenance.evidence]
     if not items:
         return ()
-    ways = list(ways_out(trajectory, calls_of(trajectory)))
+    ways = list(ways_out(read(given)))
     pairs = ((way.signature, memory_id) for way in ways for memory_id, item in items if _tells(item, way))
     return tuple(dict.fromkeys(pairs))
 
 
-def ways_out(trajectory: Trajectory, calls: Sequence[Call]) -> Iterator[WayOut]:
-    """Yield each error of a trajectory's calls that something was seen to end.
+def ways_out(reading: Reading) -> Iterator[WayOut]:
+    """Yield each error of a trajectory that something was seen to end.
 
-    Not one that passed when the same call was made once more, anywhere in these calls; nor one in the agent's own work;
-    nor one of a tool where nothing can be told of the arguments that were taken but that they were others.
+    Not one that passed when the same call was made once more, anywhere in the trajectory; nor one in the agent's own
+    work; nor one of a tool where nothing can be told of the arguments that were taken but that they were others.
     """
-    repairs = find_repairs(calls)
-    passing = {each.failed.signature for each in repairs if each.same_call and not each.deeds}
-    for repair in repairs:
+    passing = {each.failed.signature for each in reading.repairs if each.same_call and not each.deeds}
+    for repair in reading.repairs:
         signature = repair.failed.signature
         if signature is None or signature in passing or not _is_cure(repair):
             continue
-        if repair.same_call or repair.failed.command is not None or _can_be_told(repair, trajectory, calls):
+        if repair.same_call or repair.failed.command is not None or _can_be_told(repair, reading):
             yield WayOut(signature.digest, (repair.failed, *repair.deeds[-3:], repair.success))
 
 
@@ -88,8 +80,8 @@ def _is_cure(repair: Repair) -> bool:
     return repair.failure.kind != "error" or _was_repeated_in_vain(repair) or _names_it(repair)
 
 
-def _can_be_told(repair: Repair, trajectory: Trajectory, calls: Sequence[Call]) -> bool:
-    changes = telling_changes(repair, calls, trajectory.task, particulars_of(trajectory, calls))
+def _can_be_told(repair: Repair, reading: Reading) -> bool:
+    changes = telling_changes(repair, reading.calls, reading.trajectory.task, reading.particulars)
     return any(change.is_code for change in changes)
 
 

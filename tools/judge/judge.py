@@ -21,7 +21,8 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import Call, calls_of
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 MAX_CONFIDENCE = 0.97
 """Evidence read by rules is never surer than this."""
@@ -62,14 +63,18 @@ async def judge(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdict: Verd
     return (await judge_in_full(toolbox, trajectory, agent_verdict=agent_verdict)).verdict
 
 
-async def judge_in_full(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdict: Verdict | None = None) -> Judged:
+async def judge_in_full(
+    toolbox: Toolbox, given: Trajectory | Reading, *, agent_verdict: Verdict | None = None
+) -> Judged:
     """Return the verdict with those that it was made of.
 
     It is the agent's own where it gave one that stands; else that of the toolbox's chat model and the evidence
     together; without a chat model, or where it is not to be had, that of the evidence. Raises `InputError` when the
     agent's verdict names steps that the trajectory does not have.
     """
-    found, signals = await asyncio.to_thread(_by_evidence, trajectory, toolbox.settings)
+    reading = read(given)
+    trajectory = reading.trajectory
+    found, signals = await asyncio.to_thread(_by_evidence, reading, toolbox.settings)
     if agent_verdict is not None:
         return Judged(weigh_agent_verdict(agent_verdict, found, trajectory), found, None)
     if toolbox.chat is None or trajectory.broken_off is not None:
@@ -97,17 +102,16 @@ def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
     the sum, at most 0.97. Undecided when that is below `settings.judge.min_confidence`, when hard evidence stands on
     both sides, or when nothing but the agent's own words speaks for it.
     """
-    return _by_evidence(trajectory, settings)[0]
+    return _by_evidence(read(trajectory), settings)[0]
 
 
-def _by_evidence(trajectory: Trajectory, settings: Settings) -> tuple[Verdict, tuple[Signal, ...]]:
+def _by_evidence(reading: Reading, settings: Settings) -> tuple[Verdict, tuple[Signal, ...]]:
     """Where the host's own connection broke a task off, nothing speaks: it is no fault of the agent's, and no end."""
-    if (said := trajectory.broken_off) is not None:
+    if (said := reading.trajectory.broken_off) is not None:
         shown = one_line(redact(said).text, _MAX_REASON_CHARS)
         return _undecided(f"the host's connection to its model broke the task off: {shown}"), ()
-    calls = calls_of(trajectory)
-    signals = signals_of(trajectory, calls)
-    return weigh(signals, calls, settings.judge.min_confidence), signals
+    signals = signals_of(reading.trajectory, reading.calls)
+    return weigh(signals, reading.calls, settings.judge.min_confidence), signals
 
 
 def weigh(signals: Sequence[Signal], calls: Sequence[Call], min_confidence: float) -> Verdict:

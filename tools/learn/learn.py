@@ -20,6 +20,7 @@ from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidenc
 from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 
 async def learn(
@@ -49,14 +50,15 @@ async def learn(
         verdict = judge_by_evidence(kept, toolbox.settings)
         return LearnResult(status="broken_off", task_id=kept.task_id, verdict=verdict, reason=verdict.reasons[0])
     await check_quota(toolbox)
-    judged = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
+    reading = read(kept)
+    judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
     if agent_drafts is None:
-        drawn = await distill(toolbox, kept, judged.verdict)
+        drawn = await distill(toolbox, reading, judged.verdict)
     else:
         drawn = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
     origin = Origin(new_id(RUN), toolbox.scope, new_id(TRAJECTORY), kept, judged.verdict, drawn)
     found = await new_items(toolbox, kept, lambda had: _items(toolbox, origin, drawn.drafts, had))
-    written = await _write(toolbox, origin, judged, found, archived)
+    written = await _write(toolbox, origin, judged, found, archived, reading)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     credited = await _credit(toolbox, kept, judged.verdict)
@@ -106,10 +108,9 @@ def _items(
 
 
 async def _write(
-    toolbox: Toolbox, origin: Origin, judged: Judged, found: SortedOut, archived: Trajectory
+    toolbox: Toolbox, origin: Origin, judged: Judged, found: SortedOut, archived: Trajectory, reading: Reading
 ) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
-    kept = origin.trajectory
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=origin.run_id,
@@ -121,7 +122,7 @@ async def _write(
         reinforced=found.known,
         reinforcement=found.reinforcement,
         at=toolbox.clock.now(),
-        ways_out=await asyncio.to_thread(ways_out_of, kept, found.drawn),
+        ways_out=await asyncio.to_thread(ways_out_of, reading, found.drawn),
         new_per_day=toolbox.new_per_day,
     )
     superseded = await toolbox.store.save_learning(record)

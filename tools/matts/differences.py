@@ -11,24 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, Told, lesson
-from swarm_memory.tools.distill.repairs import Repair, changes_something, find_repairs, mark_of, shape
 from swarm_memory.tools.distill.waste import is_pursued
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.trajectory.calls import Call, calls_of
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.errors import Mark, Repair, changes_something, mark_of, shape
 from swarm_memory.tools.trajectory.failures import classify
-from swarm_memory.tools.trajectory.intent import same_intent, varied_words
-from swarm_memory.tools.trajectory.phrasing import (
-    bare,
-    particulars_of,
-    show_call,
-    show_command,
-    show_file,
-    show_symptom,
-)
-
-Mark = tuple[str, tuple[str, str]]
-"""What failed, and with which error."""
+from swarm_memory.tools.trajectory.intent import same_intent
+from swarm_memory.tools.trajectory.phrasing import bare, show_call, show_command, show_file, show_symptom
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 _MAX_OPEN_DEEDS = 2
 """Of so many deeds at most one can still be told which of them made the difference, when attempts agree on them."""
@@ -53,9 +44,7 @@ class Looked:
     """One attempt with its calls, the errors it met and how it got past them."""
 
     attempt: Attempt
-    calls: tuple[Call, ...]
-    names: tuple[str, ...]
-    """Names and ids of this task, to be replaced."""
+    reading: Reading
     failed: dict[Mark, list[Call]] = field(default_factory=dict[Mark, list[Call]])
     repaired: dict[Mark, list[Repair]] = field(default_factory=dict[Mark, list[Repair]])
     vain: dict[Mark, dict[str, Call]] = field(default_factory=dict[Mark, dict[str, Call]])
@@ -66,8 +55,17 @@ class Looked:
         return self.attempt.verdict.label
 
     @property
+    def calls(self) -> tuple[Call, ...]:
+        return self.reading.calls
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names and ids of this task, to be replaced."""
+        return self.reading.names
+
+    @property
     def material(self) -> Material:
-        return Material(self.attempt.trajectory, self.attempt.verdict, self.calls, self.names)
+        return Material(self.reading, self.attempt.verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +85,14 @@ class Shared:
 
 def look(attempt: Attempt) -> Looked:
     """Return an attempt with the errors in it."""
-    calls = calls_of(attempt.trajectory)
-    names = particulars_of(attempt.trajectory, calls)
-    looked = Looked(attempt, calls, (*names, *varied_words(calls, attempt.trajectory.task)))
-    for call in calls:
+    looked = Looked(attempt, read(attempt.trajectory))
+    for call in looked.calls:
         if call.failed:
             looked.failed.setdefault(mark_of(call), []).append(call)
-    for repair in find_repairs(calls):
+    for repair in looked.reading.repairs:
         looked.repaired.setdefault(mark_of(repair.failed), []).append(repair)
     for mark, failed in looked.failed.items():
-        looked.vain[mark] = {shape(call): call for call in _in_vain(failed, calls)}
+        looked.vain[mark] = {shape(call): call for call in _in_vain(failed, looked.calls)}
     return looked
 
 
@@ -366,9 +362,8 @@ def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], me
 
 
 def _loops(looked: Looked) -> dict[str, Call]:
-    """Return by the tool's or the command's name what was called so often with the same arguments."""
-    counts = Counter(call.key for call in looked.calls)
-    return {_name(call): call for call in looked.calls if counts[call.key] >= _REPEATED and not call.waits}
+    """Return by the tool's or the command's name what was called so often with the same result."""
+    return {loop.calls[0].name: loop.calls[-1] for loop in looked.reading.loops if len(loop.calls) >= _REPEATED}
 
 
 def _loop(name: str, count: int, met: Sequence[Looked], missed: Sequence[Looked]) -> Drawn:
@@ -384,10 +379,6 @@ def _loop(name: str, count: int, met: Sequence[Looked], missed: Sequence[Looked]
     return Drawn(draft, "Failure", owner.attempt)
 
 
-def _name(call: Call) -> str:
-    return call.command.name if call.command else call.tool
-
-
 def _when(call: Call, missed: Sequence[Looked]) -> str:
     """Return the situation: the error that most failures met, else what is called."""
     counts = Counter(mark for each in missed for mark in each.failed)
@@ -396,7 +387,7 @@ def _when(call: Call, missed: Sequence[Looked]) -> str:
         symptom = show_symptom(owner.failed[mark][-1].error, owner.names)
         if count * 2 > len(missed) and symptom:
             return f'`{mark[0]}` fails with "{symptom}"'
-    name = _name(call)
+    name = call.name
     return f"`{name}` is used" if name else "several ways are open"
 
 

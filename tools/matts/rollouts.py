@@ -22,8 +22,8 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.rollouts import AgentRunner
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.excerpt import shorten_trajectory
+from swarm_memory.tools.trajectory.reading import read
 
 FORMER_TOKENS = 8_000
 """Of the record of a former attempt at most so much is put into the prompt of its refinement."""
@@ -177,14 +177,15 @@ async def _answer(runner: AgentRunner, request: RolloutRequest) -> RunnerAnswer:
 
 async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
     """Return the verdict with those it was made of, and whether hard evidence carries it."""
-    judged = await judge_in_full(toolbox, kept, agent_verdict=answer.agent_verdict)
+    reading = read(kept)
+    judged = await judge_in_full(toolbox, reading, agent_verdict=answer.agent_verdict)
     verdict = judged.verdict
     if answer.status == "timed_out" and verdict.label == "Undecided":
         why = answer.error or "it was ended by its time limit"
         verdict = Verdict(
             label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=(why, *verdict.reasons[:10]), judge="evidence"
         )
-    hard = hard_label(await asyncio.to_thread(lambda: signals_of(kept, calls_of(kept))))
+    hard = hard_label(await asyncio.to_thread(lambda: signals_of(kept, reading.calls)))
     return replace(judged, verdict=verdict), verdict.label != "Undecided" and hard == verdict.label
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol, cast
 
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.retrieve.preamble import way_out
-from swarm_memory.tools.trajectory.signature import signature_of_call
+from swarm_memory.tools.trajectory.failures import signature_of_call
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
 

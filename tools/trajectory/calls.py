@@ -11,8 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.checks import CheckResult, read_check
-from swarm_memory.tools.trajectory.shell import Command, parse_command
-from swarm_memory.tools.trajectory.signature import (
+from swarm_memory.tools.trajectory.failures import (
     EXIT_CODE,
     Signature,
     command_text,
@@ -20,6 +19,7 @@ from swarm_memory.tools.trajectory.signature import (
     signature_of,
     telling_line,
 )
+from swarm_memory.tools.trajectory.shell import Command, parse_command
 
 _TARGET_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "url", "query", "pattern", "input", "id")
 _WRITING_TOOL = re.compile(
@@ -79,6 +79,11 @@ class Call:
     @property
     def tool(self) -> str:
         return self.step.tool_name or ("shell" if self.command else "action")
+
+    @property
+    def name(self) -> str:
+        """What it runs or calls, in short: the command's name, or the tool."""
+        return self.command.name if self.command else self.tool
 
     @property
     def input(self) -> Mapping[str, JsonValue]:
@@ -204,11 +209,7 @@ class Call:
     @cached_property
     def signature(self) -> Signature | None:
         """What makes its error the same as another's; None when it did not fail, or the error says nothing."""
-        return (
-            signature_of(self.command.name if self.command else self.tool, telling_line(self.output))
-            if self.failed
-            else None
-        )
+        return signature_of(self.name, telling_line(self.output)) if self.failed else None
 
     @property
     def writes(self) -> bool:

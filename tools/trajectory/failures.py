@@ -1,8 +1,16 @@
-"""Kinds of errors, told from one line of output: what was missing, and what to look at first."""
+"""What a failed call's output says: its telling line, the kind of error, and what makes two failures the same error.
+
+Of one run are times, durations, counts, folders, addresses, ports, ids, hashes and line numbers. A hook command reads a
+failed call by it while an editor waits, so that it imports nothing that costs time.
+"""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
+
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.trajectory.shell import parse_command
 
 
 class Failure(NamedTuple):
@@ -107,13 +115,204 @@ def classify(error: str) -> Failure:
     return Failure("error", "", "", 0.45)
 
 
-def error_key(error: str) -> tuple[str, str]:
-    """Return what makes two errors the same: their kind and subject; of an error of no known kind its words.
+EXIT_CODE = re.compile(
+    r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|returncode|return code)\W{1,3}(\d{1,3})\b"
+)
+_COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
+_SHELL_TOOL = re.compile(
+    r"(?i)^(bash|shell|sh|terminal|powershell|cmd|execute_bash|run_(shell_)?command|exec(ute)?(_\w+)?)$"
+)
+_TELLING_LINES = (
+    re.compile(r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$"),
+    re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
+    re.compile(r"(?i)^E\s+(.*(?:error|exception|assert).*)$"),
+    re.compile(
+        r"(?i)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$"
+    ),
+    re.compile(r"(?i)^\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
+    re.compile(r"(?i)^(.*\berror\b.*)$"),
+)
+_LAST_WINS = 1
+"""Of a traceback the last line tells; of all else the first."""
 
-    Quoted names, numbers and paths are left out of the words: they are of one call.
+_MAX_ERROR, _MAX_LINE, _MAX_OUTPUT = 200, 400, 8000
+_MAX_MESSAGE = 160
+"""Of a message without what is of one run."""
+
+_VERSION = re.compile(r"(?<=[a-z])[\d.]+(?=\s|$)")
+"""Of a program's name: `python3.11`."""
+
+_OF_INSIDE = re.compile(
+    r"(?i)non-?zero exit|could not compile|to rerun pass|previous errors?\b|build (?:failed|failure)|command failed"
+    r"|\bexit(?:ed)?(?: with)? (?:code|status)|errors? (?:were )?found|waiting for other jobs|\bfailures?=\d"
+    r"|complete log of this run|tests? failed\b|failed tests?\b|^\W*(?:found )?\d+ (?:failed|errors?|problems?)\b"
+)
+"""A line that only says that something inside failed: the error itself is another."""
+
+_MARK = re.compile(
+    r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]|<(?:path|url|host|id|time|line|user)>(?=$|[^/\\])"
+)
+_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'`)>\]]+")
+_ADDRESS = re.compile(r"[\w.+-]+@[\w.<>-]+")
+_PATH = re.compile(
+    r"(?:[A-Za-z]:|~|<path>|(?<![\w.])\.{1,2})?(?:[\w.+@~-]+)?(?:[\\/][\w.+@~-]+)+[\\/]?|(?<!\S)[\\/](?!\S)"
+)
+_FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}")
+_CODE = re.compile(
+    r"(?i:\b(?:http(?:/[\d.]+)?|status(?: code)?)[ :]+)[45]\d\d\b"
+    r"|(?i:\b(?:error|warning|code|sqlstate)[ :\[]+)(?:[A-Z]{1,6}-?\d{2,5}|\d{2}[A-Z]\d{2})\b"
+    r"|\b[A-Z]{1,6}-?\d{2,5}(?=[:\]])"
+)
+"""What a program numbers its errors by."""
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+_WORD = re.compile(r"\w+(?:-\d+)?")
+_RANDOM = re.compile(r"(?i)[0-9a-f]{12,}|\w{40,}")
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_CALENDAR = re.compile(
+    rf"\b(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?[ .]+|{_MONTH}\.? +)+(?=#)"
+    rf"|(?<=#)[ ,]+{_MONTH}(?=[ ,]+#)|(?<=#) ?(?:am|pm|utc|gmt|z)\b"
+)
+_RUN = re.compile(r"#(?:[\s.,:;/+_-]*#)+")
+_COUNTED = re.compile(
+    r"# ?(?:ms|s|secs?|seconds?|msecs?|milliseconds?|m|mins?|minutes?|h|hours?|days?|[kmg]i?b|bytes?|%)(?![\w])"
+)
+_PLURAL = re.compile(r"(?<=# )([a-z]{3,})s\b")
+_WORDS = re.compile(r"[a-z_][a-z_.+-]*[a-z]")
+_SAYS_NOTHING = frozenset(
+    {"failed", "failure", "failures", "failing", "fail", "fails", "passed", "pass", "passing", "error", "errors",
+     "err", "exit", "exited", "exiting", "code", "codes", "status", "returned", "non", "zero", "nonzero", "with",
+     "test", "tests", "suite", "suites", "total", "in", "of", "the", "a", "an", "and", "or", "is", "was", "were",
+     "to", "for", "at", "on", "it", "its", "see", "above", "below", "more", "details", "command", "commands",
+     "process", "finished", "completed", "run", "running", "ran", "build", "exception", "traceback", "most", "recent",
+     "call", "last", "assert", "assertion", "expected", "actual", "received", "but", "got", "npm", "yarn", "pnpm",
+     "lifecycle", "elifecycle", "errno", "make", "recipe", "target", "makefile", "warning", "warnings", "problem",
+     "problems", "found", "line", "column", "col", "row", "position", "file", "files", "no", "not", "such",
+     "directory", "does", "exist", "fatal", "unknown", "abort", "aborting", "aborted", "invalid", "syntax",
+     "unexpected", "token", "eof", "indent", "unindent", "true", "false", "none", "null", "undefined", "nan", "after",
+     "before", "from", "by", "could", "be", "has", "have", "been", "due", "this", "that", "there", "enoent", "open",
+     "stat", "access", "cannot", "cant", "unable", "path", "string", "int", "str"}
+)  # fmt: skip
+"""Words that stand in every error."""
+
+_ABOUT_A_FILE = frozenset({"missing-file", "wrong-folder", "permission", "missing-module", "missing-command"})
+"""Kinds of which the name of the file is the error."""
+
+
+class Signature(NamedTuple):
+    """What stays the same when the same error comes again."""
+
+    program: str
+    """The command, as `Command.name` says it, or the tool."""
+    kind: str
+    """The kind of error, as `failures` names it."""
+    message: str
+    """What the error is about; `#` stands for what is of one run."""
+
+    @property
+    def digest(self) -> str:
+        """32 hexadecimal digits that tell nothing of the error itself."""
+        import hashlib
+
+        return hashlib.sha256("\0".join(self).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def signature_of_call(tool: str, given: Mapping[str, object], output: str) -> Signature | None:
+    """Return the signature of a failed call, from its tool, its input and what came back; None where that says nothing.
+
+    Said of a call as a hook tells it, and of the same call as a transcript holds it, the answer is the same.
     """
-    failure = classify(error)
+    text = command_text(tool, given)
+    command = parse_command(text) if text else None
+    return signature_of(command.name if command else tool, telling_line(clean(output)))
+
+
+def signature_of(program: str, line: str) -> Signature | None:
+    """Return the signature of an error of a program or tool from its telling line; None where the line says nothing.
+
+    An exit code alone, an empty line and the summary of a test run are no errors that could be known again.
+    """
+    name = _VERSION.sub("", program.strip().lower())
+    if not name or not line or _OF_INSIDE.search(line):
+        return None
+    failure = classify(_PATH.sub(lambda match: _last_part(match[0]), line[:_MAX_ERROR]))
+    if failure.subject and failure.kind not in BY_WORDS:
+        subject = _of_no_run(failure.subject, keep_file=True)
+        if _WORDS.search(subject):
+            return Signature(name, failure.kind, subject)
+    message = _of_no_run(line, keep_file=failure.kind in _ABOUT_A_FILE)
+    telling = {word for word in _WORDS.findall(message) if word not in _SAYS_NOTHING and not _names_a_class(word)}
+    telling.discard(name)
+    is_told = len(telling) > (failure.kind in BY_WORDS) or any("." in word for word in telling)
+    return Signature(name, failure.kind, message) if is_told else None
+
+
+def _names_a_class(word: str) -> bool:
+    return word.endswith(("error", "exception", "warning"))
+
+
+def _of_no_run(line: str, *, keep_file: bool) -> str:
+    """Return a line in lower case with `#` for what is of one run, at most 160 characters, cut at a word."""
+    text = _CODE.sub(lambda match: match[0].translate(_LETTERS), line)
+    text = _ADDRESS.sub("#", _URL.sub("#", _MARK.sub("#", text)))
+    text = _PATH.sub(lambda match: _file_name(match[0]) if keep_file else "#", text)
+    text = _WORD.sub(lambda match: _word(match[0]), text).lower()
+    text = _RUN.sub("#", _CALENDAR.sub("", _RUN.sub("#", text)))
+    text = _PLURAL.sub(r"\1", _COUNTED.sub("#", text))
+    text = " ".join(_RUN.sub("#", text).split()).strip(" .,:;!-")
+    return text if len(text) <= _MAX_MESSAGE else text[: text.rfind(" ", 0, _MAX_MESSAGE)].rstrip()
+
+
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""The digits of a code stay, in disguise."""
+
+
+def _word(word: str) -> str:
+    is_of_run = any(map(str.isdigit, word)) or _RANDOM.fullmatch(word)
+    return "#" if is_of_run else word
+
+
+def _last_part(path: str) -> str:
+    """The folder that a thing lies in says nothing of the error: `/srv/timeout/a.db`."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def _file_name(path: str) -> str:
+    name = _last_part(path)
+    return name if _FILE_NAME.fullmatch(name) else "#"
+
+
+def command_text(tool: str | None, given: Mapping[str, object], said: str = "") -> str | None:
+    """Return the command line that a call runs; None for another kind of tool. `said` is the call's own text."""
+    text = next((value for key in _COMMAND_KEYS if isinstance(value := given.get(key), str)), None)
+    if text is None and _SHELL_TOOL.match(tool or ""):
+        return next((value for value in given.values() if isinstance(value, str)), said)
+    return said if text is None and not tool and not given else text
+
+
+def error_line(output: str) -> str:
+    """Return the most telling line of an error output, at most 200 characters: of a traceback its last line."""
+    return telling_line(output)[:_MAX_ERROR]
+
+
+def telling_line(output: str) -> str:
+    """Return that line with at most 400 characters."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|</?tool_use_error>", "", output[-_MAX_OUTPUT:])
+    lines = [line.strip()[:_MAX_LINE] for line in text.splitlines() if line.strip()]
+    for number, pattern in enumerate(_TELLING_LINES):
+        found = [match.group(1) for line in lines if (match := pattern.match(line))]
+        if found:
+            return found[-1 if number == _LAST_WINS else 0].strip()
+    plain = [line for line in lines if not EXIT_CODE.match(line)]
+    return plain[-1] if plain else ""
+
+
+def error_key(line: str) -> tuple[str, str]:
+    """Return what makes two errors of one call the same: the kind, and what a signature would hold of the line.
+
+    What stands in quotes may differ: it is what the call was given. Of a kind that is one error its subject is enough.
+    """
+    failure = classify(line)
     if failure.kind not in BY_WORDS:
         return failure.kind, failure.subject
-    bare = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\S*[/\d]\S*", " ", error.lower())
-    return failure.kind, " ".join(re.findall(r"[^\W\d_]{2,}", bare))
+    return failure.kind, _of_no_run(_QUOTED.sub("#", line), keep_file=False)

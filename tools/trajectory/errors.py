@@ -1,10 +1,9 @@
-"""Errors of a trajectory that were resolved, what resolved them, and which arguments made the difference."""
+"""The errors of a trajectory: each with all calls that failed so, what was done in between, and what ended it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from pydantic import JsonValue
+from typing import NamedTuple
 
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import Failure, classify, error_key
@@ -36,14 +35,11 @@ _SAYS_LITTLE = frozenset(
      "have", "when", "what", "cannot", "could", "does", "must", "missing", "required", "found", "check", "call",
      "needs", "there", "invalid", "expected", "other", "before", "after", "process"}
 )  # fmt: skip
+_LOOKS = frozenset({"search", "read", "print"})
+"""Purposes of commands that did nothing where they showed nothing."""
+
 _STEM = 4
-
-_MAX_VALUE, _MAX_ANSWER = 24, 20_000
-_TOKEN = re.compile(r"[A-Za-z][\w.-]*")
-"""What may be a code that a tool takes: one word; never an amount, a date, a sentence."""
-
-_MIN_FOUND = 3
-"""A shorter value stands in too many answers to say where it came from, unless it is the whole answer."""
+_MIN_QUOTED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +64,94 @@ class Repair:
         return shape(self.failed) == shape(self.success)
 
 
-def find_repairs(calls: Sequence[Call]) -> list[Repair]:
-    """Return each error that a later call got past, with what lies between.
+class Mark(NamedTuple):
+    """What makes two failures of one trajectory the same error of the same thing."""
+
+    name: str
+    """The command, as `Command.name` says it, or the tool."""
+    key: tuple[str, str]
+    """As `error_key` says it of the error's line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """One error: all calls that failed so, and what became of it."""
+
+    calls: tuple[Call, ...]
+    """Those of one intent that failed in the same way, the first of them first. Each failed call is of one error."""
+    failure: Failure
+    ended_by: Call | None
+    """The first later call that got past it, however much later; None: nothing did, it stayed open."""
+    repair: Repair | None
+    """What lies between, where `ended_by` came soon enough to be of the same thing."""
+    led_to: Call | None = None
+    """The next call of the same intent after the last of `calls`, where it failed in another way: the next error of a
+    chain, which showed when this one was mended, or hides it."""
+    asked_for: bool = False
+    """It stands in the task: to see it is what was asked for, and no fault."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.ended_by is None
+
+    @property
+    def mark(self) -> Mark:
+        return mark_of(self.calls[-1])
+
+
+def errors_of(calls: Sequence[Call], task: str = "") -> tuple[Error, ...]:
+    """Return every error of a trajectory, by its first call.
 
     A call of the same intent got past an error when it succeeded. One that failed in another way got past it only
     where the first error had kept this very call from starting, never came back, and the call did succeed in the end.
-    A call that failed in the same way is an attempt at that error and begins no repair of its own; one that failed in
-    another way has an error of its own, and a repair of its own.
+    A call that failed in the same way is an attempt at that error and begins none of its own; one that failed in
+    another way is an error of its own, with what ended that.
     """
-    found: list[Repair] = []
+    found: list[Error] = []
     taken = set[int]()
     for index, call in enumerate(calls):
         if not call.failed or index in taken:
             continue
-        alike = [at for at in range(index + 1, min(len(calls), index + _FAR)) if same_intent(call, calls[at])]
+        alike = _alike(calls, index)
         end = _end(call, alike, calls)
-        if end is None:
-            continue
-        attempts = [at for at in alike if at < end and calls[at].failed]
-        taken.update(at for at in attempts if same_error(call, calls[at]))
-        found.append(_repair(calls, index, attempts, end))
+        attempts = [at for at in alike if calls[at].failed and (end is None or at < end)]
+        same = [index, *(at for at in attempts if same_error(call, calls[at]))]
+        taken.update(same)
+        following = next((calls[at] for at in alike if at > same[-1]), None)
+        found.append(
+            Error(
+                calls=tuple(calls[at] for at in same),
+                failure=classify(call.error),
+                ended_by=calls[end] if end is not None else _late_end(call, calls[same[-1] + 1 :]),
+                repair=_repair(calls, index, attempts, end) if end is not None else None,
+                led_to=following if following is not None and following.failed else None,
+                asked_for=_stands_in(call, task),
+            )
+        )
+    return tuple(found)
+
+
+def _alike(calls: Sequence[Call], index: int) -> list[int]:
+    """Return the later calls of the same intent, until none comes for so long that the next is of something else."""
+    found: list[int] = []
+    last = index
+    for at in range(index + 1, len(calls)):
+        if at - last >= _FAR:
+            break
+        if same_intent(calls[index], calls[at]):
+            found.append(at)
+            last = at if calls[at].failed and same_error(calls[index], calls[at]) else last
     return found
+
+
+def _late_end(failed: Call, later: Sequence[Call]) -> Call | None:
+    return next((call for call in later if _succeeds(failed, call) and same_intent(failed, call)), None)
+
+
+def _stands_in(call: Call, task: str) -> bool:
+    """Whether the task quotes an error; one word of it is none."""
+    told = " ".join(call.error.split()).strip(" .:")
+    return len(told) >= _MIN_QUOTED and " " in told and told in " ".join(task.split())
 
 
 def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int) -> Repair:
@@ -132,13 +195,15 @@ def same_error(left: Call, right: Call) -> bool:
     return error_key(left.error) == error_key(right.error)
 
 
-def mark_of(call: Call) -> tuple[str, tuple[str, str]]:
+def mark_of(call: Call) -> Mark:
     """Return what failed, and with which error: each is a lesson of its own."""
-    return call.command.name if call.command else call.tool, error_key(call.error)
+    return Mark(call.name, error_key(call.error))
 
 
 def _succeeds(failed: Call, other: Call) -> bool:
-    if other.failed or other.empty or other.observation is None or other.refused or other.is_background:
+    if other.failed or other.observation is None or other.refused or other.is_background:
+        return False
+    if other.empty and (other.command.purpose in _LOOKS if other.command else not other.writes):
         return False
     return failed.check is None or bool(other.check and other.check.passed)
 
@@ -224,154 +289,3 @@ def _document(call: Call) -> str:
     else:
         words = [] if call.writes else [str(call.input.get("file_path") or call.input.get("path") or "")]
     return next((f"`{show_file(word)}`" for word in words if _DOCUMENT.search(word)), "")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One argument that differs between the last refused call and the one that went through."""
-
-    path: str
-    """Such as `payments[].amount`."""
-    value: JsonValue
-    """What went through; None where it was left out."""
-    refused: tuple[str, ...]
-    """Values that may be told and were refused in the same argument."""
-    source: str = ""
-    """The tool whose answer held the value before; empty where none did."""
-    is_named: bool = False
-    """Whether the error names it."""
-    is_code: bool = False
-    """Whether the value may be told: a code of the tool's own, and nothing of this task."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-        return self.path.rsplit(".", 1)[-1].removesuffix("[]")
-
-    @property
-    def is_left_out(self) -> bool:
-        return self.value is None
-
-
-def telling_changes(repair: Repair, calls: Sequence[Call], task: str, particulars: Sequence[str]) -> tuple[Change, ...]:
-    """Return the arguments that may have made the difference between the refused calls and the one that went through.
-
-    The last call with the same error is the nearest to that one, so that fewest bystanders differ. Where the error
-    names some of the arguments the others are bystanders.
-    """
-    alike = [repair.failed, *(call for call in repair.attempts if same_error(repair.failed, call))]
-    nearest = _nearest(alike, repair.success)
-    changes = [_change(path, value, repair, calls, task, particulars) for path, value in nearest]
-    named = tuple(change for change in changes if change.is_named)
-    return named or tuple(changes)
-
-
-def _nearest(failed: Sequence[Call], success: Call) -> list[tuple[str, JsonValue]]:
-    """Return what differs from the last refused call; where that gave nothing, from the first."""
-    for call in (failed[-1], failed[0]):
-        found = dict(_differences(call.input, success.input))
-        if found:
-            return list(found.items())
-    return []
-
-
-def _change(
-    path: str,
-    value: JsonValue,
-    repair: Repair,
-    calls: Sequence[Call],
-    task: str,
-    particulars: Sequence[str],
-) -> Change:
-    name = path.rsplit(".", 1)[-1].removesuffix("[]")
-    is_named = f" {_plain(name)} " in f" {_plain(repair.failed.error)} "
-    source = _source(value, repair.success, calls)
-    others = [
-        other
-        for call in (repair.failed, *repair.attempts)
-        for key, other in _leaves(call.input)
-        if key == path and other != value
-    ]
-    is_code = is_named and not source and _speaks_of(name, repair) and _may_be_told(value, task, particulars)
-    refused = dict.fromkeys(str(other) for other in others if _may_be_told(other, task, particulars))
-    return Change(path, value, tuple(refused) if is_code else (), source, is_named, is_code)
-
-
-def _plain(text: str) -> str:
-    """The words of a text, without the ending of the plural."""
-    return " ".join(re.sub(r"s$", "", word) for word in re.split(r"[\W_]+", text.lower()) if word)
-
-
-def _speaks_of(name: str, repair: Repair) -> bool:
-    """Whether an error speaks of an argument as such, and not of a thing that happens to have the same name."""
-    word = re.escape(name)
-    spoken = rf"['\"`]{word}['\"`]|\b(?:field|parameter|argument|property|key) {word}\b"
-    judged = rf"\b{word}(?::| is | must | has to | should | may | cannot )"
-    named = "_" in name and any(name in call.error for call in (repair.failed, *repair.attempts))
-    return named or any(re.search(f"{spoken}|{judged}", call.error) for call in (repair.failed, *repair.attempts))
-
-
-def _may_be_told(value: JsonValue, task: str, particulars: Sequence[str]) -> bool:
-    """Whether a value is a code of the tool: nothing that the task gave, that names a person or a record."""
-    if isinstance(value, bool):
-        return True
-    text = value if isinstance(value, str) else ""
-    return (
-        0 < len(text) <= _MAX_VALUE
-        and _TOKEN.fullmatch(text) is not None
-        and text not in particulars
-        and not re.search(rf"(?i)(?<!\w){re.escape(text)}(?!\w)", task)
-        and len(re.findall(r"\d", text)) <= 2
-    )
-
-
-def _source(value: JsonValue, success: Call, calls: Sequence[Call]) -> str:
-    """Return the other tool whose answer held the value last before it was used; a plain word has no source."""
-    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    if not re.search(r"\d", text):
-        return ""
-    whole = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
-    earlier = [
-        call for call in calls if call.position < success.position and not call.failed and call.tool != success.tool
-    ]
-    holds = (
-        call.tool for call in reversed(earlier)
-        if call.output.strip() == text or (len(text) >= _MIN_FOUND and whole.search(call.output[:_MAX_ANSWER]))
-    )  # fmt: skip
-    return next(holds, "")
-
-
-def _leaves(given: Mapping[str, JsonValue], prefix: str = "") -> Iterator[tuple[str, JsonValue]]:
-    for key, value in given.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
-        elif isinstance(value, list):
-            for part in value:
-                yield from _leaves(part, f"{prefix}{key}[].") if isinstance(part, dict) else [(f"{prefix}{key}", part)]
-        else:
-            yield f"{prefix}{key}", value
-
-
-def _differences(
-    before: Mapping[str, JsonValue], after: Mapping[str, JsonValue], prefix: str = ""
-) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the paths of the arguments that differ, each with its new value: None where it was left out."""
-    for key in after:
-        old, new = before.get(key), after[key]
-        path = f"{prefix}{key}"
-        if old == new:
-            continue
-        if isinstance(old, dict) and isinstance(new, dict):
-            yield from _differences(old, new, f"{path}.")
-        elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-            pairs = [(left, right) for left, right in zip(old, new, strict=True) if left != right]
-            inner = [
-                inside
-                for left, right in pairs
-                if isinstance(left, dict) and isinstance(right, dict)
-                for inside in _differences(left, right, f"{path}[].")
-            ]
-            yield from inner or [(path, new)]
-        else:
-            yield path, new
-    yield from ((f"{prefix}{key}", None) for key in before if key not in after)

@@ -1,0 +1,173 @@
+"""A trajectory is read once: what failed and what ended it, what was repeated, what was written, what the user said."""
+
+import pytest
+from scripted_runs import Script
+
+from swarm_memory.tools.trajectory.reading import Reading, read
+
+REFUSED = "vault: error: 401 Unauthorized: session has expired"
+
+
+def reading_of(script: Script) -> Reading:
+    return read(script.done())
+
+
+def test_what_was_read_is_not_read_again() -> None:
+    reading = reading_of(Script("x").shell("ship", "done"))
+    assert read(reading) is reading
+    assert reading.calls is reading.calls
+
+
+# --- errors
+
+
+def test_each_failed_call_is_of_one_error_with_what_ended_it() -> None:
+    script = Script("read the secret").shell("vault read app/db", REFUSED, 1).shell("vault read app/db", REFUSED, 1)
+    script.shell("vault login", "ok").shell("vault read app/db", "x=1")
+    (error,) = reading_of(script).errors
+    assert [call.position for call in error.calls] == [1, 3]
+    assert error.ended_by is not None
+    assert error.repair is not None
+    assert [call.target for call in error.repair.deeds] == ["vault login"]
+    assert not error.is_open
+
+
+def test_an_error_that_a_much_later_call_got_past_is_not_open_and_tells_no_way_out() -> None:
+    script = Script("read the secret").shell("vault read app/db", REFUSED, 1)
+    for number in range(50):
+        script.shell(f"cat notes_{number}.txt", "x")
+    (still_open,) = reading_of(script).errors
+    assert still_open.is_open
+    (error,) = reading_of(script.shell("vault read app/db", "x=1")).errors
+    assert not error.is_open
+    assert error.repair is None
+
+
+def test_a_chain_of_errors_keeps_its_links() -> None:
+    script = Script("build it").shell("make", "zlib.h: No such file or directory", 2).shell("apt install zlib", "ok")
+    script.shell("make", "ld: cannot find -lzstd: not found", 2).shell("apt install zstd", "ok").shell("make", "")
+    reading = reading_of(script)
+    first, second = reading.errors
+    assert first.led_to is not None
+    assert reading.error_of(first.led_to) is second
+    assert second.led_to is None
+    assert not first.is_open
+    assert not second.is_open
+
+
+def test_one_error_with_other_durations_is_one_error() -> None:
+    script = Script("ship it").shell("ship", "error: no answer of the yard within 0.11s", 1)
+    script.shell("ship", "error: no answer of the yard within 0.15s", 1).shell("ship", "Error: hull 7 is missing", 1)
+    assert [len(error.calls) for error in reading_of(script).errors] == [2, 1]
+
+
+def test_an_error_that_the_task_quotes_is_what_was_asked_for() -> None:
+    script = Script("Mend this: `ValueError: no column named price in rows`").shell("python repro.py", "Traceback "
+                    "(most recent call last):\nValueError: no column named price in rows", 1)  # fmt: skip
+    script.shell("python other.py", "ValueError: another one altogether", 1)
+    assert [error.asked_for for error in reading_of(script).errors] == [True, False]
+
+
+def test_a_silent_success_ends_an_error_and_a_search_that_shows_nothing_does_not() -> None:
+    script = Script("x").shell("mkdir a/b", "mkdir: cannot create directory 'a/b': No such file or directory", 1)
+    assert not reading_of(script.shell("mkdir -p a/b", "")).errors[0].is_open
+    script = Script("x").shell("cat a/b", "cat: a/b: No such file or directory", 1)
+    assert reading_of(script.shell("cat a/b 2>/dev/null", "")).errors[0].is_open
+
+
+# --- loops
+
+
+def test_the_same_call_with_the_same_error_is_a_loop_until_something_changes_or_it_goes_through() -> None:
+    script = Script("x").shell("ship", "error: no answer within 0.1s", 1).shell("ship", "error: no answer within 3s", 1)
+    (loop,) = reading_of(script).loops
+    assert (len(loop.calls), loop.failed) == (2, True)
+    assert reading_of(script.shell("ship", "ok")).loops == ()
+    script = Script("x").shell("ship", "error: no answer", 1).shell("sed -i s/a/b/ ship.cfg", "")
+    assert reading_of(script.shell("ship", "error: no answer", 1)).loops == ()
+
+
+def test_waiting_again_and_again_is_no_loop() -> None:
+    assert reading_of(Script("x").shell("sleep 5", "").shell("sleep 5", "").shell("sleep 5", "")).loops == ()
+
+
+# --- files
+
+WRITERS = (
+    "cat <<'EOF' > tests/new.py\nassert True\nEOF",
+    "cat > tests/new.py << EOF\nassert True\nEOF",
+    "cd tests && echo 'assert True' >> new.py",
+    "printf 'x' >tests/new.py",
+    "echo x | tee tests/new.py",
+    "python make.py > tests/new.py 2>&1",
+    "cp a.py tests/new.py",
+    "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: tests/new.py\n+x\n*** End Patch\nEOF",
+)
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_file_that_a_command_writes_first_is_the_agents_own(command: str) -> None:
+    file = reading_of(Script("x").shell(command, "")).files.of(
+        "/repo/tests/new.py" if "cd " not in command else "new.py"
+    )
+    assert file is not None
+    assert file.is_own
+    assert len(file.writes) == 1
+
+
+@pytest.mark.parametrize("command", ["cat tests/new.py", "ls tests", "find . -name '*.py'", "grep -n x tests/new.py"])
+def test_a_file_that_was_read_or_listed_before_was_there(command: str) -> None:
+    shown = {"ls": "new.py\nold.py", "find": "./tests/new.py", "grep": "tests/new.py:1:x", "cat": "x"}
+    script = Script("x").shell(command, shown[command.split()[0]])
+    file = reading_of(script.shell("echo y > tests/new.py", "")).files.of("tests/new.py")
+    assert file is not None
+    assert file.was_there
+
+
+@pytest.mark.parametrize("command", ["sed -i 's/a/b/' tests/new.py", "perl -pi -e s/a/b/ tests/new.py"])
+def test_what_is_changed_in_place_was_there(command: str) -> None:
+    file = reading_of(Script("x").shell(command, "")).files.of("tests/new.py")
+    assert file is not None
+    assert file.was_there
+
+
+def test_edit_tools_tell_what_they_made_and_what_they_changed() -> None:
+    script = Script("x").call(
+        "Write", {"file_path": "/r/a.py", "content": "x"}, "File created successfully", error=False
+    )
+    script.call("Write", {"file_path": "/r/b.py", "content": "x"}, "The file /r/b.py has been updated.", error=False)
+    script.edit("/r/c.py", "a", "b").call("Edit", {"file_path": "/r/d.py"}, "Error: no such file", error=True)
+    files = reading_of(script).files
+    assert {file.path: file.is_own for file in files.written} == {"/r/a.py": True, "/r/b.py": False, "/r/c.py": False}
+
+
+def test_an_edit_by_lines_is_of_the_file_that_is_open() -> None:
+    script = Script("x").call(
+        "bash", {"command": "open src/app.py 8"}, "[File: /repo/src/app.py (40 lines total)]\n8:x"
+    )
+    script.call("bash", {"command": "edit 8:12\ny\nend_of_edit"}, "[File: /repo/src/app.py (40 lines total)]\n8:y")
+    file = reading_of(script).files.of("src/app.py")
+    assert file is not None
+    assert file.was_there
+    assert len(file.writes) == 1
+
+
+# --- what was said
+
+
+def test_what_the_user_said_after_the_work_began_is_told_with_what_it_says_of_it() -> None:
+    script = Script("ship it").shell("ship", "done").user("No, that is wrong, use the other port.")
+    script.say("Shall I push?").user("no, not yet").shell("ship -p 2", "done").user("thanks, that works")
+    said = reading_of(script).said
+    assert [(each.about, each.is_answer) for each in said] == [
+        ("correction", False), ("correction", True), ("approval", False),
+    ]  # fmt: skip
+
+
+def test_the_end_is_the_agents_last_words_or_its_own_act() -> None:
+    script = Script("ship it").shell("ship", "done")
+    assert reading_of(script).last_words is None
+    words = reading_of(script.say("It is shipped.")).last_words
+    assert words is not None
+    assert words.text == "It is shipped."
+    assert reading_of(script.call("finish", {"answer": "done"}, "ok")).ends_itself

@@ -1,0 +1,216 @@
+"""The files of a trajectory: which were written when and by which call, and which were there before.
+
+A file is known by its path as the calls name it. A call may name it by its whole path and another by the end of it, so
+that two paths are one file where one ends with the other.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.shell import Command, Part
+
+How = Literal["write", "change", "read", "delete"]
+"""`write` puts a whole text there and needs none; `change` needs one that is there."""
+
+_PATH_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "target_file", "relative_path")
+_WHOLE = re.compile(r"(?i)write|create|new_?file|save")
+_READS = re.compile(r"(?i)^(?:read|view|open|cat|goto|scroll)")
+_DELETES = re.compile(r"(?i)delete|remove")
+_EXISTS_ALREADY = re.compile(r"(?i)has been updated|updated successfully|overwr[io]t|already exists|file updated")
+_PATCH_LINE = re.compile(r"(?m)^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ b/)(.+?)\s*$")
+_OPEN_FILE = re.compile(r"\[(?:File|Editing file): (\S+)[^\]]*\]|\(Open file: (\S+)\)")
+_LINE_RANGE = re.compile(r"\d+:\d+$")
+_BY_PROGRAM: dict[str, How] = {
+    **dict.fromkeys(("tee", "touch"), "write"), "truncate": "change", "patch": "change", "rm": "delete",
+    **dict.fromkeys(("cat", "head", "tail", "less", "more", "nl", "wc", "open"), "read"),
+}  # fmt: skip
+_IN_PLACE = re.compile(r"-[a-z0]*i|--in-place")
+_SCRIPT_OPTION = re.compile(r"-[a-z]*[ef]$|--expression|--file")
+_OUTPUT = re.compile(r"(?:\d|&)?(>>|>\||>)(.*)", re.S)
+_LISTS = re.compile(r"^(?:ls|find|fd|tree|rg|grep|egrep|ack|git (?:ls-files|grep|status|diff|show|log))\b")
+_LISTING_TOOL = re.compile(r"(?i)^(?:ls|glob|grep|list\w*|find\w*|search\w*)$")
+_MAX_LISTED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What one call did to one file."""
+
+    path: str
+    how: How
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file with all that was done to it."""
+
+    path: str
+    """The longest that a call gives."""
+    touches: tuple[Touch, ...]
+    was_there: bool | None
+    """Whether it was there before the agent's first write: True where it was read, listed or needed before that; False
+    where it was written whole without a sign of it; None where nothing was written."""
+
+    @property
+    def writes(self) -> tuple[Call, ...]:
+        """The calls that wrote or changed it and did not fail, in order."""
+        return tuple(each.call for each in self.touches if each.how in ("write", "change"))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the agent made it in this trajectory."""
+        return self.was_there is False
+
+
+class Files:
+    """All files that the calls of a trajectory name."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        by_path: dict[str, list[Touch]] = {}
+        for touch in _touches(calls):
+            by_path.setdefault(touch.path, []).append(touch)
+        groups: dict[str, list[Touch]] = {}
+        for path in sorted(by_path, key=len, reverse=True):
+            whole = next((other for other in groups if _same(other, path)), path)
+            groups.setdefault(whole, []).extend(by_path[path])
+        self._files = {path: _file(path, touches, calls) for path, touches in groups.items()}
+
+    def __iter__(self) -> Iterator[File]:
+        """By their first touch."""
+        return iter(sorted(self._files.values(), key=lambda each: each.touches[0].call.position))
+
+    def of(self, path: str) -> File | None:
+        """Return the file that a path, or the end of one, names; None where no call touched it."""
+        wanted = _plain(path)
+        return next((file for known, file in self._files.items() if _same(known, wanted)), None)
+
+    @property
+    def written(self) -> tuple[File, ...]:
+        return tuple(file for file in self if file.writes)
+
+
+def written_by(call: Call) -> tuple[str, ...]:
+    """Return the files that a call names to be written or changed, whatever came of it."""
+    return tuple(touch.path for touch in _of_call(call) if touch.how in ("write", "change"))
+
+
+def _file(path: str, touches: Sequence[Touch], calls: Sequence[Call]) -> File:
+    ordered = tuple(sorted(touches, key=lambda each: each.call.position))
+    first = next((each for each in ordered if each.how in ("write", "change")), None)
+    if first is None:
+        return File(path, ordered, None)
+    known = (
+        first.how == "change"
+        or any(each.how == "read" for each in ordered if each.call.position < first.call.position)
+        or bool(_EXISTS_ALREADY.search(first.call.output[:300]))
+        or any(_lists(call, path) for call in calls if call.end < first.call.position)
+    )
+    return File(path, ordered, known)
+
+
+def _lists(call: Call, path: str) -> bool:
+    """Whether a list of files, or a search in them, shows a path as one of them."""
+    part = call.command.main if call.command else None
+    lists = _LISTS.match(f"{part.program} {part.subcommand}") if part else _LISTING_TOOL.match(call.tool)
+    if call.failed or lists is None:
+        return False
+    name = re.escape(PurePosixPath(path).name)
+    found = re.finditer(rf"(?m)(?<!\S)(\S*?{name})(?=[\s:*]|$)", call.output[:_MAX_LISTED])
+    return any(_same(path, _plain(match[1])) for match in found)
+
+
+def _touches(calls: Sequence[Call]) -> Iterator[Touch]:
+    opened = ""
+    for call in calls:
+        if call.observation is not None and not call.failed and not call.refused:
+            found = list(_of_call(call))
+            if not found and opened and _is_line_edit(call):
+                found = [Touch(opened, "change", call)]
+            yield from found
+        shown = [one or two for one, two in _OPEN_FILE.findall(call.output[-2000:])]
+        opened = _plain(shown[-1]) if shown else opened
+
+
+def _is_line_edit(call: Call) -> bool:
+    """Whether a call changes lines of the file that is open, which it does not name."""
+    main = call.command.main if call.command else None
+    words = main.words if main else ()
+    return len(words) > 1 and words[0] in ("edit", "insert") and bool(_LINE_RANGE.match(words[1]) or words[1].isdigit())
+
+
+def _of_call(call: Call) -> Iterator[Touch]:
+    for path, how in _of_command(call.command) if call.command else _of_tool(call):
+        if plain := _plain(path):
+            yield Touch(plain, how, call)
+
+
+def _of_tool(call: Call) -> Iterator[tuple[str, How]]:
+    name = call.tool.rpartition("__")[2]
+    path = next((value for key in _PATH_KEYS if isinstance(value := call.input.get(key), str) and value), "")
+    action = call.input.get("command") or call.input.get("action")
+    verb = action if isinstance(action, str) and len(action) < 30 else name
+    if path and _DELETES.search(verb):
+        yield path, "delete"
+    elif path and _READS.match(verb):
+        yield path, "read"
+    elif path and _WHOLE.search(verb):
+        yield path, "write"
+    elif path and call.writes:
+        yield path, "change"
+    elif not path:
+        for value in call.input.values():
+            if isinstance(value, str) and "*** Begin Patch" in value:
+                yield from _of_patch(value)
+
+
+def _of_patch(text: str) -> Iterator[tuple[str, How]]:
+    kinds: dict[str, How] = {"Add": "write", "Delete": "delete"}
+    for match in _PATCH_LINE.finditer(text):
+        yield match[2], kinds.get(match[1] or "", "change")
+
+
+def _of_command(command: Command) -> Iterator[tuple[str, How]]:
+    for part in command.parts:
+        yield from _of_part(part)
+    if "*** Begin Patch" in command.text:
+        yield from _of_patch(command.text)
+
+
+def _of_part(part: Part) -> Iterator[tuple[str, How]]:
+    words: list[str] = []
+    rest = iter(part.words[1:])
+    for word in rest:
+        found = _OUTPUT.fullmatch(word)
+        if found:
+            yield found[2] or next(rest, ""), "write"
+        elif word.startswith("<"):
+            if word == "<":
+                next(rest, "")
+        else:
+            words.append(word)
+    plain = [word for word in words if not word.startswith("-")]
+    how = _BY_PROGRAM.get(part.program)
+    if part.program in ("sed", "perl"):
+        in_place = any(_IN_PLACE.match(word) for word in words)
+        how = "change" if in_place else "read" if part.program == "sed" else None
+        plain = plain if part.program == "sed" and any(_SCRIPT_OPTION.match(word) for word in words) else plain[1:]
+    elif part.program in ("cp", "mv", "install", "ln"):
+        plain, how = plain[1:][-1:], "write"
+    if how is not None:
+        for word in plain:
+            yield word, how
+
+
+def _plain(path: str) -> str:
+    if not path or path.startswith("/dev/") or "\n" in path or len(path) > 400:
+        return ""
+    return str(PurePosixPath(path.replace("\\", "/"))).removeprefix("./")
+
+
+def _same(left: str, right: str) -> bool:
+    return left == right or left.endswith(f"/{right}") or right.endswith(f"/{left}")

@@ -1,0 +1,151 @@
+"""One reading of a trajectory: its calls, errors, loops, files, goals and the user's word, each found once for all."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.trajectory.calls import Call, calls_of
+from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
+from swarm_memory.tools.trajectory.failures import error_key
+from swarm_memory.tools.trajectory.files import Files
+from swarm_memory.tools.trajectory.intent import Goals, goals_of, varied_words
+from swarm_memory.tools.trajectory.phrasing import particulars_of
+from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
+
+_MAX_COMPARED = 2000
+_NO = re.compile(r"(?i)\W*(?:no|nope|nah|not|don't|do not|stop)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The same call with the same result, again and again, with nothing changed in between."""
+
+    calls: tuple[Call, ...]
+    """Two at least."""
+
+    @property
+    def failed(self) -> bool:
+        return self.calls[0].failed
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the user said after the work had begun."""
+
+    index: int
+    """Of the step in the trajectory."""
+    step: Step
+    about: Literal["correction", "approval"] | None
+    """What it says of the work so far."""
+    is_answer: bool
+    """Whether it is a "no" to a question of the agent's, which corrects nothing that was done."""
+    stopped: bool
+    """Whether the user had stopped the agent to say it."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What happened in a trajectory. Each part is found when it is first asked for, and kept."""
+
+    trajectory: Trajectory
+
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        return calls_of(self.trajectory)
+
+    @cached_property
+    def errors(self) -> tuple[Error, ...]:
+        return errors_of(self.calls, self.trajectory.task)
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """What ended the errors that something ended soon."""
+        return tuple(error.repair for error in self.errors if error.repair is not None)
+
+    def error_of(self, call: Call) -> Error | None:
+        """Return the error with which a call failed; None where it did not fail."""
+        return self._errors_by_position.get(call.position)
+
+    @cached_property
+    def _errors_by_position(self) -> dict[int, Error]:
+        return {call.position: error for error in self.errors for call in error.calls}
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        return loops_of(self.calls)
+
+    @cached_property
+    def files(self) -> Files:
+        return Files(self.calls)
+
+    @cached_property
+    def goals(self) -> Goals:
+        """What became of the commands and tools that the task names."""
+        return goals_of(self.trajectory, self.calls)
+
+    @cached_property
+    def said(self) -> tuple[Said, ...]:
+        return tuple(_said(self.trajectory.steps, self.calls[0].position)) if self.calls else ()
+
+    @cached_property
+    def last_words(self) -> Step | None:
+        """The agent's last message, where it stands after the last call; None where it ended without one."""
+        after = self.trajectory.steps[self.calls[-1].position :] if self.calls else self.trajectory.steps
+        spoken = (step for step in reversed(after) if step.kind == "message" and step.role == "assistant")
+        return next((step for step in spoken if step.text.strip()), None)
+
+    @property
+    def ends_itself(self) -> bool:
+        """Whether the last call is the agent's own word that it is done."""
+        return bool(self.calls) and self.calls[-1].ends_task and not self.calls[-1].failed
+
+    @cached_property
+    def particulars(self) -> tuple[str, ...]:
+        """Names and ids of this task, which a memory must not hold."""
+        return particulars_of(self.trajectory, self.calls)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The particulars, and the words by which calls differ only because the task asks for several objects."""
+        return (*self.particulars, *varied_words(self.calls, self.trajectory.task))
+
+
+def read(given: Trajectory | Reading) -> Reading:
+    """Return the reading of a trajectory; one that was read before is returned as it is."""
+    return given if isinstance(given, Reading) else Reading(given)
+
+
+def loops_of(calls: Sequence[Call]) -> tuple[Loop, ...]:
+    """Return the calls that were repeated with the same result, by the first of each.
+
+    What changes something in between makes it another attempt, waiting is none, and what went through later, or is
+    changed itself, was no loop. Two errors are the same result when they are the same error.
+    """
+    found: list[list[Call]] = []
+    running: dict[tuple[str, object], list[Call]] = {}
+    passed: dict[str, int] = {call.key: call.position for call in calls if not call.failed}
+    for call in calls:
+        if call.writes and not call.failed:
+            running.clear()
+        if call.observation is None or call.waits or (call.failed and passed.get(call.key, -1) > call.position):
+            continue
+        mark = (call.key, error_key(call.error) if call.failed else call.output[:_MAX_COMPARED])
+        group = running.setdefault(mark, [])
+        group.append(call)
+        if len(group) == 2:
+            found.append(group)
+    return tuple(Loop(tuple(group)) for group in sorted(found, key=lambda group: group[0].position))
+
+
+def _said(steps: Sequence[Step], begun: int) -> Iterator[Said]:
+    for index, (before, step) in enumerate(pairwise(steps), 1):
+        if index <= begun or step.kind != "message" or step.role != "user" or not is_task_prompt(step.text):
+            continue
+        asked = before.kind == "message" and before.role == "assistant" and "?" in before.text[-400:]
+        is_answer = asked and bool(_NO.match(step.text))
+        stopped = any(earlier.interrupted for earlier in steps[max(0, index - 2) : index])
+        yield Said(index, step, feedback(step.text), is_answer, stopped)
