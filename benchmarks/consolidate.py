@@ -38,11 +38,11 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
-from swarm_memory.tools.consolidate.contradictions import opposition
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.rank import cosine
+from swarm_memory.tools.text.opposition import opposition
 from swarm_memory.tools.toolbox import Toolbox
 
 SEED = 5

@@ -86,6 +86,11 @@ class MemoryItem(Model):
         """The text that is embedded: title, description, content."""
         return "\n".join(part for part in (self.title, self.description, self.content) if part)
 
+    @property
+    def advice(self) -> str:
+        """What it says to do: title and content."""
+        return f"{self.title}\n{self.content}"
+
 
 class ScoreParts(Model):
     """How a score came to be; every number from 0 to 1 but `diversity_penalty` and the raw legs."""

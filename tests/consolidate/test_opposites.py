@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import OTHER_MATTERS, THINGS, VERBS
 
-from swarm_memory.tools.consolidate.contradictions import NEGATED, TURNED, opposition
+from swarm_memory.tools.text.opposition import NEGATED, TURNED, opposition
 
 OPPOSITES = (
     ("Always run the migrations before the deploy", "Never run the migrations before the deploy"),

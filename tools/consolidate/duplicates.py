@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Outcome
-from swarm_memory.tools.consolidate.contradictions import advice_of, is_negated, is_turned, opposition
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
 from swarm_memory.tools.distill.lessons import GUARDRAIL, PROVEN_REPAIR
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
+from swarm_memory.tools.text.opposition import is_negated, is_turned, opposition
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import error_key
@@ -115,7 +115,7 @@ def gist_of(item: MemoryItem) -> Gist:
         numbers=frozenset(_NUMBER.findall(item.title)),
         words=frozenset(tokenize(item.embedding_text)),
         negated=is_negated(item.title),
-        text=advice_of(item),
+        text=item.advice,
     )
 
 

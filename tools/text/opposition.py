@@ -1,0 +1,206 @@
+"""Whether two instructions are opposites, told by their words alone.
+
+What the rules see: two instructions about nearly the same words, of which one is negated ("do", "do not", "avoid",
+"never"), or has the antonym of a word in the other, or advises what the other puts behind "rather than". What they do
+not see: opposites put in other words, the order of two things (only before and after), numbers, and languages other
+than English. They say nothing where the conditions differ ("if it is a GET …"), where an exception is made ("unless"),
+or where two things are turned round at once.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from swarm_memory.tools.text.tokens import tokenize
+
+NEGATED, TURNED = 0.95, 0.85
+"""Probability that two instructions of exactly the same words are opposites: one negated, one with an antonym."""
+
+MIN_SHARED = 0.6
+"""So much of the words of both instructions, their negation and antonyms left out, must be the same (Jaccard)."""
+
+_MIN_WORDS = 2
+_MIN_COMMON = 3
+"""Two words in common may be an accident, unless they are all there is."""
+
+_MAX_CLAUSES = 40
+_CACHED = 20_000
+
+_NEGATION = re.compile(
+    r"\b(?:do(?:es)?\s+not|don['\u2019]?t|doesn['\u2019]?t|must\s+not|mustn['\u2019]?t|should\s+not|shouldn['\u2019]?t"
+    r"|cannot|can\s+not|can['\u2019]?t|need\s+not|never|not|no\s+longer|avoid(?:s|ing)?|refrain(?:\s+from)?|skip(?:ping)?"
+    r"|forbidden\s+to|stop\s+(?=\w+ing)|without\s+(?=\w+ing)|rather\s+than|instead\s+of)\b",
+    re.IGNORECASE,
+)
+_CONTRAST = re.compile(r"\b(?:rather\s+than|instead\s+of)\b|(?:,|\band)\s+not\b(?!\s+only\b)", re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:if|when|whenever|while|where|unless|except|until|in\s+case|for)\b[^,;:]*", re.IGNORECASE)
+_PURPOSE = re.compile(
+    r"\b(?:to|and|thereby|thus)\s+(?:avoid|prevent)(?:s|ing)?\b[^,;:]*|\b(?:avoid|prevent)ing\b[^,;:]*$"
+    r"|\b(?:so\s+that|because|since|otherwise|or\s+else)\b[^;:]*",
+    re.IGNORECASE,
+)
+"""What an instruction is good for, and why: "to avoid errors" forbids nothing."""
+_ORDER = re.compile(r"\b(?:before|after)\b(.*)", re.IGNORECASE)
+_EXCEPTION = re.compile(r"\b(?:unless|except)\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
+_NUMBERING = re.compile(r"^\s*(?:\d{1,2}\s*[.)]|[-*•])\s*")
+_LIGHT = frozenset(
+    tokenize(
+        "always never not use using make making ensure sure do please try consider need want should must be able "
+        "avoid skip refrain better best good practice remember take care perform executing run running again"
+    )
+)
+"""Words that say that something is to be done, and not what."""
+
+
+_SEQUENCE = frozenset({("first/last", "first"), ("first/last", "last")})
+"""Said of an instruction and not what it is about: "do it first" and "do not do it" are opposites all the same."""
+
+
+class Clause(NamedTuple):
+    """One instruction, taken apart."""
+
+    words: frozenset[str]
+    """Stems of what it is about, antonyms and light words left out."""
+    turns: frozenset[tuple[str, str]]
+    """(axis, side) of each antonym in it: ("enable/disable", "disable")."""
+    negated: bool
+    condition: frozenset[str]
+    exception: bool
+    later: frozenset[str]
+    """Stems of what stands behind "before" or "after"."""
+    refused: frozenset[str]
+    """Stems of what stands behind "rather than", "instead of" or ", not", and not before it."""
+
+
+def opposition(first: str, second: str) -> float:
+    """Return the probability 0…1 that two texts hold instructions that contradict each other; 0 where no rule says so.
+
+    That of the surest pair of instructions: `NEGATED` or `TURNED` times the share of words that they have in common.
+    """
+    return max((_between(one, other) for one in clauses(first) for other in clauses(second)), default=0.0)
+
+
+def is_turned(title: str, other: str) -> bool:
+    """Whether two titles stand on opposite sides of an antonym, whatever else they say."""
+    sides = [{place for stem in tokenize(each) for place in _axes().get(stem, ())} for each in (title, other)]
+    return any(
+        axis == other_axis
+        and side != other_side
+        and (axis, other_side) not in sides[0]
+        and (axis, side) not in sides[1]
+        for axis, side in sides[0]
+        for other_axis, other_side in sides[1]
+    )
+
+
+def is_negated(title: str) -> bool:
+    """Whether a title advises against something: it has an odd number of negations."""
+    contrast = _CONTRAST.search(title)
+    return len(_NEGATION.findall(title[: contrast.start()] if contrast else title)) % 2 == 1
+
+
+@cache
+def _axes() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return for each stem the axes that it stands on, by pairs of words of which one turns the other round."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    pairs = files("swarm_memory.tools.text").joinpath("data", "antonyms.txt").read_text(encoding="utf-8")
+    for pair in pairs.splitlines():
+        left, right = (_stem(word) for word in pair.split())
+        axis = f"{left}/{right}"
+        for side in (left, right):
+            found[side] = (*found.get(side, ()), (axis, side))
+    return found
+
+
+def _stem(word: str) -> str:
+    stems = tokenize(word)
+    return stems[0] if stems else word
+
+
+@lru_cache(_CACHED)
+def clauses(text: str) -> tuple[Clause, ...]:
+    """Return the instructions of a text that say enough to be compared; of a long text the first ones."""
+    return tuple(_clauses(text))[:_MAX_CLAUSES]
+
+
+def _clauses(text: str) -> Iterator[Clause]:
+    for part in _CLAUSE_END.split(text):
+        sentence = _NUMBERING.sub("", part)
+        contrast = _CONTRAST.search(sentence)
+        refused = "" if contrast is None else sentence[contrast.end() :]
+        if contrast is not None:
+            sentence = sentence[: contrast.start()]
+        condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
+        advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
+        negations = len(_NEGATION.findall(advice))
+        stems = [*tokenize(_NEGATION.sub(" ", advice)), *_unstopped(advice)]
+        axes = _axes()
+        turns = frozenset(place for stem in stems for place in axes.get(stem, ()))
+        words = frozenset(stem for stem in stems if stem not in axes and stem not in _LIGHT)
+        if len(words) + bool(turns) < _MIN_WORDS:  # "search for callers": what looks like a condition is the object
+            words |= frozenset(tokenize(condition)) - _LIGHT
+        if len(words) + bool(turns) >= _MIN_WORDS:
+            order = _ORDER.search(advice)
+            yield Clause(
+                words=words,
+                turns=turns,
+                negated=negations % 2 == 1,
+                condition=frozenset(tokenize(condition)),
+                exception=bool(_EXCEPTION.search(sentence)),
+                later=frozenset(tokenize(order[1])) if order else frozenset(),
+                refused=frozenset(tokenize(refused)) - words - _LIGHT,
+            )
+
+
+def _unstopped(advice: str) -> list[str]:
+    """Return the antonyms that are no words for the index: on and off."""
+    return [
+        word
+        for word in re.findall(r"\b(?:on|off)\b", advice.lower())
+        if re.search(r"\b(?:turn|switch)", advice.lower())
+    ]
+
+
+def _between(one: Clause, other: Clause) -> float:
+    if one.refused & other.words and other.refused & one.words and one.negated == other.negated:
+        share = _share(one.words | one.refused, other.words | other.refused)
+        return share * NEGATED if share >= MIN_SHARED else 0.0
+    if one.negated == other.negated and not (one.turns and other.turns):
+        return 0.0
+    if one.exception or other.exception or one.words.isdisjoint(other.words):
+        return 0.0
+    if one.condition != other.condition and _share(one.condition, other.condition) < MIN_SHARED:
+        return 0.0
+    if (one.later or other.later) and _share(one.later, other.later) < MIN_SHARED:
+        return 0.0
+    share, common = _share(one.words, other.words), len(one.words & other.words)
+    if (
+        share < MIN_SHARED
+        or (share < 1 and common < _MIN_COMMON)
+        or common < _MIN_WORDS - bool(one.turns and other.turns)
+    ):
+        return 0.0
+    turned = _turned(one, other)
+    if turned > 1 or (turned == 1) == (one.negated != other.negated):
+        return 0.0
+    if turned == 0 and one.turns - _SEQUENCE != other.turns - _SEQUENCE:
+        return 0.0
+    return share * (TURNED if turned else NEGATED)
+
+
+def _turned(one: Clause, other: Clause) -> int:
+    """Return on how many axes the two stand on opposite sides and on one side each."""
+    sides = [dict(clause.turns) for clause in (one, other)]
+    both = [axis for axis in sides[0] if axis in sides[1]]
+    alone = [axis for axis in both if sum(each == axis for each, _ in one.turns | other.turns) == 2]
+    opposite = [axis for axis in alone if sides[0][axis] != sides[1][axis]]
+    ambiguous = len(both) > len([axis for axis in both if sides[0][axis] == sides[1][axis]]) + len(opposite)
+    return 2 if ambiguous else len(opposite)
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the Jaccard index of two sets: 1 for the same, 0 for nothing in common or an empty one."""
+    return len(one & other) / len(one | other) if one and other else 0.0
