@@ -112,6 +112,8 @@ class ScoredMemory(Model):
     item: MemoryItem
     score: float
     parts: ScoreParts
+    contradicts: tuple[str, ...] = ()
+    """Titles of those that fitted too, say otherwise and were left out for this one."""
 
 
 class NearMiss(Model):
@@ -211,7 +213,7 @@ class Related(Model):
 
 
 class Quarantined(Model):
-    """A newer memory that was put aside because it contradicts several well-used ones."""
+    """A newer memory that was put aside because it contradicts what is well used."""
 
     id: str
     contradicts: tuple[str, ...]

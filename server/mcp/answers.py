@@ -65,6 +65,7 @@ def _found_memory(found: "ScoredMemory", project: str) -> Row:
         scope="project" if item.scope.project == project else "global",
         task_id=item.provenance.task_id,
         judge=item.provenance.judge,
+        contradicts=found.contradicts or None,
     )
 
 

@@ -63,7 +63,14 @@ async def test_a_newcomer_against_several_well_used_memories_is_quarantined_and_
     assert (await kept.item(newer)).confidence == 0.6
 
 
-@pytest.mark.parametrize("used", [(4, 0), (2, 2)])
+async def test_one_much_used_opponent_is_enough(kept: Kept) -> None:
+    old = await kept.add(*OLD[0], usage_count=6)
+    newer = await kept.add(*NEW)
+    (quarantined,) = (await consolidate(kept.toolbox)).quarantined
+    assert (quarantined.id, quarantined.contradicts) == (newer, (old,))
+
+
+@pytest.mark.parametrize("used", [(5, 0), (2, 2)])
 async def test_one_well_used_opponent_is_not_enough(kept: Kept, used: tuple[int, int]) -> None:
     for texts, count in zip(OLD, used, strict=True):
         await kept.add(*texts, usage_count=count)

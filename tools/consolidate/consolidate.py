@@ -20,8 +20,9 @@ from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.toolbox import Toolbox
 
-WELL_USED, SEVERAL = 3, 2
-"""A new memory that contradicts two or more memories, each used three times or more, is quarantined …"""
+WELL_USED, OUTVOTED = 3, 6
+"""A new memory is quarantined when those that it contradicts, each used three times or more, were used six times in
+sum: two that are well used, or one that is much used …"""
 
 DOUBTED = 0.5
 """… and so much of its confidence is left."""
@@ -43,7 +44,7 @@ async def consolidate(
 
     New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
     linked to the one that is kept; guardrails to whose errors a way out was found later are archived; contradictions
-    are linked, and a new memory that contradicts several well-used ones is quarantined; confidence without use fades,
+    are linked, and a new memory that contradicts what is well used is quarantined; confidence without use fades,
     and what nobody used or believes is archived. Everything is written in short batches, each checked against what
     other processes did meanwhile, so that a run that is cut off anywhere leaves a bank in order: the next run goes on.
     The toolbox's chat model says how near memories relate; without one rules look for contradictions.
@@ -167,7 +168,7 @@ async def _supersede(run: UpkeepRun, found: Survey) -> None:
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
-    """Link what relates, and quarantine new memories that contradict several well-used ones."""
+    """Link what relates, and quarantine new memories that contradict what is well used."""
     items = {item.id: item for item in found.items}
     for part in in_parts(relations.related, _BATCH):
         await run.write((), [related.link for related in part], part)
@@ -176,7 +177,11 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
     for link in [*links, *await links_of(run.toolbox, [link.src_id for link in links])]:
         if link.relation == "contradicts" and _is_doubtful(items.get(link.src_id), items.get(link.dst_id), run.gone):
             against.setdefault(link.src_id, set()).add(link.dst_id)
-    doubted = [items[item_id] for item_id, others in against.items() if len(others) >= SEVERAL]
+    doubted = [
+        items[item_id]
+        for item_id, others in against.items()
+        if sum(items[other].usage_count for other in others) >= OUTVOTED
+    ]
     changes = [
         UpkeepChange(
             seen=item,

@@ -13,7 +13,9 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
+from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.upkeep import UpkeepBatch
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.opposition import opposition
 from swarm_memory.tools.toolbox import Toolbox
@@ -25,6 +27,9 @@ MAX_ASKED = 40
 
 MAX_PAIRS = 100_000
 """Pairs that the rules look at in one run, the nearest."""
+
+_NEAREST = 8
+"""So many memories of the bank are compared with each that is stored."""
 
 _ANSWER_TOKENS, _TIMEOUT_S = 300, 45.0
 _MAX_REASON_CHARS = 200
@@ -89,6 +94,26 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
         if related.link.weight >= threshold:
             found.related.append(related)
     return found
+
+
+async def link_contradictions(toolbox: Toolbox, new: Sequence[StoredMemory], run_id: str) -> None:
+    """Link what was just stored to what it contradicts by its words, as a batch of the run that stored it.
+
+    So nobody is told both before the next consolidation looks closer. Raises `StorageError`.
+    """
+    threshold, links = toolbox.settings.consolidate.contradiction_threshold, list[MemoryLink]()
+    for memory in new:
+        if memory.vector is None or memory.item.status != "active":
+            continue
+        near = await toolbox.store.nearest((toolbox.scope,), toolbox.embedder.name, memory.vector, _NEAREST)
+        ids = [memory_id for memory_id, _ in near if memory_id != memory.item.id]
+        for older in await toolbox.store.get_memories((toolbox.scope,), ids):
+            weight = opposition(memory.item.advice, older.advice)
+            if weight >= threshold:
+                links.append(_related(memory.item.id, older.id, "contradicts", weight).link)
+    if links:
+        batch = UpkeepBatch(run_id, toolbox.clock.now(), (), tuple(links))
+        await toolbox.store.write_upkeep(toolbox.scope, batch)
 
 
 async def _suspects(

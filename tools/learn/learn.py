@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
 from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
@@ -130,6 +131,7 @@ async def _write(
     if written is not None and written.run_id != origin.run_id:
         return written
     superseded += await supersede_guardrails(toolbox, found.items, origin.run_id)
+    await link_contradictions(toolbox, found.new, origin.run_id)
     audit = audit_event(origin.trajectory_id, judged, record.at)
     if audit is not None:
         await toolbox.store.add_event(toolbox.scope, audit)

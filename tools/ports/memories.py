@@ -151,6 +151,10 @@ class MemoryStore(Protocol):
 
     async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
 
+    async def contradictions_among(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the pairs of these memories of which a link says that they contradict each other."""
+        ...
+
     async def surest_memories(self, scope: Scope, limit: int) -> list[MemoryItem]:
         """Return the active ones that one is surest of, those of the project before those of all projects."""
         ...

@@ -11,6 +11,7 @@ from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
+from swarm_memory.tools.retrieve.agreement import without_contradictions
 from swarm_memory.tools.retrieve.embed import embed_query
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.rank import (
@@ -52,9 +53,10 @@ async def retrieve(
 
     The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), less
     `project_preference` for a global item, less the diversity penalty; of unverified ones (`guard.trust`) no more
-    than one stands where verified ones fit. The answer is empty when nothing fits, and says why; a task that is held
-    out (`credit.holdout`) gets nothing of what was found for it. An embedder that fails leaves the keyword leg, with a
-    notice. Raises `InputError` for a blank query or a `k` outside 1…50, `StorageError` from the store.
+    than one stands where verified ones fit; of two that contradict each other one comes, and says so. The answer is
+    empty when nothing fits, and says why; a task that is held out (`credit.holdout`) gets nothing of what was found for
+    it. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k`
+    outside 1…50, `StorageError` from the store.
     """
     started = time.perf_counter()
     settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
@@ -71,20 +73,23 @@ async def retrieve(
     result = await toolbox.store.search(search)
     scored = _scored(toolbox, result)
     floor = _Floor.of(toolbox, result, search.tokens)
-    memories = await prefer_verified(
+    fitting = await prefer_verified(
         toolbox,
         _memories(_chosen(scored, floor, wanted, settings.delta)),
         lambda k, known: _memories(_chosen(scored, floor, k, 0.0), known),
         wanted,
     )
+    memories = await without_contradictions(toolbox, fitting)
     best = None if memories else max(scored, key=lambda each: each.score, default=None)
     nearest = None if best is None else _near_miss(best.candidate, floor)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(text, _MAX_RECORDED_CHARS),
         memories=memories,
-        preamble=preamble([_note(each.item) for each in memories], settings.token_budget, count_tokens),
-        reason=_why_fewer(search, result.documents, floor, len(memories), nearest) if len(memories) < wanted else None,
+        preamble=preamble([_note(each) for each in memories], settings.token_budget, count_tokens),
+        reason=_why_fewer(search, result.documents, floor, len(fitting), nearest, len(fitting) - len(memories))
+        if len(memories) < wanted
+        else None,
         nearest=nearest,
         legs=result.legs,
         embedder=toolbox.embedder.name,
@@ -222,15 +227,20 @@ def _near_miss(best: Candidate, floor: _Floor) -> NearMiss:
     return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=floor.coverage(best))
 
 
-def _why_fewer(search: SearchQuery, documents: int, floor: _Floor, found: int, nearest: NearMiss | None) -> str:
-    """Say why fewer were found than were wanted; `documents` are the active items in the scopes."""
+def _why_fewer(
+    search: SearchQuery, documents: int, floor: _Floor, found: int, nearest: NearMiss | None, refused: int
+) -> str:
+    """Say why fewer came than were wanted; `documents` are the active items in the scopes, `refused` those that fit and
+    that others among them contradict.
+    """
     own = [f"project {scope.project!r}" for scope in search.scopes if scope.project != GLOBAL_PROJECT]
     where = " and ".join((*own, "the global scope"))
     every = f"{counted(documents, 'memory')} in {where}"
     if documents == 0:
         return f"no memories yet in {where}"
     if found:
-        return f"{found} of {every} {'fits' if found == 1 else 'fit'}"
+        told = f"{found} of {every} {'fits' if found == 1 else 'fit'}"
+        return f"{told}; {refused} left out, for another of them says otherwise" if refused else told
     if nearest is None:
         return f"none of {every} {'passes the filters and ' if search.only != ANY else ''}resembles the query"
     cosine = nearest.cosine
@@ -239,9 +249,11 @@ def _why_fewer(search: SearchQuery, documents: int, floor: _Floor, found: int, n
     return f"none of {every} fits; the nearest has {near} and {words}"
 
 
-def _note(item: MemoryItem) -> tuple[str, str, str]:
+def _note(found: ScoredMemory) -> tuple[str, str, str]:
+    item = found.item
     title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
-    return item.id, title, item.content
+    others = [f'Another note says otherwise and is left out: "{title}"' for title in found.contradicts]
+    return item.id, title, "\n".join([item.content, *others])
 
 
 async def _recorded(toolbox: Toolbox, found: Retrieval, record: RetrievalRecord) -> Retrieval:

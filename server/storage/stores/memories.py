@@ -102,6 +102,10 @@ class SqliteMemories(BankThreads):
         return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
 
     @reads
+    def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
+        return connection.execute(_QUERIES["contradictions_among"], {"ids": to_json(list(ids))}).fetchall()
+
+    @reads
     def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
         asked = {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT, "limit": limit}
         ids = [row[0] for row in connection.execute(_BANK["briefing"], asked).fetchall()]
