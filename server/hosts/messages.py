@@ -1,17 +1,18 @@
 """OpenAI-style message lists, {role, content} steps and ReAct text as trajectories."""
 
-import json
-import re
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
+from swarm_memory.server.hosts.plain.acts import Act, action, labelled
+from swarm_memory.server.hosts.plain.answers import Answer, read_answer
+from swarm_memory.server.hosts.plain.rewrite import ROLES, TOOL_CALLS_MARK, with_calls
+from swarm_memory.server.hosts.plain.task import task_in, tells_again
 from swarm_memory.server.hosts.records import (
     JsonObject,
-    all_text,
     as_bool,
     as_count,
     as_list,
@@ -19,22 +20,10 @@ from swarm_memory.server.hosts.records import (
     as_text,
     as_time,
     json_in,
+    text_of,
 )
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
-
-_TOOL_CALLS_MARK = "[tool_calls]"
-_ROLES: dict[str, Role] = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "system": "system",
-    "developer": "system",
-}
 
 _SAID = ("content", "text", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
 """Where a message says something; an output may be empty text."""
@@ -67,7 +56,7 @@ def _says(record: Mapping[str, object]) -> bool:
 
 def messages_of(record: JsonObject) -> list[object] | None:
     """Return the steps or messages of a record that holds a whole trajectory, else None."""
-    for key in ("steps", "messages"):
+    for key in ("steps", "messages", "history", "trajectory"):
         if isinstance(record.get(key), list):
             return as_list(record[key])
     return None
@@ -84,7 +73,7 @@ def read_list(
 ) -> Draft:
     """Return the draft of one trajectory. Without a `task` the first message of the user is the task."""
     reader = _Reader(Draft(task_id, task, source, limits, session_id=session_id))
-    for message in messages:
+    for message in with_calls(messages):
         reader.read(message)
     return reader.draft
 
@@ -122,20 +111,23 @@ class _Reader:
     """Ids of calls that have no observation yet, oldest first."""
     made: int = 0
     """Calls that came without an id and were given one."""
+    begun: bool = False
+    """Whether the agent has said anything."""
 
     def read(self, message: JsonObject) -> None:
         if message.get("kind") in get_args(StepKind):
             self._own_step(message)
             return
         name = as_text(message.get("role")).lower()
-        role = _ROLES.get(name)
-        text = _text_of(message.get("content", message.get("text")))
+        role = ROLES.get(name)
+        text = text_of(message.get("content", message.get("text")))
         if usage := as_object(message.get("usage")):
             self._usage(message, usage)
         if role == "tool":
             self._observation(message, text)
         elif role is None:
             read_react(self.draft, text)
+            self.begun = True
         elif role == "user":
             self._user(message, text)
         else:
@@ -146,7 +138,7 @@ class _Reader:
         exit_code = step.get("exit_code")
         self.draft.add(
             kinds[step.get("kind")],
-            _ROLES.get(as_text(step.get("role")), "assistant"),
+            ROLES.get(as_text(step.get("role")), "assistant"),
             as_text(step.get("text")),
             at=as_time(step.get("at")),
             tool_name=as_text(step.get("tool_name")),
@@ -160,16 +152,17 @@ class _Reader:
     def _user(self, message: JsonObject, text: str) -> None:
         for block in map(as_object, as_list(message.get("content"))):
             if as_text(block.get("type")).endswith("tool_result"):
-                self._observation(block, _text_of(block.get("content")))
+                self._observation(block, text_of(block.get("content")))
         said = task_text(text)
         if not self.draft.task:
-            self.draft.task = text
+            self.draft.task = task_in(text)
             self.draft.started_at = as_time(message.get("timestamp"))
-        elif said != self.draft.task.strip() or self.draft.steps.added:
+        elif self.begun or not tells_again(said, self.draft.task):
             self.draft.add("message", "user", text, at=as_time(message.get("timestamp")))
 
     def _agent(self, role: Role, message: JsonObject, text: str) -> None:
         at = as_time(message.get("timestamp"))
+        self.begun = self.begun or role == "assistant"
         thought = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
         self.draft.add("thought", role, thought, at=at)
         said, written = _written_calls(text)
@@ -178,14 +171,14 @@ class _Reader:
             if block.get("type") == "thinking":
                 self.draft.add("thought", role, as_text(block.get("thinking")), at=at)
             elif as_text(block.get("type")).endswith("tool_use"):
-                self._call(as_text(block.get("name")), block.get("input"), as_text(block.get("id")))
+                self._call(role, as_text(block.get("name")), block.get("input"), as_text(block.get("id")))
         legacy = [{"function": message["function_call"]}] if message.get("function_call") else []
         for call in map(as_object, [*as_list(message.get("tool_calls")), *legacy, *written]):
             function = as_object(call.get("function")) or call
             arguments = function.get("arguments", function.get("args"))
-            self._call(as_text(function.get("name")), arguments, as_text(call.get("id")))
+            self._call(role, as_text(function.get("name")), arguments, as_text(call.get("id")))
 
-    def _call(self, name: str, arguments: object, call_id: str) -> None:
+    def _call(self, role: Role, name: str, arguments: object, call_id: str) -> None:
         if not call_id:
             self.made += 1
             call_id = f"call-{self.made}"
@@ -194,22 +187,23 @@ class _Reader:
         self.unanswered.append(call_id)
         if not is_own_tool(name):
             given = _arguments(arguments)
-            self.draft.add("tool_call", "assistant", tool_name=name, tool_input=given, call_id=call_id)
+            self.draft.add("tool_call", role, tool_name=name, tool_input=given, call_id=call_id)
 
     def _observation(self, message: JsonObject, text: str) -> None:
         call_id = self._answered(as_text(message.get("tool_call_id")) or as_text(message.get("tool_use_id")))
         name = as_text(message.get("name")) or self.names.get(call_id, "")
         if is_own_tool(name):
             return
+        answer = _answer_of(message, text)
         self.draft.add(
             "observation",
             "tool",
-            text,
+            answer.text if answer.is_wrapped else text,
             at=as_time(message.get("timestamp")),
             tool_name=name,
             call_id=call_id,
-            is_error=as_bool(message.get("is_error")),
-            exit_code=exit_code_of(text),
+            is_error=answer.is_error,
+            exit_code=answer.exit_code,
         )
 
     def _answered(self, call_id: str) -> str:
@@ -228,14 +222,20 @@ class _Reader:
         )
 
 
-def _text_of(content: object) -> str:
-    is_object = isinstance(content, dict)
-    return json.dumps(content, ensure_ascii=False, default=str) if is_object else all_text(content)
+def _answer_of(message: JsonObject, text: str) -> Answer:
+    """Read how a call ended: what the message itself says comes before what its text does."""
+    failed = as_bool(message.get("is_error", message.get("isError")))
+    if "exit_code" in message:
+        code = message["exit_code"]
+        return Answer(text, code if isinstance(code, int) and not isinstance(code, bool) else None, failed)
+    told = read_answer(text)
+    code = exit_code_of(text) if told.exit_code is None else told.exit_code
+    return replace(told, exit_code=code, is_error=told.is_error if failed is None else failed)
 
 
 def _written_calls(text: str) -> tuple[str, list[object]]:
     """Split a content that ends in `[tool_calls]` and the calls as JSON, as some benchmarks write them."""
-    said, mark, calls = text.partition(_TOOL_CALLS_MARK)
+    said, mark, calls = text.partition(TOOL_CALLS_MARK)
     if not mark:
         return text, []
     found = as_list(json_in(calls))
@@ -250,52 +250,31 @@ def _arguments(arguments: object) -> object:
     return parsed if parsed or not arguments.strip("{ }") else {"input": arguments}
 
 
-_LABEL = re.compile(
-    r"^[ \t]{0,8}(thought|action input|action|observation|final answer|answer)(?: (\d{1,4}))?[ \t]*:[ \t]*",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LABELLED: Mapping[str, tuple[StepKind, Role]] = {
-    "thought": ("thought", "assistant"),
-    "observation": ("observation", "tool"),
-}
-_CALL = re.compile(r"([A-Za-z_][\w.-]{0,100})[ \t]*[\[(](.*)[\])][ \t]*$", re.DOTALL)
-
-
 def read_react(draft: Draft, text: str) -> None:
     """Append the steps of a text; what stands before the first label is a message, unless it is the task."""
-    marks = list(_LABEL.finditer(text))
-    opening = text[: marks[0].start() if marks else len(text)].strip()
+    opening, parts = labelled(text)
     if opening and not draft.task:
         draft.task, opening = opening, ""
     if opening != draft.task.strip():
         draft.add("message", "assistant", opening)
-    call: tuple[str, str] | None = None
-    for mark, following in zip(marks, [*marks[1:], None], strict=False):
-        body = text[mark.end() : following.start() if following else len(text)].strip()
-        label = mark[1].lower()
-        if label == "action input" and call is not None:
-            call = (call[0], body)
-            continue
-        if call is not None:
-            _add_call(draft, *call)
-            call = None
-        if label == "action":
-            call = _call_of(body)
-        else:
-            kind, role = _LABELLED.get(label, ("message", "assistant"))
-            draft.add(kind, role, body)
-    if call is not None:
-        _add_call(draft, *call)
+    for number, (kind, body) in enumerate(parts):
+        if kind == "action":
+            following = parts[number + 1] if number + 1 < len(parts) else None
+            _add_call(draft, action(body, following.body if following and following.kind == "input" else ""))
+        elif kind == "thought":
+            draft.add("thought", "assistant", body)
+        elif kind == "observation":
+            answer = read_answer(body)
+            draft.add("observation", "tool", answer.text, is_error=answer.is_error, exit_code=answer.exit_code)
+        elif kind == "answer":
+            draft.add("message", "assistant", body)
 
 
-def _call_of(body: str) -> tuple[str, str]:
-    match = _CALL.match(body)
-    return (match[1], match[2]) if match else (body[:200], "")
-
-
-def _add_call(draft: Draft, name: str, argument: str) -> None:
+def _add_call(draft: Draft, act: Act | None) -> None:
     """Append a call; one that finishes is the final message."""
-    if name.lower() == "finish":
-        draft.add("message", "assistant", argument)
+    if act is None:
+        return
+    if act.name.lower() == "finish" and "input" in act.arguments:
+        draft.add("message", "assistant", str(act.arguments["input"]))
     else:
-        draft.add("tool_call", "assistant", tool_name=name, tool_input={"input": argument})
+        draft.add("tool_call", "assistant", tool_name=act.name, tool_input=act.arguments)

@@ -61,6 +61,12 @@ def all_text(content: object) -> str:
     return "\n".join(filter(None, parts))
 
 
+def text_of(content: object) -> str:
+    """Return the text of a message's content; an object is shown as JSON."""
+    is_object = isinstance(content, dict)
+    return json.dumps(content, ensure_ascii=False, default=str) if is_object else all_text(content)
+
+
 def as_bool(value: object) -> bool | None:
     """Return `value` where it is true or false, else None."""
     return value if isinstance(value, bool) else None

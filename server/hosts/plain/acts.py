@@ -1,0 +1,373 @@
+"""What an agent's message does, where it acts in plain text: commands in fences and tags, ReAct lines, named calls."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from swarm_memory.server.hosts.plain.words import (
+    ARGUMENT,
+    END_MARKS,
+    ENDS,
+    FENCES,
+    LINE_EDITOR,
+    NESTED_TAGS,
+    RUNNERS,
+    SAYS,
+    SHELL,
+    TAGS,
+)
+from swarm_memory.server.hosts.records import JsonObject, as_object, as_text, json_in
+from swarm_memory.tools.trajectory.shell import parse_command
+
+Form = Literal["call", "edit", "fence", "react", "bare"]
+
+MAX_ACTS = 50
+"""Of one message; what comes after is prose."""
+
+_MAX_MARKS = 4000
+"""Of the lines of a text that open or close a part of it."""
+
+_MAX_COMMAND_CHARS = 100_000
+_FENCE = re.compile(r"^[ \t]{0,3}(`{3,9}|~{3,9})[ \t]{0,4}([^\n`~]{0,200})$", re.MULTILINE)
+_LABEL = re.compile(
+    rf"^[ \t]{{0,8}}\*{{0,2}}({'|'.join(sorted(SAYS, key=len, reverse=True))})(?: (\d{{1,4}}))?\*{{0,2}}[ \t]{{0,8}}:"
+    r"\*{0,2}[ \t]{0,40}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BRACKETED = re.compile(r"([A-Za-z_][\w.-]{0,100})[\[(]")
+_NAMED = re.compile(r"([A-Za-z_][\w.-]{0,100})[ \t]{0,8}(?=\{)")
+_WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
+_THINK = re.compile(r"<(think|thinking|reasoning)>")
+_FUNCTION = re.compile(r"<function=([\w.-]{1,100})>|<invoke name=\"([\w.-]{1,100})\">")
+_PARAMETER = re.compile(r"<parameter=([\w.-]{1,100})>|<parameter name=\"([\w.-]{1,100})\">")
+_TAG = re.compile(rf"<({'|'.join(sorted({*TAGS, *NESTED_TAGS, 'tool_call'}))})>")
+_INNER_TAG = re.compile(r"<([a-z_]{1,60})>")
+_END_ECHO = re.compile(rf"(?:cd \S{{1,300}} && )?(?:echo|printf) [\"']?(?:{'|'.join(sorted(END_MARKS))})\b")
+_CLOSING_TAG = re.compile(r"</?[a-z_]{1,40}>")
+_LINE_EDIT = re.compile(r"edit[ \t]{1,8}(\d{1,9}):(\d{1,9})[^\n]{0,100}\n")
+_PROGRAM = re.compile(r"[a-z][\w./+-]{0,80}|[A-Za-z_]\w{0,80}=\S{0,200}")
+_SHELL_WORD = re.compile(r"--?\w[\w=-]{0,80}|\||\|\||&&|>>?|<|2>&1")
+_SENTENCE_END = re.compile(r"[a-z]{2}[.:?!]$|, ")
+
+
+class Act(NamedTuple):
+    """One call that an agent wrote: the tool and its arguments."""
+
+    name: str
+    arguments: JsonObject
+    form: Form
+
+    @property
+    def file(self) -> str:
+        """The file that an edit is of."""
+        return as_text(self.arguments.get("file_path"))
+
+    @property
+    def ends_task(self) -> bool:
+        """Whether it is the agent's word that it is done."""
+        return self.name in ENDS
+
+
+@dataclass(slots=True)
+class Said:
+    """A message taken apart."""
+
+    prose: str
+    thought: str = ""
+    acts: list[Act] = field(default_factory=list[Act])
+
+
+class Fence(NamedTuple):
+    """A block between two lines of back-ticks."""
+
+    start: int
+    end: int
+    info: str
+    body: str
+
+
+def fences(text: str) -> Iterator[Fence]:
+    """Yield the fenced blocks of a text that are closed, in order."""
+    opened: re.Match[str] | None = None
+    for mark in itertools.islice(_FENCE.finditer(text), _MAX_MARKS):
+        if opened is None:
+            opened = mark
+        elif mark[1][0] == opened[1][0] and len(mark[1]) >= len(opened[1]) and not mark[2].strip():
+            yield Fence(opened.start(), mark.end(), opened[2].strip(), text[opened.end() + 1 : mark.start()])
+            opened = None
+
+
+def without_thinking(text: str) -> tuple[str, str]:
+    """Split a text into what is said and what is thought between `<think>` tags; one that only ends began before."""
+    opening = _THINK.search(text)
+    if opening is None:
+        thought, mark, said = text.partition("</think>")
+        return (said.strip(), thought.strip()) if mark else (text, "")
+    closing = f"</{opening[1]}>"
+    end = text.find(closing, opening.end())
+    if end < 0:
+        return text, ""
+    said = text[: opening.start()] + text[end + len(closing) :]
+    return said.strip(), text[opening.end() : end].strip()
+
+
+def tagged_acts(text: str) -> Said:
+    """Read calls in tags: `<function=…>`, `<invoke name=…>`, `<tool_call>` with JSON, a tag around a command."""
+    spans = sorted([*_function_spans(text), *_tag_spans(text)], key=lambda span: span[0])
+    acts: list[Act] = []
+    kept: list[str] = []
+    position = 0
+    for start, end, act in spans[:MAX_ACTS]:
+        if start < position:
+            continue
+        kept.append(text[position:start])
+        acts.append(act)
+        position = end
+    kept.append(text[position:])
+    return Said("".join(kept).strip(), acts=acts)
+
+
+def _function_spans(text: str) -> Iterator[tuple[int, int, Act]]:
+    for mark in _bounded(_FUNCTION, text):
+        closing = "</function>" if mark[1] else "</invoke>"
+        end = text.find(closing, mark.end())
+        if end < 0:
+            end = len(text)
+        yield mark.start(), end + len(closing), Act(mark[1] or mark[2], _parameters(text[mark.end() : end]), "call")
+
+
+def _parameters(body: str) -> JsonObject:
+    marks = list(_bounded(_PARAMETER, body))
+    found: JsonObject = {}
+    for mark, following in zip(marks, [*marks[1:], None], strict=False):
+        value = body[mark.end() : following.start() if following else len(body)]
+        found[mark[1] or mark[2]] = value.rpartition("</parameter>")[0].strip("\n") or value.strip()
+    return found
+
+
+def _tag_spans(text: str) -> Iterator[tuple[int, int, Act]]:
+    for mark in _bounded(_TAG, text):
+        closing = f"</{mark[1]}>"
+        end = text.find(closing, mark.end())
+        if end < 0:
+            continue
+        act = _tag_act(mark[1], text[mark.end() : end])
+        if act is not None:
+            yield mark.start(), end + len(closing), act
+
+
+def _tag_act(name: str, body: str) -> Act | None:
+    if name == "tool_call":
+        return _json_act(as_object(json_in(body.strip())))
+    if name in NESTED_TAGS:
+        found: JsonObject = {}
+        for mark in _bounded(_INNER_TAG, body):
+            end = body.find(f"</{mark[1]}>", mark.end())
+            if end >= 0:
+                found.setdefault(mark[1], body[mark.end() : end].strip("\n"))
+        return Act(name, found, "call")
+    return command_act(body, TAGS[name], "call")
+
+
+def _bounded(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the first matches: each costs a search for its end."""
+    return itertools.islice(pattern.finditer(text), MAX_ACTS)
+
+
+def _json_act(told: JsonObject) -> Act | None:
+    """Read a call as an object: a name, and arguments as an object or as JSON text."""
+    name = next(filter(None, (as_text(told.get(key)) for key in ("name", "tool", "action", "tool_name"))), "")
+    if not _WORD.fullmatch(name):
+        return None
+    given = next(
+        (told[key] for key in ("arguments", "args", "action_input", "parameters", "input") if key in told), None
+    )
+    if isinstance(given, str):
+        return _act(name, given, "call")
+    return Act(name, as_object(given), "call")
+
+
+def named_acts(text: str) -> Said:
+    """Read calls as `name {"argument": …}`: the whole text, or its last lines."""
+    stripped = text.strip()
+    whole = _named_act(stripped)
+    if whole is not None:
+        return Said("", acts=[whole])
+    lines = stripped.split("\n")
+    acts: list[Act] = []
+    while lines and len(acts) < MAX_ACTS and (act := _named_act(lines[-1].strip())) is not None:
+        acts.append(act)
+        lines.pop()
+    return Said("\n".join(lines), acts=acts[::-1])
+
+
+def _named_act(text: str) -> Act | None:
+    mark = _NAMED.match(text)
+    if mark is None or not text.endswith("}"):
+        return None
+    given = text[mark.end() :]
+    told = as_object(json_in(given))
+    return Act(mark[1], told, "call") if told or given.strip("{ }\n") == "" else None
+
+
+def fenced_act(text: str) -> Said:
+    """Read the one command in a fence of a message: the last of a shell, or of another runner that ends the message."""
+    blocks = list(fences(text))
+    if not blocks:
+        return Said(text)
+    told = [block for block in blocks if FENCES.get(_language(block)) == SHELL]
+    named = [block for block in told if block.info]
+    last = blocks[-1]
+    if FENCES.get(_language(last), SHELL) != SHELL and not text[last.end :].strip(
+        " \n\t<>/abcdefghijklmnopqrstuvwxyz_"
+    ):
+        chosen = last
+    elif named or told:
+        chosen = (named or told)[-1]
+    else:
+        return Said(text)
+    prose = f"{text[: chosen.start].rstrip()}\n{text[chosen.end :].lstrip()}".strip()
+    act = command_act(chosen.body, FENCES[_language(chosen)], "fence")
+    return Said(prose, acts=[act]) if act is not None else Said(text)
+
+
+def _language(block: Fence) -> str:
+    return block.info.split(" ", 1)[0].strip("{}.").lower()
+
+
+def command_act(text: str, tool: str, form: Form) -> Act | None:
+    """Return the call of a command; one that ends the task, and one of a line editor, are calls of their own."""
+    command = text.strip("\n").rstrip()
+    if not command.strip() or len(command) > _MAX_COMMAND_CHARS:
+        return None
+    if tool != SHELL:
+        return Act(tool, {ARGUMENT[tool]: command}, form)
+    head = command.strip()
+    word, _, rest = head.partition(" ")
+    if _END_ECHO.match(head):
+        return Act("submit", {"input": command}, form)
+    if word in ENDS and "\n" not in head and not rest.startswith("-"):
+        return Act(word, {"input": rest.strip()} if rest.strip() else {}, form)
+    edit = _LINE_EDIT.match(head)
+    if edit is not None:
+        body = head[edit.end() :].removesuffix("end_of_edit").removesuffix("EOF").removesuffix("\n")
+        lines: JsonObject = {"start_line": int(edit[1]), "end_line": int(edit[2])}
+        return Act("edit", {"file_path": "", **lines, "new_string": body}, "edit")
+    return Act(SHELL, {ARGUMENT[SHELL]: command}, form)
+
+
+def editor_act(act: Act) -> Act:
+    """Return the call of a line editor that a shell command is, where it is one."""
+    command = as_text(act.arguments.get(ARGUMENT[SHELL]))
+    word, _, rest = command.strip().partition(" ")
+    if act.name != SHELL or "\n" in command.strip() or (word not in LINE_EDITOR and word != "edit"):
+        return act
+    if word == "edit":
+        return Act("edit", {"file_path": "", "input": rest}, "edit")
+    key = LINE_EDITOR[word]
+    value = rest.strip().strip("\"'") if key != "file_path" else rest.strip().split(" ")[0].strip("\"'")
+    return Act(word, {key: value} if key and value else {}, act.form)
+
+
+class Label(NamedTuple):
+    """A part of a text behind a label such as `Action:`."""
+
+    kind: str
+    body: str
+
+
+def labelled(text: str) -> tuple[str, list[Label]]:
+    """Split a text at its ReAct labels: what stands before the first, and the parts in order."""
+    marks = list(itertools.islice(_LABEL.finditer(text), _MAX_MARKS))
+    opening = text[: marks[0].start() if marks else len(text)].strip()
+    parts = [
+        Label(SAYS[mark[1].lower()], text[mark.end() : following.start() if following else len(text)].strip())
+        for mark, following in zip(marks, [*marks[1:], None], strict=False)
+    ]
+    return opening, parts
+
+
+def react_acts(text: str) -> Said:
+    """Read the action lines of a message; what an agent writes as an observation of its own is left as prose."""
+    opening, parts = labelled(text)
+    said, thoughts, acts = [opening], list[str](), list[Act]()
+    imagined = False
+    for number, part in enumerate(parts):
+        imagined = imagined or part.kind == "observation"
+        if imagined or part.kind == "answer":
+            said.append(part.body)
+        elif part.kind == "thought":
+            thoughts.append(part.body)
+        elif part.kind == "action" and len(acts) < MAX_ACTS:
+            given = (
+                parts[number + 1].body if parts[number + 1 : number + 2] and parts[number + 1].kind == "input" else ""
+            )
+            act = action(part.body, given)
+            acts.extend([act] if act is not None else [])
+    return Said("\n".join(filter(None, said)), "\n".join(thoughts), acts)
+
+
+def action(body: str, given: str = "") -> Act | None:
+    """Read what stands behind `Action:`: a call with its argument in brackets or apart, JSON, a fence, a command."""
+    block = next(fences(body), None)
+    if block is not None and given == "":
+        word = body[: block.start].strip()
+        told = as_object(json_in(block.body.strip()))
+        if told:
+            return _json_act(told) or _act(word or "tool", block.body, "react")
+        if FENCES.get(_language(block)):
+            return command_act(block.body, FENCES[_language(block)], "react")
+    if body.startswith("{"):
+        return _json_act(as_object(json_in(body)))
+    if given:
+        return _act(body.split("\n")[0].strip("`\"' ")[:200] or "tool", given, "react")
+    bracketed = bracketed_act(body)
+    if bracketed is not None:
+        return bracketed
+    return command_act(body.strip("`"), SHELL, "react") if is_command(body.strip("`")) else _word_act(body)
+
+
+def _word_act(body: str) -> Act | None:
+    line = body.split("\n")[0].strip()
+    return Act(line[:200], {"input": ""}, "react") if line else None
+
+
+def bracketed_act(text: str) -> Act | None:
+    """Read `name[argument]` or `name(argument)` where it is the whole text."""
+    stripped = text.strip()
+    mark = _BRACKETED.match(stripped)
+    if mark is None or stripped[-1] not in "])":
+        return None
+    return _act(mark[1], stripped[mark.end() : -1], "react")
+
+
+def _act(name: str, given: str, form: Form) -> Act | None:
+    """Return the call of a tool by its name and one text: JSON gives the arguments, a runner takes a command."""
+    told = as_object(json_in(given)) if given.lstrip().startswith("{") else {}
+    if told or given.strip() == "{}":
+        return Act(name, told, form)
+    if name.lower() in RUNNERS:
+        block = next(fences(given), None)
+        found = command_act(block.body if block else given, SHELL, form)
+        return found if found is None or found.name != SHELL else Act(name, found.arguments, form)
+    return Act(name, {"input": given.strip()}, form)
+
+
+def is_command(text: str) -> bool:
+    """Tell whether a text is surely a command: it begins with a program that is known, or has options or a pipe."""
+    line = text.strip().split("\n", 1)[0][:2000]
+    first = line.split(" ", 1)[0]
+    if first in ENDS or first.startswith(("./", "/", "~/")):
+        return True
+    if not _PROGRAM.fullmatch(first):
+        return False
+    return parse_command(line).purpose != "other" or any(_SHELL_WORD.fullmatch(word) for word in line.split(" ")[1:30])
+
+
+def may_be_command(text: str) -> bool:
+    """Tell whether a text may be a command line and is no sentence: what a shell answered was one."""
+    line = text.strip().split("\n", 1)[0][:2000]
+    first = line.split(" ", 1)[0]
+    return is_command(text) or bool(_PROGRAM.fullmatch(first) and not _SENTENCE_END.search(line))

@@ -1,0 +1,247 @@
+"""What a harness says back: the output of a call, how it ended, and what the harness ran by itself."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from swarm_memory.server.hosts.plain.words import (
+    ANSWER_LEADS,
+    APPLIED,
+    EXIT_LINE,
+    REFUSED,
+    REMINDERS,
+    RUN_HEADS,
+    RUN_TIMED_OUT,
+    STATE_LINES,
+)
+from swarm_memory.server.hosts.records import JsonObject, all_text, as_bool, as_list, as_object, as_text, json_in
+
+_MAX_JSON_CHARS = 2_000_000
+_HEAD_CHARS, _TAIL_CHARS = 400, 2000
+_MAX_STATE_LINES, _MAX_RUNS = 8, 20
+
+
+def _any_of(patterns: Sequence[str]) -> str:
+    """Return one pattern of many; the groups of all but the first with a name are told apart by a number."""
+    numbered = (re.sub(r"\?P<(\w+?)\d*>", rf"?P<\g<1>_{number}>", each) for number, each in enumerate(patterns))
+    return "(?:" + "|".join(numbered) + ")"
+
+
+_LEAD = re.compile(rf"\s{{0,40}}\*{{0,2}}{_any_of(ANSWER_LEADS)}\*{{0,2}}[ \t]{{0,4}}:\*{{0,2}}[ \t]{{0,40}}\n?", re.I)
+_RETURN_TAG = re.compile(r"<(returncode|return_code|exit_code)>\s{0,8}(-?\d{1,10})\s{0,8}</\1>\s{0,8}")
+_OUTPUT_TAGS = ("output", "stdout", "tool_response", "result")
+_STATE = re.compile(rf"{_any_of(STATE_LINES)}", re.I)
+_EXIT = re.compile(EXIT_LINE, re.I)
+_SHOWN_FILE = re.compile(r"\[File: ([^\n]{1,500}?) \(\d{1,9} lines(?: total)?\)\]")
+_APPLIED = re.compile(_any_of(APPLIED), re.I)
+_REFUSED = re.compile(rf"\W{{0,6}}{_any_of(REFUSED)}", re.I)
+_TELLS_OF_EDIT = re.compile(
+    r"(?i)appl|updat|edited|wrote|creat|patch|modif|match|hunk|conform|verbatim|replac|not found|edit"
+)
+_REMINDER = re.compile(rf"\W{{0,6}}{_any_of(REMINDERS)}", re.I)
+_RUN_HEADS = tuple((re.compile(pattern, re.I), only_failures) for pattern, only_failures in RUN_HEADS)
+_RETURN_CODE = re.compile(r"[^\n]{0,200}\breturn code: (-?\d{1,10})", re.I)
+_TIMED_OUT = re.compile(RUN_TIMED_OUT, re.I)
+_PRINTED_RESULT = re.compile(r"\bisError[\"']?[=:] ?(True|true|False|false)\b")
+_RESULT_KEYS = frozenset(
+    {"exit_code", "exitcode", "returncode", "return_code", "stdout", "stderr", "output", "command", "duration",
+     "duration_s", "duration_ms", "timed_out", "status", "success", "exception_info"}
+)  # fmt: skip
+_CODE_KEYS = ("exit_code", "exitCode", "exitcode", "returncode", "return_code")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a harness."""
+
+    text: str
+    """Without what the harness puts around an output."""
+    exit_code: int | None = None
+    is_error: bool | None = None
+    is_wrapped: bool = False
+    """Whether the harness's own words stand around it."""
+    open_file: str | None = None
+    """The file that the editor shows after it; empty where it says that none is open."""
+
+    @property
+    def details(self) -> JsonObject:
+        """What it says of the call's end."""
+        return {"exit_code": self.exit_code, "is_error": self.is_error}
+
+
+def read_answer(text: str) -> Answer:
+    """Read an answer: JSON results, return codes in tags or lines, what stands before and after the output."""
+    told = _result(text)
+    if told is not None:
+        return told
+    lead = _LEAD.match(text)
+    body = text[lead.end() :] if lead else text
+    tag = _RETURN_TAG.search(body[:_HEAD_CHARS])
+    if tag is not None:
+        body = body[: tag.start()] + body[tag.end() :]
+    body, is_tagged = _untagged(body)
+    answer = _without_state(Answer(body, int(tag[2]) if tag else None, is_wrapped=bool(lead or tag or is_tagged)))
+    shown = _SHOWN_FILE.search(answer.text[:_HEAD_CHARS])
+    if shown is not None:
+        answer = replace(answer, open_file=answer.open_file or shown[1], is_wrapped=True)
+    return answer
+
+
+def is_reminder(text: str) -> bool:
+    """Tell whether a message in the user's name is a harness's: nothing could be run, or it begins again."""
+    return _REMINDER.match(text) is not None
+
+
+def _untagged(text: str) -> tuple[str, bool]:
+    """Take a tag off that stands around the whole."""
+    stripped = text.strip()
+    for name in _OUTPUT_TAGS:
+        if stripped.startswith(f"<{name}>"):
+            return stripped.removeprefix(f"<{name}>").removesuffix(f"</{name}>").strip("\n"), True
+    return text, False
+
+
+def _without_state(answer: Answer) -> Answer:
+    """Take off the last lines that tell of the shell, and read exit codes from first and last lines."""
+    text, code, file = answer.text.rstrip(), answer.exit_code, None
+    is_wrapped = answer.is_wrapped
+    for _ in range(_MAX_STATE_LINES):
+        start = text.rfind("\n", max(0, len(text) - _TAIL_CHARS)) + 1
+        line = text[start:].strip() if len(text) - start < _TAIL_CHARS else ""
+        state = _STATE.fullmatch(line)
+        ended = _EXIT.fullmatch(line) if state is None else None
+        if state is None and ended is None:
+            break
+        file = next((found for found in state.groupdict().values() if found is not None), file) if state else file
+        code = int(ended["code"]) if ended and code is None else code
+        is_wrapped = is_wrapped or bool(ended) or line.startswith(("(", "["))
+        text = text[:start].rstrip()
+    first, _, rest = text.lstrip().partition("\n")
+    ended = _EXIT.fullmatch(first.strip()) if len(first) < _HEAD_CHARS else None
+    if ended is not None and code is None:
+        code, text, is_wrapped = int(ended["code"]), rest, True
+    open_file = None if file is None else "" if file.lower() == "n/a" else file
+    return replace(answer, text=text, exit_code=code, is_wrapped=is_wrapped, open_file=open_file)
+
+
+def _result(text: str) -> Answer | None:
+    """Read a JSON object that tells how a call ended, or an MCP result as JSON or as printed; None for another text."""
+    if len(text) > _MAX_JSON_CHARS:
+        return None
+    start = text.lstrip()
+    if start.startswith("{"):
+        return _json_result(as_object(json_in(text)), text)
+    printed = _PRINTED_RESULT.search(text[-200:])
+    if printed and start.startswith(("meta=", "content=[", "CallToolResult(", "[TextContent(")):
+        return Answer(text, is_error=printed[1].lower() == "true", is_wrapped=True)
+    return None
+
+
+def _json_result(told: JsonObject, text: str) -> Answer | None:
+    code = next((value for key in _CODE_KEYS if isinstance(value := told.get(key), int)), None)
+    failed = as_bool(told.get("isError", told.get("is_error")))
+    blocks = as_list(told.get("content"))
+    if code is None and failed is None:
+        return None
+    if isinstance(code, bool):
+        code = None
+    if blocks and failed is not None:
+        text = all_text(blocks) or text
+    elif told.keys() <= _RESULT_KEYS:
+        text = "\n".join(filter(None, (as_text(told.get(key)) for key in ("stdout", "output", "stderr")))) or text
+        text = text if text.strip() else ""
+    return Answer(text, code, failed, is_wrapped=True)
+
+
+@dataclass(frozen=True, slots=True)
+class EditOutcome:
+    """What an answer says of edits."""
+
+    applied: dict[str, str]
+    """By file: the line that says so; the empty name stands for an edit of a file that is not named."""
+    refused: dict[str, str]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it says anything of an edit."""
+        return bool(self.applied or self.refused)
+
+    def names(self, file: str) -> bool:
+        """Whether it says anything of an edit of this file."""
+        return any(_same_file(name, file) for name in (*self.applied, *self.refused))
+
+    def of(self, file: str) -> tuple[str, bool] | None:
+        """Return what is said of a file's edit, and whether that is an error; None where nothing is."""
+        for said, is_error in ((self.refused, True), (self.applied, False)):
+            named = next((line for name, line in said.items() if _same_file(name, file)), None)
+            if named is not None:
+                return named, is_error
+        if self.refused and not self.applied:
+            return next(iter(self.refused.values())), True
+        if "" in self.applied:
+            return self.applied[""], False
+        return None
+
+
+def edit_outcome(text: str) -> EditOutcome:
+    """Read from the lines of an answer which edits were made, and which were not."""
+    found = EditOutcome({}, {})
+    for line in text.split("\n"):
+        if len(line) > 700 or not _TELLS_OF_EDIT.search(line):
+            continue
+        refused = _REFUSED.match(line)
+        match = refused or _APPLIED.match(line)
+        if match is not None:
+            name = next(filter(None, match.groupdict().values()), "").strip("`'\".,:;")
+            (found.refused if refused else found.applied).setdefault(name, line)
+    return found
+
+
+def _same_file(name: str, file: str) -> bool:
+    return bool(name and file) and (name == file or name.endswith(f"/{file}") or file.endswith(f"/{name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessRun:
+    """A command that the harness ran by itself."""
+
+    command: str
+    answer: Answer
+
+
+def harness_runs(text: str) -> tuple[str, list[HarnessRun]]:
+    """Split a text at the commands that a harness ran by itself: what stands before them, and each with its output."""
+    marks = list(_run_heads(text))[:_MAX_RUNS]
+    if not marks:
+        return text, []
+    runs: list[HarnessRun] = []
+    for (_, start, command, only_failures), following in zip(marks, [*marks[1:], None], strict=False):
+        output = text[start : following[0] if following else len(text)].strip()
+        tail = output[-_TAIL_CHARS:].split("\n")
+        codes = [match for line in tail if (match := _RETURN_CODE.match(line))]
+        timed_out = any(map(_TIMED_OUT.match, tail))
+        failed = True if only_failures or timed_out else None
+        runs.append(HarnessRun(command, Answer(output, int(codes[-1][1]) if codes else None, failed)))
+    return text[: marks[0][0]].strip(), runs
+
+
+def _run_heads(text: str) -> Iterator[tuple[int, int, str, bool | None]]:
+    """Yield where a run begins, where its output begins, its command, and whether only failures are told."""
+    position = 0
+    waiting: tuple[int, bool | None] | None = None
+    for line in text.split("\n"):
+        start, position = position, position + len(line) + 1
+        said = line.strip()
+        if waiting is not None:
+            if said:
+                yield waiting[0], position, said.strip("`"), waiting[1]
+                waiting = None
+            continue
+        if ":" not in said or len(said) > 2100:
+            continue
+        for pattern, only_failures in _RUN_HEADS:
+            match = pattern.fullmatch(said)
+            if match is not None and match.groupdict().get("command"):
+                yield start, position, match["command"].strip(), only_failures
+            elif match is not None:
+                waiting = (start, only_failures)

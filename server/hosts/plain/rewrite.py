@@ -1,0 +1,319 @@
+"""Messages of agents that act in plain text, as the same messages with tool calls and their answers.
+
+Structure decides, not the data set: an act counts only where the next message of a tool, or of a harness that speaks as
+the user, answers it. Where a list has real tool calls nothing is read from its texts.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from swarm_memory.schema.trajectory import Role
+from swarm_memory.server.hosts.plain.acts import (
+    Act,
+    Form,
+    Said,
+    bracketed_act,
+    command_act,
+    editor_act,
+    fenced_act,
+    labelled,
+    may_be_command,
+    named_acts,
+    react_acts,
+    tagged_acts,
+    without_thinking,
+)
+from swarm_memory.server.hosts.plain.answers import (
+    Answer,
+    HarnessRun,
+    edit_outcome,
+    harness_runs,
+    is_reminder,
+    read_answer,
+)
+from swarm_memory.server.hosts.plain.edits import edit_acts, whole_files
+from swarm_memory.server.hosts.plain.words import ARGUMENT, SHELL
+from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text, text_of
+
+TOOL_CALLS_MARK = "[tool_calls]"
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "gpt": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "environment": "tool",
+    "observation": "tool",
+    "system": "system",
+    "developer": "system",
+    "exit": "system",
+}
+
+_HEAD_MESSAGES, _HEAD_CHARS = 40, 4_000_000
+_MAX_RUN = 50
+"""So many messages of an agent in a row wait for an answer."""
+
+_MIN_IN_STEP = 3
+_SURE_FORMS: frozenset[Form] = frozenset({"call", "edit", "react"})
+"""Forms that are nothing else, even where nothing follows."""
+
+_MAX_SAID_OF_EDIT = 4000
+_OPENING_WORDS = ("```", "terminal", "shell", "bash", "command")
+
+
+def with_calls(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the messages; what an agent does in plain text stands as tool calls in them."""
+    stream = (message for message in messages if message.get("is_demo") is not True)
+    head: list[JsonObject] = []
+    chars = 0
+    for message in stream:
+        head.append(message)
+        chars += len(_text(message))
+        if len(head) >= _HEAD_MESSAGES or chars > _HEAD_CHARS:
+            break
+    everything = itertools.chain(head, stream)
+    if any(map(_is_structured, head)):
+        yield from everything
+        return
+    rewriter = _Rewriter(answers_as_user=_answers_as_user(head), has_edits=any(edit_acts(_said(m)).acts for m in head))
+    for message in everything:
+        yield from rewriter.read(message)
+    yield from rewriter.end()
+
+
+def _role(message: JsonObject) -> Role | None:
+    return ROLES.get(as_text(message.get("role")).lower())
+
+
+def _text(message: JsonObject) -> str:
+    return text_of(message.get("content", message.get("text")))
+
+
+def _said(message: JsonObject) -> str:
+    return _text(message) if _role(message) == "assistant" else ""
+
+
+def _is_structured(message: JsonObject) -> bool:
+    """Tell whether a message holds a real call or the result of one, or is a step of ours."""
+    if any(message.get(key) for key in ("kind", "tool_calls", "function_call", "tool_call_id", "tool_use_id")):
+        return True
+    blocks = map(as_object, as_list(message.get("content")))
+    if any(as_text(block.get("type")).endswith(("tool_use", "tool_result")) for block in blocks):
+        return True
+    return _role(message) == "assistant" and TOOL_CALLS_MARK in _text(message)
+
+
+def _answers_as_user(head: list[JsonObject]) -> bool:
+    """Tell whether a harness speaks as the user: it wraps what it says, or each message is one act and is answered."""
+    if any(_role(message) == "tool" for message in head):
+        return False
+    acting = wrapped = plain = 0
+    for message, following in itertools.pairwise(head):
+        if _role(message) != "assistant" or _role(following) != "user":
+            continue
+        said, answer = _read(_text(message)), _text(following)
+        if not said.acts:
+            plain += not is_reminder(answer)
+            continue
+        acting += 1
+        wrapped += read_answer(answer).is_wrapped or edit_outcome(answer).is_told or bool(harness_runs(answer)[1])
+    opening = " ".join(_text(message) for message in head[:2] if _role(message) != "assistant").lower()
+    in_step = acting >= _MIN_IN_STEP and not plain and any(word in opening for word in _OPENING_WORDS)
+    return in_step or (wrapped > 0 and 2 * wrapped >= acting)
+
+
+def _read(text: str, *, with_fences: bool = True) -> Said:
+    """Take a message apart by the surest form that it holds; `with_fences` tells whether a fence may be a command."""
+    text, thought = without_thinking(text)
+    for parse in (tagged_acts, edit_acts, named_acts):
+        found = parse(text)
+        if found.acts:
+            return Said(found.prose, thought, found.acts)
+    if any(part.kind == "action" for part in labelled(text)[1]):
+        found = react_acts(text)
+        if found.acts:
+            return Said(found.prose, "\n".join(filter(None, (thought, found.thought))), found.acts)
+    if with_fences:
+        found = fenced_act(text)
+        if found.acts:
+            before, parts = labelled(found.prose)
+            thoughts = [part.body for part in parts if part.kind == "thought"]
+            prose = "\n".join([before, *(part.body for part in parts if part.kind != "thought")]).strip()
+            return Said(prose, "\n".join(filter(None, (thought, *thoughts))), found.acts)
+    before, parts = labelled(text)
+    if parts and not before and all(part.kind == "thought" for part in parts):
+        return Said("", "\n".join(filter(None, (thought, *(part.body for part in parts)))))
+    return Said(text, thought)
+
+
+@dataclass(slots=True)
+class _Rewriter:
+    answers_as_user: bool
+    has_edits: bool
+    run: list[JsonObject] = field(default_factory=list[JsonObject])
+    """Messages of the agent that nothing has followed yet."""
+    open: deque[tuple[str, Act]] = field(default_factory=deque[tuple[str, Act]])
+    """Calls without an answer, each with its id."""
+    answered: set[Form] = field(default_factory=set[Form])
+    """Forms of acts that were answered."""
+    editor_seen: bool = False
+    open_file: str = ""
+    made: int = 0
+
+    def read(self, message: JsonObject) -> Iterator[JsonObject]:
+        """Yield what a message and those that waited for it have become."""
+        role = _role(message)
+        if role == "assistant":
+            self.open.clear()
+            self.run.append(message)
+            if len(self.run) > _MAX_RUN:
+                yield self._prose(self.run.pop(0))
+        elif role == "tool" or (role == "user" and self.answers_as_user):
+            yield from self._answered(message, role)
+        else:
+            yield from self._as_prose()
+            is_harness = role == "user" and is_reminder(_text(message))
+            yield {**message, "role": "system"} if is_harness else message
+
+    def end(self) -> Iterator[JsonObject]:
+        """Yield what is left: acts of a form that was answered before count, and what ends the task."""
+        for message in self.run:
+            said = self._read(message, is_last=message is self.run[-1])
+            counts = bool(said.acts) and all(map(self._counts_unanswered, said.acts))
+            yield self._acting(message, said) if counts else self._prose(message)
+        self.run.clear()
+
+    def _counts_unanswered(self, act: Act) -> bool:
+        """Whether an act that nothing follows was made: a command in a fence at the end may be a part of the answer."""
+        return bool(self.answered) and (act.ends_task or (act.form in self.answered and act.form in _SURE_FORMS))
+
+    def _as_prose(self) -> Iterator[JsonObject]:
+        yield from map(self._prose, self.run)
+        self.run.clear()
+        self.open.clear()
+
+    def _prose(self, message: JsonObject) -> JsonObject:
+        text, thought = without_thinking(_text(message))
+        before, parts = labelled(text)
+        kinds = {part.kind for part in parts}
+        if {"action", "observation"} <= kinds:
+            return {**message, "role": "transcript"}
+        if not before and kinds == {"thought"}:
+            text, thought = "", "\n".join(filter(None, (thought, *(part.body for part in parts))))
+        return {**message, "content": text, **_thinking(message, thought)}
+
+    def _read(self, message: JsonObject, *, is_last: bool, is_wrapped: bool = True) -> Said:
+        said = _read(_text(message), with_fences=is_wrapped or not self.has_edits)
+        if not said.acts and is_last:
+            said = _bare(said, is_usual="bare" in self.answered)
+        return Said(said.prose, said.thought, [self._of_editor(act) for act in said.acts])
+
+    def _of_editor(self, act: Act) -> Act:
+        act = editor_act(act) if self.editor_seen else act
+        if act.name in ("open", "create") and act.file:
+            self.open_file = act.file
+        if act.name == "edit" and act.arguments.get("file_path") == "":
+            file: JsonObject = {"file_path": self.open_file} if self.open_file else {}
+            rest = {key: value for key, value in act.arguments.items() if key != "file_path"}
+            return Act("edit", {**file, **rest}, "edit")
+        return act
+
+    def _acting(self, message: JsonObject, said: Said) -> JsonObject:
+        made = [(self._next_id(), act) for act in said.acts if not _is_final_answer(act)]
+        self.open.extend(made)
+        answers = [as_text(act.arguments.get("input")) for act in said.acts if _is_final_answer(act)]
+        prose = "\n".join(filter(None, (said.prose, *answers)))
+        calls = [_call(call_id, act) for call_id, act in made]
+        return {**message, "content": prose, **_thinking(message, said.thought), "tool_calls": calls}
+
+    def _next_id(self) -> str:
+        self.made += 1
+        return f"text-{self.made}"
+
+    def _answered(self, message: JsonObject, role: Role) -> Iterator[JsonObject]:
+        text = _text(message)
+        if role == "user" and is_reminder(text):
+            yield from self._as_prose()
+            yield {**message, "role": "system"}
+            return
+        answer = read_answer(text)
+        self.editor_seen = self.editor_seen or answer.open_file is not None
+        for waiting in self.run:
+            is_last = waiting is self.run[-1]
+            said = self._read(waiting, is_last=is_last and role == "tool", is_wrapped=answer.is_wrapped)
+            if is_last and all(act.form in ("fence", "bare") for act in said.acts):
+                written = whole_files(_text(waiting), text)
+                said = Said(_text(waiting), said.thought, written) if written else said
+            yield self._acting(waiting, said) if said.acts else self._prose(waiting)
+        self.run.clear()
+        self.open_file = answer.open_file if answer.open_file is not None else self.open_file
+        if self.open and not all(act.form == "edit" for _, act in self.open):
+            yield from self._answer(message, answer)
+            return
+        before, runs = harness_runs(text)
+        if self.open:
+            yield from self._answer_edits(message, read_answer(before) if runs else answer)
+        elif before or not runs:
+            yield {**message, "role": role, "content": before}
+        yield from self._harness_calls(message, runs)
+
+    def _answer(self, message: JsonObject, answer: Answer) -> Iterator[JsonObject]:
+        """Yield the answer of the oldest open call; a harness that speaks as the user answers all at once."""
+        call_id, act = self.open.popleft()
+        self.answered.add(act.form)
+        yield _result(message, call_id, answer)
+        if self.answers_as_user:
+            self.open.clear()
+
+    def _answer_edits(self, message: JsonObject, answer: Answer) -> Iterator[JsonObject]:
+        """Yield the answers of edits that were written together: of each what is said of its file."""
+        before, outcome = answer.text, edit_outcome(answer.text)
+        edits = list(self.open)
+        self.open.clear()
+        self.answered.add("edit")
+        for call_id, act in edits:
+            told = outcome.of(act.file)
+            if told is not None:
+                line, is_error = told
+                start = before.find(line) if len(edits) > 1 else 0
+                shown = line if len(edits) > 1 and not is_error else before[start : start + _MAX_SAID_OF_EDIT]
+                yield _result(message, call_id, Answer(shown, answer.exit_code, is_error))
+            elif not outcome.is_told and call_id == edits[0][0]:
+                yield _result(message, call_id, Answer(before, answer.exit_code, answer.is_error))
+
+    def _harness_calls(self, message: JsonObject, runs: Iterable[HarnessRun]) -> Iterator[JsonObject]:
+        for run in runs:
+            call_id = self._next_id()
+            act = Act(SHELL, {ARGUMENT[SHELL]: run.command}, "call")
+            yield {**message, "role": "system", "content": "", "tool_calls": [_call(call_id, act)]}
+            yield _result(message, call_id, run.answer)
+
+
+def _bare(said: Said, *, is_usual: bool) -> Said:
+    """Read a message that is nothing but a command, or a call in brackets; with a comment first where that is usual."""
+    text = said.prose.strip()
+    is_command = may_be_command(text) or (is_usual and text.startswith("#"))
+    act = bracketed_act(text) or (command_act(text, SHELL, "bare") if is_command else None)
+    return Said("", said.thought, [act]) if act is not None else said
+
+
+def _is_final_answer(act: Act) -> bool:
+    return act.name.lower() == "finish" and "input" in act.arguments
+
+
+def _thinking(message: JsonObject, thought: str) -> JsonObject:
+    own = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
+    return {"reasoning_content": "\n".join(filter(None, (own, thought)))} if thought else {}
+
+
+def _call(call_id: str, act: Act) -> JsonObject:
+    return {"id": call_id, "function": {"name": act.name, "arguments": act.arguments}}
+
+
+def _result(message: JsonObject, call_id: str, answer: Answer) -> JsonObject:
+    return {**message, "role": "tool", "tool_call_id": call_id, "content": answer.text, "name": "", **answer.details}

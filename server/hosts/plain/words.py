@@ -1,0 +1,139 @@
+"""The words of agents that act in plain text, and of the harnesses that answer them: data, one entry for each."""
+
+from collections.abc import Mapping
+
+SHELL = "bash"
+"""What a command in a fence is a call of."""
+
+FENCES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("", "bash", "sh", "shell", "zsh", "console", "terminal", "shell-session", "mswea_bash_command"), SHELL
+    ),
+    **dict.fromkeys(("python", "py", "python3", "ipython"), "python"),
+    "sql": "sql",
+    "powershell": "powershell",
+}
+"""The language of a fence that holds an action, and the tool that runs it."""
+
+TAGS: Mapping[str, str] = {
+    **dict.fromkeys(("bash", "execute_bash", "shell", "run_bash", "mswea_bash_command"), SHELL),
+    **dict.fromkeys(("execute_ipython", "ipython", "python"), "python"),
+}
+"""The tags around an action, and the tool that runs it."""
+
+NESTED_TAGS = frozenset(
+    {"execute_command", "read_file", "write_to_file", "replace_in_file", "apply_diff", "search_files", "list_files",
+     "list_code_definition_names", "browser_action", "use_mcp_tool", "access_mcp_resource", "attempt_completion"}
+)  # fmt: skip
+"""Tools that are called by a tag of their name, with a tag for each argument in it."""
+
+ARGUMENT: Mapping[str, str] = {SHELL: "command", "powershell": "command", "python": "code", "sql": "query"}
+"""The name of the one argument of a tool."""
+
+RUNNERS = frozenset(
+    {"execute", "exec", "bash", "shell", "sh", "terminal", "run", "run_command", "run_shell", "run_shell_command",
+     "execute_bash", "execute_command", "execute_shell", "command", "cmd"}
+)  # fmt: skip
+"""Tools of ReAct agents whose argument is a command."""
+
+ENDS = frozenset({"submit", "exit", "quit", "finish", "exit_forfeit", "task_complete"})
+"""Commands that end the task and are no programs."""
+
+END_MARKS = frozenset(
+    {"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT", "MICRO_SWE_AGENT_FINAL_OUTPUT"}
+)
+"""What a command prints as its first line to end the task."""
+
+SAYS: Mapping[str, str] = {
+    **dict.fromkeys(("thought", "think", "thinking", "discussion"), "thought"),
+    **dict.fromkeys(("action", "act", "command"), "action"),
+    "action input": "input",
+    "observation": "observation",
+    **dict.fromkeys(("final answer", "answer"), "answer"),
+}
+"""The labels at the beginning of a line, and what stands behind them."""
+
+LINE_EDITOR: Mapping[str, str] = {
+    "open": "file_path", "create": "file_path", "goto": "line", "scroll_up": "", "scroll_down": "",
+    "search_dir": "query", "search_file": "query", "find_file": "query",
+}  # fmt: skip
+"""The commands of an editor that shows one file at a time, beside `edit`, with the name of their argument."""
+
+MANY_TOOLS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "file_editor"})
+"""Tools whose argument `command` says which of several things they do."""
+
+ANSWER_LEADS = (
+    r"observation(?: \d{1,4})?", r"execution result of \[[^\]\n]{1,100}\]", "new terminal output",
+    "current terminal (?:screen|state)", "the output of the os", "(?:command |tool |terminal |execution )?output",
+    r"\[[\w-]{1,60}(?: for '[^\n]{0,300}')?\] result", "tool result",
+)  # fmt: skip
+"""How an answer begins, before a colon."""
+
+STATE_LINES = (
+    r"\(open file: (?P<file>[^\n]{0,500})\)", r"\(current directory: [^\n]{0,500}\)", r"bash-\$",
+    r"\[current working directory: [^\n]{0,500}\]", r"\[python interpreter: [^\n]{0,500}\]",
+    r"[\w.-]{1,40}@[\w.-]{1,60}:[^\n$#]{0,200}[$#]",
+)  # fmt: skip
+"""What a harness says of the state of its shell, in the last lines of an answer."""
+
+EXIT_LINE = (
+    r"[\[(<]?(?:(?:the )?(?:command|process)(?: -?\d{1,9})? )?(?:(?:completed|finished|exited|failed|ended) )?"
+    r"(?:with )?(?:(?:exit|return)[ _-]?(?:code|status)|(?<=exited with )code)[ \t]{0,3}[:=]?[ \t]{0,3}"
+    r"(?P<code>-?\d{1,10})[.)\]>]{0,3}"
+)
+"""A whole line that tells the exit code."""
+
+APPLIED = (
+    r"applied (?:edit|patch|changes|diff) to (?P<file>\S{1,500})",
+    r"(?:successfully )?(?:updated|edited|wrote|created|patched|modified)(?: file)?:? (?P<file>\S{1,500})",
+    r"file (?:updated|created successfully)\b", r"the file (?P<file2>\S{1,500}) has been (?:edited|created|updated)",
+    r"text replaced\b", r"success\. updated the following files",
+)  # fmt: skip
+"""Lines that say an edit was made."""
+
+REFUSED = (
+    r"[^\n]{0,200}\bfailed to (?:exactly )?match(?: lines in (?P<file>\S{1,500}))?", r"[^\n]{0,200}\bno exact match",
+    r"[^\n]{0,200}\bpatch (?:does not apply|failed)", r"[^\n]{0,200}\bhunk\b[^\n]{0,100}\bfailed",
+    r"[^\n]{0,200}\bdid not (?:conform to the edit format|appear verbatim)", r"your proposed edit has introduced",
+    r"your changes have not been applied", r"no replacement was performed", r"[^\n]{0,60}failed to apply",
+    r"text not found", r"(?:usage|error): edit\b",
+)  # fmt: skip
+"""Lines that say an edit was not made."""
+
+RUN_HEADS: tuple[tuple[str, bool | None], ...] = (
+    (r"test script: (?P<command>[^\n]{1,2000}?);?", None),
+    (r"#{0,3} ?running: (?P<command>[^\n]{1,2000})", True),
+    (r"i ran (?:this command|the tests?)(?: with)?:?", None),
+)  # fmt: skip
+"""Lines by which a harness tells of a command that it ran itself, and whether it tells only of what failed.
+
+Without a command on the line the next one that is not blank is the command.
+"""
+
+RUN_TIMED_OUT = r"[^\n]{0,200}\b(?:run|tests?|command) timed out\b[^\n]{0,200}"
+
+REMINDERS = (
+    r"(?:please )?(?:always )?provide exactly one (?:action|command)", r"please always provide",
+    r"(?:format error|your (?:last )?(?:output|response|message|command) (?:was|could|did|has|is) (?:not|no)\b)",
+    r"your output was not formatted correctly", r"please continue working on the task",
+    r"no (?:valid )?(?:action|command|tool ?call|code block)s? (?:was |were )?(?:found|detected)",
+    r"\[error\] you did not use a tool", r"expected exactly one", r"found (?:0|\d+) actions",
+    r"(?:the )?(?:harness|environment) (?:starts|started|begins) ", r"(?:starting |new |next )+attempt\b",
+    r"environment reminder:", r"you must (?:use|call|provide) (?:a|one|exactly)",
+)  # fmt: skip
+"""What harnesses, not users, say in the user's name when nothing could be run, or when they begin again."""
+
+TASK_FRAMES: tuple[tuple[str, str], ...] = (
+    ("<pr_description>", "</pr_description>"),
+    ("<issue_description>", "</issue_description>"),
+    ("<problem_statement>", "</problem_statement>"),
+    ("<issue>", "</issue>"),
+    ("<task>", "</task>"),
+    ("--------------------- NEW TASK DESCRIPTION ---------------------",
+     "--------------------- END OF NEW TASK DESCRIPTION ---------------------"),
+    ("\nISSUE:\n", "\nINSTRUCTIONS:\n"),
+)  # fmt: skip
+"""What stands around the task where the first message is a template."""
+
+TASK_LEADS = ("consider the following pr description:",)
+"""First lines within a frame that are the template's."""

@@ -1,0 +1,304 @@
+"""Agents that act in plain text: what counts as a call, what answers it, and what stays prose."""
+
+import io
+import json
+import time
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.server.hosts.transcript import read_trajectories
+from swarm_memory.tools.trajectory.calls import Call, calls_of
+
+Message = dict[str, Any]
+
+
+def agent(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def tool(text: str) -> Message:
+    return {"role": "tool", "content": text}
+
+
+def read(*messages: Message, **record: Any) -> Trajectory:
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps({"id": "run", "messages": list(messages)} | record)))
+    return trajectory
+
+
+def calls(*messages: Message, **record: Any) -> tuple[Call, ...]:
+    return calls_of(read(*messages, **record))
+
+
+def told(call: Call) -> tuple[str, Any, str, int | None]:
+    return call.tool, dict(call.input), call.output, call.exit_code
+
+
+def shown(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
+    return [(step.kind, step.tool_name or "" if step.kind == "tool_call" else step.text) for step in steps]
+
+
+def output(code: int, text: str) -> Message:
+    return user(f"<returncode>{code}</returncode>\n<output>\n{text}\n</output>")
+
+
+PROMPT = (
+    "Work on this.\n<pr_description>\nConsider the following PR description:\nadd() loses the sign\n</pr_description>"
+)
+
+
+def test_one_command_in_a_fence_for_each_message_is_a_call_with_the_exit_code_of_its_answer() -> None:
+    trajectory = read(
+        {"role": "system", "content": "You can use a shell."},
+        user(PROMPT),
+        agent("THOUGHT: I look.\n\n```bash\nls src\n```"),
+        output(0, "sums.py"),
+        agent("THOUGHT: I test.\n\n```mswea_bash_command\npytest -q\n```"),
+        output(1, "1 failed in 0.10s"),
+        agent("THOUGHT: Done.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```"),
+    )
+    assert trajectory.task == "add() loses the sign"
+    assert [told(call) for call in calls_of(trajectory)] == [
+        ("bash", {"command": "ls src"}, "sums.py", 0),
+        ("bash", {"command": "pytest -q"}, "1 failed in 0.10s", 1),
+        ("submit", {"input": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff"}, "", None),
+    ]
+    assert [step.text for step in trajectory.steps if step.kind == "thought"] == ["I look.", "I test.", "Done."]
+    assert calls_of(trajectory)[1].failed
+    assert calls_of(trajectory)[2].ends_task
+
+
+def test_what_a_harness_reminds_of_is_neither_a_result_nor_the_users_word() -> None:
+    trajectory = read(
+        user("Fix add()"),
+        agent("```bash\nls\n```"),
+        output(0, "sums.py"),
+        agent("I will now run\n```bash\nls\n```\nand\n```bash\npwd\n```"),
+        user("Please always provide EXACTLY ONE action in triple backticks, found 2 actions."),
+        agent("```bash\npwd\n```"),
+        output(0, "/work"),
+    )
+    assert [call.input["command"] for call in calls_of(trajectory)] == ["ls", "pwd"]
+    assert [step.role for step in trajectory.steps if step.text.startswith("Please always")] == ["system"]
+
+
+def test_a_code_block_in_a_talk_and_one_in_the_last_answer_are_no_calls() -> None:
+    talk = (
+        user("How do I list files?"),
+        agent("Use this:\n```bash\nls -la\n```"),
+        user("It still fails, what now?"),
+        agent("Then:\n```bash\nls -R\n```"),
+        user("thanks"),
+    )
+    trajectory = read(*talk)
+    assert calls_of(trajectory) == ()
+    assert [step.text for step in trajectory.steps if step.role == "user"] == ["It still fails, what now?", "thanks"]
+    worked = calls(
+        user("Fix add()"), agent("```bash\nls\n```"), output(0, "a"), agent("Done. Run it with\n```bash\npytest\n```")
+    )
+    assert [call.input["command"] for call in worked] == ["ls"]
+
+
+def test_where_real_calls_are_made_a_fence_is_prose() -> None:
+    made = {"id": "c1", "function": {"name": "Bash", "arguments": '{"command": "ls"}'}}
+    trajectory = read(
+        user("Fix add()"),
+        agent("I would run\n```bash\nrm -r build\n```") | {"tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "c1", "content": "sums.py\n[The command completed with exit code 2.]"},
+        agent("```bash\npwd\n```"),
+        tool("late"),
+    )
+    assert [told(call) for call in calls_of(trajectory)] == [("Bash", {"command": "ls"}, "sums.py", 2)]
+
+
+def test_a_line_editor_edits_the_file_that_is_open() -> None:
+    state = "(Open file: /repo/sums.py)\n(Current directory: /repo)\nbash-$"
+    trajectory = read(
+        user("Fix the sign. Use the commands of the shell."),
+        agent("I open it.\n```\nopen sums.py 3\n```"),
+        user(f"[File: /repo/sums.py (9 lines total)]\n1:def add(a, b):\n{state}"),
+        agent("I edit.\n```\nedit 2:2\n    return a + b\nend_of_edit\n```"),
+        user(f"Your proposed edit has introduced new syntax error(s).\n{state}"),
+        agent("Again.\n```\nedit 2:3\n    return (a +\n        b)\nend_of_edit\n```"),
+        user(f"[File: /repo/sums.py (10 lines total)]\n2:    return (a +\nFile updated. Please review.\n{state}"),
+        agent("```\nsubmit\n```"),
+    )
+    opened, refused, edited, ended = calls_of(trajectory)
+    assert (opened.tool, opened.input) == ("open", {"file_path": "sums.py"})
+    assert refused.input == {
+        "file_path": "/repo/sums.py", "start_line": 2, "end_line": 2, "new_string": "    return a + b"
+    }  # fmt: skip
+    assert (refused.failed, edited.failed, edited.writes) == (True, False, True)
+    assert edited.input["new_string"] == "    return (a +\n        b)"
+    assert "Open file" not in edited.output
+    assert ended.ends_task
+
+
+BLOCK = "{name}\n```python\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n"
+
+
+def test_search_and_replace_blocks_are_edits_and_the_harness_own_tests_are_calls() -> None:
+    blocks = (BLOCK.format(name="src/a.py", old="x", new="y"), BLOCK.format(name="src/b.py", old="p", new="q"))
+    trajectory = read(
+        agent("I change two files.\n" + "".join(blocks)),
+        tool(
+            "Applied edit to src/a.py\n# 1 SEARCH/REPLACE block failed to match!\n\n"
+            "## NoExactMatch: This SEARCH block failed to exactly match lines in src/b.py\n\n"
+            "Test Script: env run pytest -q;\nStd. Output:\n2 failed, 1 passed in 0.20s\n[x] Return Code: 1"
+        ),
+        {"role": "system", "content": "(the harness starts a new attempt, attempt 2)"},
+        agent(BLOCK.format(name="**src/b.py**", old="p1", new="q")),
+        tool("Applied edit to src/b.py\nTest Script: env run pytest -q\n3 passed in 0.20s\nReturn Code: 0"),
+        task="Fix it",
+    )  # fmt: skip
+    first, second, tests, third, again = calls_of(trajectory)
+    assert first.input == {"file_path": "src/a.py", "old_string": "x", "new_string": "y"}
+    assert (first.failed, first.output) == (False, "Applied edit to src/a.py")
+    assert (second.failed, second.output.partition("\n")[0][:20]) == (True, "## NoExactMatch: Thi")
+    assert (tests.step.role, tests.input["command"], tests.exit_code) == ("system", "env run pytest -q", 1)
+    assert (third.input["file_path"], third.failed, again.exit_code) == ("src/b.py", False, 0)
+    assert "SEARCH" not in " ".join(step.text for step in trajectory.steps if step.kind == "message")
+
+
+@pytest.mark.parametrize(
+    ("written", "name", "expected"),
+    [
+        (
+            "```diff\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n def f():\n-    x\n+    y\n```",
+            "edit",
+            {"file_path": "a.py", "old_string": "def f():\n    x", "new_string": "def f():\n    y"},
+        ),
+        (
+            "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch",
+            "edit",
+            {"file_path": "a.py", "old_string": "x", "new_string": "y"},
+        ),
+        (
+            "*** Begin Patch\n*** Add File: a.py\n+x\n+y\n*** End Patch",
+            "write",
+            {"file_path": "a.py", "content": "x\ny"},
+        ),
+        ("Here it is:\n\n`a.py`\n```python\nx = 1\n```", "write", {"file_path": "a.py", "content": "x = 1\n"}),
+    ],
+    ids=["diff", "patch", "added file", "whole file"],
+)
+def test_other_blocks_of_edits_are_read(written: str, name: str, expected: Message) -> None:
+    (call,) = calls(user("Change a.py"), agent(written), tool("Applied edit to a.py"))
+    assert (call.tool, call.input, call.failed) == (name, expected, False)
+
+
+def test_react_lines_of_a_message_are_answered_by_the_next() -> None:
+    trajectory = read(
+        user("Find the file"),
+        agent("Thought: I list.\nAction: execute[ls /]\nObservation: I imagine etc"),
+        tool("bin\netc"),
+        agent("Thought: I search."),
+        agent("search[deep thought]"),
+        tool("No results"),
+        agent("Thought: more\nAction: lookup\nAction Input: {\"page\": 2}"),
+        tool("nothing"),
+        agent("Thought: Enough.\nAction: Finish[42]"),
+    )  # fmt: skip
+    assert [(call.tool, call.input, call.output) for call in calls_of(trajectory)] == [
+        ("execute", {"command": "ls /"}, "bin\netc"),
+        ("search", {"input": "deep thought"}, "No results"),
+        ("lookup", {"page": 2}, "nothing"),
+    ]
+    assert trajectory.steps[-1].text == "42"
+    assert [step.text for step in trajectory.steps if step.kind == "thought"] == [
+        "I list.", "I search.", "more", "Enough."
+    ]  # fmt: skip
+
+
+def test_bare_commands_and_named_calls_are_read_where_a_tool_answers() -> None:
+    found = calls(
+        user("Look"), agent("cat a.txt"), tool("hello"), agent("frob --now a.txt"),
+        tool("bash: frob: command not found"), agent("submit flag{1}"), tool(""), agent("All is done."),
+    )  # fmt: skip
+    assert [(call.tool, call.input) for call in found] == [
+        ("bash", {"command": "cat a.txt"}), ("bash", {"command": "frob --now a.txt"}), ("submit", {"input": "flag{1}"})
+    ]  # fmt: skip
+    assert found[1].failed
+    named = calls(
+        user("Repair"), agent('read_file {"path": "a.py"}'), agent('I read on.\nread_file {"path": "b.py"}'),
+        tool('{"content": "A"}'), tool('{"content": "B"}'), agent("run_tests {}"),
+        tool('{"status": "failed", "exit_code": 1, "failed": 2}'), agent("I am done."),
+    )  # fmt: skip
+    assert [(call.tool, call.output) for call in named[:2]] == [
+        ("read_file", '{"content": "A"}'), ("read_file", '{"content": "B"}')
+    ]  # fmt: skip
+    assert (named[2].tool, named[2].exit_code, named[2].failed) == ("run_tests", 1, True)
+
+
+@pytest.mark.parametrize(
+    ("written", "tool_name", "given"),
+    [
+        ("<execute_bash>\nls\n</execute_bash>", "bash", {"command": "ls"}),
+        ("<bash>ls</bash>", "bash", {"command": "ls"}),
+        ("<function=execute_bash>\n<parameter=command>ls</parameter>\n</function>", "execute_bash", {"command": "ls"}),
+        ('<tool_call>\n{"name": "shell", "arguments": {"command": "ls"}}\n</tool_call>', "shell", {"command": "ls"}),
+        ("<read_file>\n<path>a.py</path>\n</read_file>", "read_file", {"path": "a.py"}),
+        ("<think>I plan\n```bash\nrm x\n```\n</think>\n```sh\nls\n```", "bash", {"command": "ls"}),
+    ],
+)
+@pytest.mark.parametrize(
+    "answer",
+    ["OBSERVATION:\na.py\n[Command finished with exit code 3]", "EXECUTION RESULT of [x]:\na.py\n[exit code: 3]"],
+)
+def test_calls_in_tags_are_answered_by_a_harness_that_speaks_as_the_user(
+    written: str, tool_name: str, given: Message, answer: str
+) -> None:
+    (call,) = calls(user("Look around"), agent(f"I look.\n{written}"), user(answer))
+    assert told(call) == (tool_name, given, "a.py", 3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "is_error"),
+    [
+        ('{"content": [{"type": "text", "text": "no such page"}], "isError": true}', "no such page", True),
+        ('{"content": [{"type": "text", "text": "found"}], "isError": false}', "found", False),
+        ("meta=None content=[TextContent(type='text', text='no')] isError=True", "meta=None", True),
+        ('{"returncode": 2, "output": "bad option"}', "bad option", None),
+    ],
+)
+def test_results_as_json_or_as_printed_say_how_the_call_ended(answer: str, text: str, is_error: bool | None) -> None:
+    made = {"id": "c1", "function": {"name": "fetch", "arguments": "{}"}}
+    for messages in (
+        (agent("") | {"tool_calls": [made]}, {"role": "tool", "tool_call_id": "c1", "content": answer}),
+        (agent("fetch {}"), tool(answer)),
+    ):
+        (call,) = calls(user("Fetch the page"), *messages)
+        assert call.observation is not None
+        assert call.observation.is_error is is_error
+        assert call.output.startswith(text)
+        assert call.failed == (is_error is not False)
+
+
+def test_a_harness_that_begins_again_is_not_the_user_who_corrects() -> None:
+    trajectory = read(user("Fix it"), agent("I could not."), user("The harness starts a new attempt."), agent("Again."))
+    assert [step.role for step in trajectory.steps] == ["assistant", "system", "assistant"]
+
+
+@pytest.mark.parametrize("opening", ["<issue>", "<pr_description>", "<task>"])
+def test_a_tag_that_is_never_closed_marks_no_task(opening: str) -> None:
+    assert read(user(f"Read {opening} please"), agent("ok")).task == f"Read {opening} please"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["```bash\n", "<bash>", "<function=x>", "<parameter=y>", "<<<<<<< SEARCH\n", "=======\n", "--- a\n", "@@\n",
+     "Action: ", "Thought:\n", "Observation:\n", "*** Begin Patch\n", "a {", "{", "exit code: ", "<think>", "x" * 99,
+     " ", "*", "- -", "(Open file: ", "failed to ", "[File: ", "Test Script: \n", "I ran this command:\n",
+     "Applied edit to x\n"],
+)  # fmt: skip
+def test_a_message_of_a_megabyte_is_read_in_time(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    begun = time.process_time()
+    read(user(text), agent(text), tool(text), agent("```bash\nls\n```"), tool("a"))
+    read(user("Fix it"), agent("```bash\nls\n```"), output(0, "a"), agent(text), user(text))
+    assert time.process_time() - begun < 4
