@@ -13,7 +13,9 @@ SwarmMemoryError
 │   ├── StoreFull           no room is left on the disk
 │   └── StoreReplaced       the file was moved, deleted or replaced while it was open
 └── ModelError              a chat model or embedding endpoint
-    ├── ModelUnavailable    could not be reached in its time limit; trying later may help
+    ├── ModelUnavailable    gave no answer; trying later may help
+    │   ├── ModelTooSlow    not within its time limit
+    │   └── ModelWindowTooSmall  the request is longer than its context window; a shorter one may help
     └── ModelAnswerInvalid  answered, but with something that must not be used
 """
 
@@ -95,6 +97,14 @@ class ModelError(SwarmMemoryError):
 
 class ModelUnavailable(ModelError):
     """The endpoint was not reached, or gave no answer in its time limit."""
+
+
+class ModelTooSlow(ModelUnavailable):
+    """No whole answer came within the time limit."""
+
+
+class ModelWindowTooSmall(ModelUnavailable):
+    """The request, with the room for its answer, is longer than the model's context window."""
 
 
 class ModelAnswerInvalid(ModelError):

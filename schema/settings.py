@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator, model_valida
 from swarm_memory.schema.base import Model, Unit
 
 OPENAI_URL = "https://api.openai.com/v1"
+ANTHROPIC_URL = "https://api.anthropic.com"
 
 Structured = Literal["auto", "json_schema", "json_object", "text"]
 """How an answer as JSON is asked for; `auto` begins with the strictest and remembers what the endpoint takes."""
@@ -21,25 +22,31 @@ class ChatProviderSettings(Model):
     # A key written here by mistake must not come back in the error text.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
-    provider: Literal["openai", "claude_cli"]
-    """`openai`: any endpoint that speaks chat completions. `claude_cli`: the user's own Claude Code, without a key."""
+    provider: Literal["openai", "anthropic", "claude_cli"]
+    """`openai`: any endpoint that speaks chat completions. `anthropic`: the Messages API (the extra `anthropic`).
+    `claude_cli`: the user's own Claude Code, without a key."""
     model: str = Field(default="", max_length=200)
-    """Needed for `openai`; empty for `claude_cli`: the model that Claude Code uses by itself."""
-    base_url: str = OPENAI_URL
-    """Of `openai`, such as `http://127.0.0.1:11434/v1`."""
+    """Needed but for `claude_cli`, where none means the model that Claude Code uses by itself."""
+    base_url: str | None = None
+    """Of an endpoint, such as `http://127.0.0.1:11434/v1`; OpenAI's or Anthropic's own when not set."""
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
-    """Name of the environment variable that holds the key, never the key; `OPENAI_API_KEY` for OpenAI's own URL."""
+    """Name of the environment variable that holds the key, never the key; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` for
+    their own URLs."""
+    effort: Literal["low", "medium", "high"] | None = None
+    """How long a model that reasons may think; not sent when not set, and to no model that does not take it."""
     command: str = "claude"
     """Of `claude_cli`: the program, by name or path."""
     structured: Structured = "auto"
     price_in: float | None = Field(default=None, ge=0)
-    """USD for a million input tokens; without both prices no cost is recorded for `openai`."""
+    """USD for a million input tokens; without both prices no cost is recorded but for `claude_cli`."""
     price_out: float | None = Field(default=None, ge=0)
     """USD for a million output tokens."""
 
     @field_validator("base_url")
     @classmethod
-    def _plain_url(cls, value: str) -> str:
+    def _plain_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         parts = urlsplit(value)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError("must begin with http:// or https:// and name a host")
@@ -49,16 +56,22 @@ class ChatProviderSettings(Model):
 
     @model_validator(mode="after")
     def _named_model(self) -> Self:
-        if self.provider == "openai" and not self.model:
-            raise ValueError("provider `openai` needs `model`")
+        if self.provider != "claude_cli" and not self.model:
+            raise ValueError(f"provider `{self.provider}` needs `model`")
         return self
+
+    @property
+    def url(self) -> str:
+        """Where the endpoint is."""
+        return self.base_url or (ANTHROPIC_URL if self.provider == "anthropic" else OPENAI_URL)
 
     @property
     def key_variable(self) -> str | None:
         """Name of the variable that the key is read from; None: the endpoint wants none."""
-        if self.api_key_env is None and self.base_url == OPENAI_URL:
-            return "OPENAI_API_KEY"
-        return self.api_key_env
+        if self.provider == "claude_cli":
+            return None
+        own = {OPENAI_URL: "OPENAI_API_KEY", ANTHROPIC_URL: "ANTHROPIC_API_KEY"}
+        return self.api_key_env or own.get(self.url)
 
     @property
     def name(self) -> str:
@@ -85,9 +98,13 @@ class ChatSettings(Model):
     """So many failures one after the other, and a model is passed over for `cool_down_s`."""
     cool_down_s: float = Field(default=60.0, gt=0)
 
+    def named(self, chosen: str | None) -> tuple[ChatProviderSettings, ...]:
+        """Return the models that `model` or `provider:model` names."""
+        return tuple(provider for provider in self.providers if chosen in {provider.model, provider.name})
+
     def judging(self, chosen: str | None) -> tuple[ChatProviderSettings, ...]:
         """Return the models in the order in which they are asked to judge: those that `judge.model` names first."""
-        return tuple(sorted(self.providers, key=lambda provider: chosen not in {provider.model, provider.name}))
+        return tuple(dict.fromkeys((*self.named(chosen), *self.providers)))
 
 
 class SourceSettings(Model):
@@ -104,6 +121,9 @@ class SourceSettings(Model):
     reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
     """Who puts the best of the index into their final order. auto: the endpoint if one is set, else for tools and APIs
     a chat model if one is set, else for tools the experience that was made with them."""
+    rerank_chat: str | None = None
+    """Which of `chat.providers` puts tools in order, by `model` or `provider:model`: a small, quick one will do, and no
+    other is then asked. When not set, or none of them, all in their order."""
     rerank_top: int = Field(default=20, ge=2, le=100)
     """So many of the index's best are given to the reranker."""
     rerank_url: str | None = None

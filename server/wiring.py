@@ -89,7 +89,13 @@ def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clo
     from swarm_memory.server.chat.metering import ChatMeter
 
     meter = ChatMeter(store, scope, clock)
-    return build_chat_model(settings.chat, environ=os.environ, meter=meter, judge=settings.judge.model)
+    return build_chat_model(
+        settings.chat,
+        environ=os.environ,
+        meter=meter,
+        judge=settings.judge.model,
+        reranker=settings.sources.rerank_chat,
+    )
 
 
 def make_care(place: Location, settings: Settings) -> Care:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange, schema_instruction
 from swarm_memory.server.chat.metering import ChatMeter, Tally
@@ -77,7 +77,7 @@ class ClaudeCliChatModel:
         # An empty folder of its own: no CLAUDE.md, no settings and no file of a project are in reach.
         with tempfile.TemporaryDirectory(prefix="swarm-memory-", ignore_cleanup_errors=True) as folder:
             finished = await self._run(program, Path(folder), request, repair)
-        return self._read(finished, tally)
+        return self._read(finished, request, tally)
 
     async def _run(self, program: str, folder: Path, request: ChatRequest, repair: Repair | None) -> Finished:
         schema = request.answer_schema
@@ -99,7 +99,7 @@ class ClaudeCliChatModel:
         except OSError as error:
             raise ModelUnavailable(f"{program} could not be started ({error.strerror}).") from None
 
-    def _read(self, finished: Finished, tally: Tally) -> Reply:
+    def _read(self, finished: Finished, request: ChatRequest, tally: Tally) -> Reply:
         if finished.is_cut:
             raise ModelUnavailable(f"{self.name} printed more than {MAX_OUTPUT_BYTES:,} bytes and was ended.")
         result = _result(finished.output)
@@ -109,6 +109,8 @@ class ClaudeCliChatModel:
         tally.add(*_tokens(result.get("usage")), cost_usd=_number(result.get("total_cost_usd")))
         text = str(result.get("result") or "")
         if result.get("is_error") is not False or result.get("subtype") != "success":
+            if "output token maximum" in text:
+                return Reply.cut("", request)
             self._raise(str(result.get("subtype")), text)
         structured = result.get("structured_output")
         return Reply(json.dumps(structured) if isinstance(structured, dict) else text)
@@ -116,6 +118,8 @@ class ClaudeCliChatModel:
     def _raise(self, kind: str, text: str) -> None:
         if kind == "error_max_structured_output_retries":
             raise ModelAnswerInvalid(f"{self.name} gave no answer that is valid by the schema.")
+        if "prompt is too long" in text.lower():
+            raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {_shown(text)}")
         advice = " Run `claude` once and sign in." if "login" in text or "authenticate" in text else ""
         raise ModelUnavailable(f"{self.name} gave no answer ({kind}): {_shown(text)}{advice}")
 

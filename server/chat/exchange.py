@@ -1,17 +1,23 @@
-"""What every provider does with a call: deadline, check of the answer, one repair, meter."""
+"""What every provider does with a call: deadline, check of the answer, more room or one repair, meter."""
 
 import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelUnavailable
 from swarm_memory.server.chat.metering import ChatMeter, Outcome, Tally
 from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
+
+MAX_ROOM = 16_000
+"""Tokens that an answer may take at most, when it was cut with less."""
+
+_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,13 @@ class Reply:
     """Why it cannot be used as it is although it came: cut, empty, refused."""
     is_final: bool = False
     """Whether asking again would not help."""
+    is_cut: bool = False
+    """Whether more room for the answer would help: models that reason take it before they begin to answer."""
+
+    @classmethod
+    def cut(cls, text: str, request: ChatRequest) -> Self:
+        """Return what came of an answer until its room was used up."""
+        return cls(text, f"The answer was cut at {request.max_tokens:,} tokens.", is_final=True, is_cut=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +64,9 @@ def schema_instruction(schema: dict[str, JsonValue]) -> str:
 
 
 async def exchange(name: str, request: ChatRequest, ask: Ask, meter: ChatMeter, tally: Tally) -> ChatAnswer:
-    """Ask, check, repair once, record.
+    """Ask, check, give a cut answer more room, repair another one once, record.
 
-    Raises `ModelUnavailable` when `request.timeout_s` is over, and what `ask` raises; `ModelAnswerInvalid` when the
+    Raises `ModelTooSlow` when `request.timeout_s` is over, and what `ask` raises; `ModelAnswerInvalid` when the
     repaired answer is no better. All of it is recorded, cancelled calls too.
     """
     began = time.perf_counter()
@@ -64,7 +77,7 @@ async def exchange(name: str, request: ChatRequest, ask: Ask, meter: ChatMeter, 
         outcome = "answered"
     except TimeoutError:
         outcome = "unavailable"
-        raise ModelUnavailable(f"{name} gave no whole answer within {request.timeout_s:g} s.") from None
+        raise ModelTooSlow(f"{name} gave no whole answer within {request.timeout_s:g} s.") from None
     except ModelUnavailable:
         outcome = "unavailable"
         raise
@@ -82,6 +95,10 @@ async def _checked(name: str, request: ChatRequest, ask: Ask, tally: Tally) -> t
     for _ in range(2):
         reply = await ask(request, repair, tally)
         checked = _check(reply, request.answer_schema)
+        while isinstance(checked, Unparsed) and reply.is_cut and request.max_tokens < MAX_ROOM:
+            request = request.model_copy(update={"max_tokens": min(request.max_tokens * _GROWTH, MAX_ROOM)})
+            reply = await ask(request, repair, tally)
+            checked = _check(reply, request.answer_schema)
         if not isinstance(checked, Unparsed):
             return reply.text, checked
         if reply.is_final:
@@ -92,6 +109,10 @@ async def _checked(name: str, request: ChatRequest, ask: Ask, tally: Tally) -> t
 
 
 def _check(reply: Reply, schema: dict[str, JsonValue] | None) -> dict[str, JsonValue] | Unparsed | None:
+    if reply.is_cut and schema is not None and reply.text.lstrip().startswith("{"):
+        # A weak model may go on for ever behind a whole answer.
+        answer = parse_object(reply.text, schema)
+        return Unparsed(str(reply.problem)) if isinstance(answer, Unparsed) else answer
     if reply.problem is not None:
         return Unparsed(reply.problem)
     if not reply.text.strip():

@@ -80,8 +80,9 @@ class ChatMeter:
 class LimitedChatModel:
     """A model within limits; what breaks one of them is never sent.
 
-    Calls under way are counted against the budget with what they may cost at most, so that one process spends no more
-    than the budget; of several processes each counts only what the others have recorded.
+    Calls under way are counted against the budget with what their first try may cost at most; what a repair or more
+    room for an answer costs is counted when it is known. Of several processes each counts only what the others have
+    recorded.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ MAX_UNUSABLE = 3
 TOOL_FAULTS = (SwarmMemoryError, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 """What a tool may raise: the model is told as the result of its call, and may try another way."""
 
-_ANSWER_TOKENS, _TIMEOUT_S = 1_500, 90.0
+_TIMEOUT_S = 90.0
 
 MAX_FILE_BYTES, MAX_LISTED = 1_000_000, 500
 MAX_OUTPUT_BYTES, COMMAND_LIMIT_S = 1_000_000, 120.0
@@ -159,7 +159,6 @@ class ModelRunner:
             ReactAnswer,
             purpose="rollout",
             effort=Effort(
-                max_tokens=_ANSWER_TOKENS,
                 timeout_s=min(_TIMEOUT_S, record.request.timeout_s),
                 temperature=record.request.temperature,
                 seed=record.request.seed,

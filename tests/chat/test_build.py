@@ -12,7 +12,7 @@ from scripted_server import ScriptedServer, completion, error
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.build import build_chat_model
-from swarm_memory.server.chat.openai import Backoff, retry_after_s
+from swarm_memory.server.chat.retries import Backoff, retry_after_s
 from swarm_memory.tools.ports.models import ChatRequest
 
 REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=100)
@@ -51,6 +51,28 @@ async def test_a_key_that_is_not_set_is_named_and_nothing_is_sent() -> None:
         await model.complete(REQUEST)
 
 
+async def test_only_the_model_that_is_named_for_it_reranks_and_the_others_do_all_else() -> None:
+    chosen = settings(
+        *({"provider": "openai", "model": name, "api_key_env": name.upper()} for name in ("big", "small"))
+    )
+    model = build_chat_model(chosen, environ={}, meter=InMemoryMeter(), reranker="small")
+    assert model is not None
+    with pytest.raises(ModelUnavailable) as raised:
+        await model.complete(REQUEST.model_copy(update={"purpose": "rerank"}))
+    assert ("SMALL" in str(raised.value), "BIG" in str(raised.value)) == (True, False)
+    with pytest.raises(ModelUnavailable, match=r"BIG.*SMALL"):
+        await model.complete(REQUEST)
+
+
+async def test_a_provider_whose_package_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.chat.build.find_spec", lambda _: None)
+    chosen = settings({"provider": "anthropic", "model": "m"})
+    model = build_chat_model(chosen, environ={"ANTHROPIC_API_KEY": "k"}, meter=InMemoryMeter())
+    assert model is not None
+    with pytest.raises(ModelUnavailable, match=r"swarm-memory\[anthropic\]"):
+        await model.complete(REQUEST)
+
+
 async def test_a_child_of_claude_cli_never_calls_claude_again() -> None:
     environ = {"SWARM_MEMORY_CHILD": "1", "PATH": ""}
     model = build_chat_model(settings({"provider": "claude_cli"}), environ=environ, meter=InMemoryMeter())
@@ -71,6 +93,7 @@ async def test_a_budget_of_nothing_sends_nothing() -> None:
     "wrong",
     [
         {"provider": "openai"},
+        {"provider": "anthropic"},
         {"provider": "openai", "model": "m", "base_url": "ftp://example.org"},
         {"provider": "openai", "model": "m", "base_url": "https://user:hunter2secret@example.org/v1"},
         {"provider": "openai", "model": "m", "api_key_env": "sk-hunter2secret"},
@@ -119,6 +142,7 @@ def test_pauses_double_to_a_cap_and_too_long_ones_are_none() -> None:
 
 
 def test_building_imports_no_client() -> None:
-    code = "import sys, swarm_memory.server.chat.build; print({'openai', 'jsonschema', 'httpx2'} & set(sys.modules))"
+    late = {"anthropic", "openai", "jsonschema", "httpx2"}
+    code = f"import sys, swarm_memory.server.chat.build; print({late} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.chat.metering import LimitedChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
@@ -67,11 +67,55 @@ async def test_the_next_model_answers_for_one_that_is_unavailable_and_is_named()
     assert chain.name == "a → b"
 
 
-async def test_an_invalid_answer_is_not_hidden_by_asking_another_model() -> None:
-    second = scripted("b", "hello")
-    with pytest.raises(ModelAnswerInvalid):
-        await ChainChatModel([scripted("a", ModelAnswerInvalid("x")), second]).complete(REQUEST)
+async def test_the_next_model_answers_for_one_that_refuses_or_cannot_be_read() -> None:
+    refusal = ModelAnswerInvalid("a refused")
+    answer = await ChainChatModel([scripted("a", refusal), scripted("b", "hello")]).complete(REQUEST)
+    assert (answer.text, answer.model) == ("hello", "b")
+    asked = REQUEST.model_copy(update={"answer_schema": SCHEMA})
+    answer = await ChainChatModel([scripted("a", "prose", "more prose"), scripted("b", {"a": 1})]).complete(asked)
+    assert (answer.data, answer.model) == ({"a": 1}, "b")
+
+
+async def test_where_one_answered_badly_and_no_other_is_there_the_answer_is_invalid() -> None:
+    chain = ChainChatModel(
+        [scripted("a", ModelAnswerInvalid("a refused")), scripted("b", ModelUnavailable("b is down"))]
+    )
+    with pytest.raises(ModelAnswerInvalid, match="a refused b is down"):
+        await chain.complete(REQUEST)
+
+
+async def test_a_request_that_can_be_shortened_comes_back_and_another_goes_to_the_next() -> None:
+    small = ModelWindowTooSmall("a is too small")
+    first, second = scripted("a", small, small, "fits"), scripted("b", "hello")
+    chain = ChainChatModel([first, second], max_failures=1)
+    with pytest.raises(ModelWindowTooSmall):
+        await chain.complete(REQUEST.model_copy(update={"can_shorten": True}))
     assert second.requests == []
+    assert (await chain.complete(REQUEST)).model == "b"
+    assert (await chain.complete(REQUEST)).model == "a"
+
+
+async def test_a_model_that_was_too_slow_is_not_waited_for_again_in_the_same_task() -> None:
+    clock = HandClock()
+    slow = ModelTooSlow("a gave no answer")
+    first, second = scripted("a", slow, "quick", "again"), scripted("b", "one", "two")
+    chain = ChainChatModel([first, second], monotonic=clock)
+    of_task, of_another = (REQUEST.model_copy(update={"task_id": task}) for task in ("t1", "t2"))
+    assert [(await chain.complete(of_task)).model for _ in range(2)] == ["b", "b"]
+    assert second.requests[1].timeout_s == 30
+    assert len(first.requests) == 1
+    assert (await chain.complete(of_another)).model == "a"
+    clock.now += 601
+    assert (await chain.complete(of_task)).model == "a"
+
+
+async def test_alone_a_model_that_was_too_slow_gives_up_at_once() -> None:
+    chain = ChainChatModel([scripted("a", ModelTooSlow("a gave no answer"), "late")])
+    of_task = REQUEST.model_copy(update={"task_id": "t1"})
+    with pytest.raises(ModelUnavailable, match="no answer"):
+        await chain.complete(of_task)
+    with pytest.raises(ModelUnavailable, match="not waited for again"):
+        await chain.complete(of_task)
 
 
 async def test_when_none_is_there_every_reason_is_told() -> None:

@@ -19,7 +19,7 @@ from scripted_server import (
     page,
 )
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.ports.models import ChatRequest
@@ -123,13 +123,67 @@ async def test_a_fixed_form_is_not_lowered() -> None:
 
 
 async def test_a_dialect_that_did_not_help_is_not_remembered() -> None:
-    refused = error(400, "this model's maximum context length is 4096")
+    refused = error(400, "something else is wrong")
     async with ScriptedServer([refused, refused, refused, GOOD]) as server:
         model = Bench(server).model
-        with pytest.raises(ModelUnavailable, match="maximum context"):
+        with pytest.raises(ModelUnavailable, match="something else"):
             await model.complete(request())
         await model.complete(request())
     assert server.requests[3].body["response_format"]["type"] == "json_schema"
+
+
+TOO_LONG = {
+    "vLLM": error(400, "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens"),
+    "OpenAI": error(400, "Please reduce the length of the messages.", code="context_length_exceeded"),
+    "llama.cpp": error(400, "the request exceeds the available context size, try increasing it"),
+    "413": error(413, "no"),
+    "a minute's tokens": error(429, "Request too large for m-1: tokens per minute limit 6000, requested 9000"),
+}
+
+
+@pytest.mark.parametrize("said", TOO_LONG.values(), ids=TOO_LONG.keys())
+async def test_a_context_window_that_is_too_small_is_told_at_once(said: Turn) -> None:
+    problem, tries, pauses = await failure_of([said, GOOD], request(can_shorten=True))
+    assert isinstance(problem, ModelWindowTooSmall)
+    assert (tries, pauses) == (1, [])
+
+
+async def test_what_cannot_be_shortened_is_tried_with_less_room_for_the_answer() -> None:
+    async with ScriptedServer([TOO_LONG["vLLM"], GOOD]) as server:
+        assert (await Bench(server).model.complete(request(max_tokens=4000))).data == {"label": "Success"}
+    assert [sent.body["max_tokens"] for sent in server.requests] == [4000, 1000]
+
+
+async def test_an_answer_that_was_cut_gets_more_room_and_is_not_told_to_be_briefer() -> None:
+    thoughts = completion("<think>Let me see", finish_reason="length")
+    async with ScriptedServer([thoughts, completion('<think>x</think>{"label": "success"}')]) as server:
+        answer = await Bench(server).model.complete(request(max_tokens=4000))
+    assert answer.data == {"label": "Success"}
+    assert [sent.body["max_tokens"] for sent in server.requests] == [4000, 16000]
+    assert len(server.requests[1].body["messages"]) == 2
+
+
+async def test_an_answer_that_is_cut_with_all_room_is_invalid_and_says_so() -> None:
+    cut = completion('{"label": "Succ', finish_reason="length")
+    problem, tries, _ = await failure_of([cut] * 5, request(max_tokens=1000))
+    assert isinstance(problem, ModelAnswerInvalid)
+    assert "cut at 16,000 tokens" in str(problem)
+    assert tries == 3
+
+
+async def test_a_whole_answer_counts_though_the_model_went_on_behind_it_until_it_was_cut() -> None:
+    rambling = completion('{"label": "Success"}\n\nNote: the' + " the" * 50, finish_reason="length")
+    async with ScriptedServer([rambling]) as server:
+        assert (await Bench(server).model.complete(request())).data == {"label": "Success"}
+
+
+async def test_effort_is_sent_where_it_is_set_and_left_out_where_it_is_not_taken() -> None:
+    refused = error(400, "Unrecognized request argument supplied: reasoning_effort")
+    async with ScriptedServer([refused, GOOD, GOOD]) as server:
+        model = Bench(server, effort="low").model
+        await model.complete(request())
+        await model.complete(request())
+    assert [sent.body.get("reasoning_effort") for sent in server.requests] == ["low", None, None]
 
 
 async def test_parameters_that_an_endpoint_does_not_take_are_changed_or_left_out() -> None:
@@ -164,7 +218,6 @@ BAD_ANSWERS = {
     "an empty text": completion(""),
     "no text": completion(None),
     "no choice": envelope(choices=[]),
-    "cut at the token limit": completion('{"label": "Success"}', finish_reason="length"),
     "a depth bomb": completion('{"label":' * 5000),
     "NaN": completion('{"label": NaN}'),
 }

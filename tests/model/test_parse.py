@@ -39,6 +39,11 @@ JSON = json.dumps(GOOD)
         f"{JSON}\n{JSON}",
         f"Steps: {{\"step\": 1}} Verdict: {JSON}",
         json.dumps(GOOD | {"because": "an extra key"}),
+        f"The label is clear: {{\"label\": \"Failure\", \"confidence\": 0.5}}?</think>\n{JSON}",
+        f"<thinking>one</thinking> <thinking>two</thinking> {JSON}",
+        '{"label": "Success", "confidence": 0.9,}',
+        '{"label": "success", "confidence": "0.9"}',
+        '{"label": " SUCCESS ", "confidence": " 9e-1 "}',
     ],
 )  # fmt: skip
 def test_the_object_is_found_however_it_is_wrapped(text: str) -> None:
@@ -50,6 +55,11 @@ def test_the_object_is_found_however_it_is_wrapped(text: str) -> None:
     [
         ("", "empty"),
         ("<think>I only thought</think>", "empty"),
+        (f"<think>I never ended, and {JSON} was a draft", "empty"),
+        ('{"label": "Successful", "confidence": 1}', "`label`"),
+        ('{"label": "Success", "confidence": "85%"}', "`confidence`"),
+        ('{"label": "Success", "confidence": "NaN"}', "`confidence`"),
+        ('{"label": "Success",, "confidence": 1}', "not JSON"),
         ("I cannot say.", "no JSON object"),
         ("[1, 2]", "no JSON object"),
         (JSON[:-3], "not JSON"),
@@ -73,6 +83,28 @@ def test_what_is_not_one_valid_object_is_refused_with_the_reason(text: str, reas
     assert reason in answer.reason
 
 
+def test_slips_of_form_are_read_as_what_they_mean_and_strings_are_left_alone() -> None:
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {
+            "analysis": {"type": "string"},
+            "reasons": {"type": "array", "items": {"type": "string"}},
+            "evidence": {"type": "array", "items": {"type": "string"}},
+            "suspect": {"type": "boolean"},
+        },
+        "required": ["analysis", "reasons", "evidence", "suspect"],
+        "additionalProperties": False,
+    }
+    text = r'{"reasons": "one, ] \" , } it is", "evidence": null, "suspect": "False", }'
+    assert parse_object(text, schema) == {
+        "analysis": "", "reasons": ['one, ] " , } it is'], "evidence": [], "suspect": False
+    }  # fmt: skip
+    missing = parse_object('{"analysis": "I thought", "evidence": [], "suspect": true}', schema)
+    assert isinstance(missing, Unparsed)
+    wrong = parse_object('{"reasons": 3, "evidence": [], "suspect": true}', schema)
+    assert isinstance(wrong, Unparsed)
+
+
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 def test_a_depth_bomb_is_refused(opening: str) -> None:
     for depth in (100, 1_500, 30_000):
@@ -83,7 +115,9 @@ def test_a_depth_bomb_is_refused(opening: str) -> None:
     assert "deep" in wrapped.reason
 
 
-@pytest.mark.parametrize("unit", ["{", '{"', "{}", '{"a":[', "```json\n{", "\\", '"{', "<think>", "} {"])
+@pytest.mark.parametrize(
+    "unit", ["{", '{"', "{}", '{"a":[', "```json\n{", "\\", '"{', "<think>", "} {", "</think>", ", ", '"\\"', ",]"]
+)
 def test_hostile_repetition_takes_linear_time(unit: str) -> None:
     small, large = (unit * (size // len(unit)) for size in (19_000, 190_000))
     assert grows_by(lambda text: parse_object(text, SCHEMA), small, large, at_most=25) <= 25

@@ -31,7 +31,7 @@ MAX_PAIRS = 100_000
 _NEAREST = 8
 """So many memories of the bank are compared with each that is stored."""
 
-_ANSWER_TOKENS, _TIMEOUT_S = 300, 45.0
+_TIMEOUT_S = 45.0
 _MAX_REASON_CHARS = 200
 
 
@@ -154,7 +154,7 @@ async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Rel
         prompt,
         ModelRelation,
         purpose="contradiction",
-        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S),
+        effort=Effort(timeout_s=_TIMEOUT_S),
     )
     if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
         why = answer.reason if isinstance(answer, Unparsed) else "its probability is not from 0 to 1"

@@ -20,7 +20,7 @@ SCREENED = "screened: "
 PROMPT, PURPOSE = "screen_items", "screen"
 LOCAL = "rules and classifier"
 
-_ANSWER_TOKENS, _TIMEOUT_S = 600, 30.0
+_TIMEOUT_S = 30.0
 _MAX_REASON_CHARS, _MAX_SAID_CHARS = 500, 120
 
 
@@ -116,9 +116,7 @@ async def _ask(model: ChatModel, items: Sequence[MemoryItem]) -> tuple[dict[int,
     shown = "\n\n".join(f"Item {number}\n{_told(item)}" for number, item in enumerate(items, 1))
     prompt = render(load_prompt(PROMPT), given={}, untrusted={"items": shown})
     try:
-        answer, name = await ask(
-            model, prompt, ItemVerdicts, purpose=PURPOSE, effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S)
-        )
+        answer, name = await ask(model, prompt, ItemVerdicts, purpose=PURPOSE, effort=Effort(timeout_s=_TIMEOUT_S))
     except ModelUnavailable as error:
         return one_line(redact(f"the model could not be asked: {error}").text, 300)
     if isinstance(answer, Unparsed):

@@ -1,10 +1,12 @@
 """How the bank stands and how its answers are made; it measures nothing itself."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC
 from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
+from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
 from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
@@ -28,7 +30,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     if held := statistics.memories.get("quarantined", 0):
         shown = "`swarm-memory memories list --status quarantined`"
         notices = (*notices, f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
-    notices = (*notices, *_judge_notices(toolbox))
+    notices = (*notices, *_model_notices(toolbox.settings))
     return MemoryStatus(
         version=version("swarm-memory"),
         storage=storage,
@@ -69,13 +71,19 @@ def _judge(toolbox: Toolbox) -> str:
     return " → ".join(provider.name for provider in judging) or toolbox.chat.name
 
 
-def _judge_notices(toolbox: Toolbox) -> tuple[str, ...]:
-    wanted, providers = toolbox.settings.judge.model, toolbox.settings.chat.providers
-    if wanted is None or any(wanted in {provider.model, provider.name} for provider in providers):
-        return ()
-    if not providers:
-        return (f"judge.model is {wanted!r} and no chat model is set: evidence judges; set chat.providers",)
-    return (f"judge.model is {wanted!r}, which is none of chat.providers: they judge in their own order",)
+def _model_notices(settings: Settings) -> Iterator[str]:
+    """Tell of each model that is named for a purpose and is none of those that are set."""
+    purposes = (
+        ("judge.model", settings.judge.model, "evidence judges", "they judge"),
+        ("sources.rerank_chat", settings.sources.rerank_chat, "none reranks", "they rerank"),
+    )
+    for name, wanted, without, others in purposes:
+        if wanted is None or settings.chat.named(wanted):
+            continue
+        if settings.chat.providers:
+            yield f"{name} is {wanted!r}, which is none of chat.providers: {others} in their own order"
+        else:
+            yield f"{name} is {wanted!r} and no chat model is set: {without}; set chat.providers"
 
 
 async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:

@@ -1,15 +1,23 @@
 """One rendered prompt to a chat model, and its answer as a checked value."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from swarm_memory.schema.errors import ModelAnswerInvalid
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelWindowTooSmall
 from swarm_memory.tools.model.parse import Unparsed, parse_model
 from swarm_memory.tools.model.prompt import Rendered
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
+
+ANSWER_TOKENS = 4_000
+"""Room for an answer: models that reason take most of it before they begin to answer."""
+
+LEAST_ANSWER_TOKENS, LEAST_RECORD_TOKENS = 1_000, 400
+"""What is left of the room and of a record when a model's context window is too small for more."""
 
 
 class Answered(BaseModel):
@@ -25,13 +33,14 @@ class Answered(BaseModel):
 class Effort:
     """What an answer may take, and how free it is."""
 
-    max_tokens: int
     timeout_s: float
+    max_tokens: int = ANSWER_TOKENS
     temperature: float = 0.0
     seed: int | None = None
 
 
 AnyAnswer = TypeVar("AnyAnswer", bound=Answered)
+Shown = TypeVar("Shown")
 
 
 async def ask(
@@ -41,10 +50,12 @@ async def ask(
     *,
     purpose: str,
     effort: Effort,
+    task_id: str | None = None,
+    can_shorten: bool = False,
 ) -> tuple[AnyAnswer | Unparsed, str]:
     """Return the answer, or why there is no usable one, and the name of the model that was asked or that answered.
 
-    Raises `ModelUnavailable`.
+    `task_id` and `can_shorten` are those of `ChatRequest`. Raises `ModelUnavailable`.
     """
     request = ChatRequest(
         purpose=purpose,
@@ -55,12 +66,59 @@ async def ask(
         max_tokens=effort.max_tokens,
         timeout_s=effort.timeout_s,
         seed=effort.seed,
+        task_id=task_id,
+        can_shorten=can_shorten,
     )
     try:
         answer = await model.complete(request)
     except ModelAnswerInvalid as error:
         return Unparsed(str(error)), model.name
     return parse_model(answer.text, form), answer.model
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[AnyAnswer, Shown]):
+    """An answer about a record, with what of the record the model that gave it was shown."""
+
+    answer: AnyAnswer | Unparsed
+    model: str
+    prompt: Rendered
+    shown: Shown
+
+
+async def ask_about(
+    model: ChatModel,
+    write: Callable[[int], tuple[Rendered, Shown]],
+    form: type[AnyAnswer],
+    *,
+    purpose: str,
+    effort: Effort,
+    record_tokens: int,
+    task_id: str | None = None,
+) -> Asked[AnyAnswer, Shown]:
+    """Ask about a record that `write` puts into a prompt, within so many tokens.
+
+    Where a model's context window is too small, the record and the room for the answer are halved until they fit.
+    Raises `ModelUnavailable`, when not even the shortest does or the time is over.
+    """
+    deadline = time.monotonic() + effort.timeout_s
+    while True:
+        prompt, shown = await asyncio.to_thread(write, record_tokens)
+        can_shorten = record_tokens > LEAST_RECORD_TOKENS
+        try:
+            answer, name = await ask(
+                model, prompt, form, purpose=purpose, effort=effort, task_id=task_id, can_shorten=can_shorten
+            )
+        except ModelWindowTooSmall as error:
+            if not can_shorten:
+                raise
+            record_tokens = max(record_tokens // 2, LEAST_RECORD_TOKENS)
+            left_s, room = deadline - time.monotonic(), max(effort.max_tokens // 2, LEAST_ANSWER_TOKENS)
+            if left_s <= 0:
+                raise ModelTooSlow(f"no time was left after: {error}") from error
+            effort = replace(effort, timeout_s=left_s, max_tokens=room)
+        else:
+            return Asked(answer, name, prompt, shown)
 
 
 def _schema(form: type[Answered]) -> dict[str, JsonValue]:

@@ -1,13 +1,14 @@
 """Gets checked JSON out of a model's text, which is untrusted.
 
-Nothing is guessed: a text with two different answers, a key that stands twice or an end that is missing is refused with
-a reason that can be sent back to the model.
+Slips of form that can mean only one thing are read as what they mean: `success` for `Success`, `"0.9"` for a number,
+one reason where a list of them is wanted, a comma too many. Nothing is guessed: a text with two different answers, a
+key that stands twice or an end that is missing is refused with a reason that can be sent back to the model.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -20,10 +21,17 @@ MAX_DEPTH = 64
 MAX_STARTS = 50
 """Places in a text that are tried as the beginning of an object: keeps the search linear."""
 
+THINKING = "analysis"
+"""What a model thinks before it answers. An answer without it is an answer, so a missing one is read as empty."""
+
 JsonObject: TypeAlias = dict[str, JsonValue]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
-_THOUGHTS = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_THOUGHT = "think|thinking|thought|thoughts|reasoning"
+_OPENED, _CLOSED = re.compile(rf"\s*<(?:{_THOUGHT})>"), re.compile(rf"</(?:{_THOUGHT})>")
+_COMMAS = re.compile(r'"(?:[^"\\]|\\.|\\\Z)*(?:"|\Z)|,(?=\s*[}\]])', re.DOTALL)
+"""Strings, which stay, and commas before the end of an object or an array, which do not."""
+
 _FENCE = re.compile(r"^[ \t]*```[ \t]*[\w+-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _MARKS = re.compile(r'["\\{}\[\]]')
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -67,20 +75,21 @@ def parse_json(text: str, max_chars: int = MAX_CHARS) -> JsonValue | Unparsed:
 
 
 def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> JsonObject | Unparsed:
-    """Return the one JSON object of a model's text: bare, fenced or with prose around, after any leading thoughts.
+    """Return the one JSON object of a model's text: bare, fenced or with prose around, after any thoughts.
 
-    With `schema` (JSON schema) only objects that are valid by it count. Keys that the schema does not know are left out
-    where it forbids others. Several equal objects are one; several different ones are refused.
+    With `schema` (JSON schema) only objects that are valid by it count, once slips of form are mended. Keys that the
+    schema does not know are left out where it forbids others. Several equal objects are one; several different ones
+    are refused.
     """
     if len(text) > MAX_CHARS:
         return Unparsed(f"The answer has more than {MAX_CHARS:,} characters.")
-    rest = _THOUGHTS.sub("", text, count=1).strip()
+    rest = _answer(text).strip()
     if not rest:
         return Unparsed("The answer is empty.")
     problem = Unparsed("The answer holds no JSON object.")
     found: list[JsonObject] = []
     for candidate in _candidates(rest):
-        checked = _check(parse_json(candidate), schema)
+        checked = _check(_parse_tolerantly(candidate), schema)
         if isinstance(checked, Unparsed):
             problem = checked
         elif checked not in found:
@@ -100,6 +109,22 @@ def parse_model(text: str, model: type[AnyModel]) -> AnyModel | Unparsed:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         return Unparsed(f"At {_path(first['loc'])}: {first['msg']}.")
+
+
+def _answer(text: str) -> str:
+    """Return what stands behind the thoughts of a reasoning model: nothing when it never ended them."""
+    if text.lstrip().startswith("{"):
+        return text
+    last = _CLOSED.split(text)[-1]
+    return "" if _OPENED.match(last) else last
+
+
+def _parse_tolerantly(text: str) -> JsonValue | Unparsed:
+    value = parse_json(text)
+    if isinstance(value, Unparsed):
+        mended = parse_json(_COMMAS.sub(lambda found: "" if found[0] == "," else found[0], text))
+        return value if isinstance(mended, Unparsed) else mended
+    return value
 
 
 def _candidates(text: str) -> Iterator[str]:
@@ -195,25 +220,42 @@ def _check(value: JsonValue | Unparsed, schema: Mapping[str, JsonValue] | None) 
         return Unparsed("The answer must be a JSON object.")
     if schema is None:
         return value
-    pruned = cast("JsonObject", _without_unknown(value, schema, schema))
-    problem = _schema_problem(pruned, schema)
-    return Unparsed(problem) if problem else pruned
+    meant = cast("JsonObject", _meant(value, schema, schema))
+    problem = _schema_problem(meant, schema)
+    return Unparsed(problem) if problem else meant
 
 
-def _without_unknown(value: JsonValue, schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonValue:
-    """Leave out keys that a closed object of the schema does not name; follows `properties`, `items` and `$ref`."""
+def _meant(value: JsonValue, schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonValue:
+    """Return a value in the form that the schema wants, where it can mean only one thing; else as it is.
+
+    Keys that a closed object does not name are left out. Follows `properties`, `items` and `$ref`.
+    """
     schema = _resolved(schema, root)
+    kind = schema.get("type")
+    if kind == "array":
+        listed = value if isinstance(value, list) else [] if value is None else [value]
+        return [_meant(part, schema.get("items", {}), root) for part in listed]
     if isinstance(value, dict):
         known = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {}))
+        if THINKING in schema.get("required", ()) and value.get(THINKING) is None:
+            value = {THINKING: "", **{key: part for key, part in value.items() if key != THINKING}}
         closed = schema.get("additionalProperties") is False
         return {
-            key: _without_unknown(part, known.get(key, {}), root)
-            for key, part in value.items()
-            if key in known or not closed
+            key: _meant(part, known.get(key, {}), root) for key, part in value.items() if key in known or not closed
         }
-    if isinstance(value, list) and isinstance(schema.get("items"), dict):
-        return [_without_unknown(part, schema["items"], root) for part in value]
-    return value
+    return _meant_by(value, kind, schema.get("enum", ())) if isinstance(value, str) else value
+
+
+def _meant_by(text: str, kind: str | None, options: Sequence[JsonValue]) -> JsonValue:
+    """Return the number, the truth or the option that a string stands for."""
+    plain = text.strip().casefold()
+    if kind in ("number", "integer"):
+        number = parse_json(plain)
+        return number if isinstance(number, int | float) and not isinstance(number, bool) else text
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(plain, text)
+    alike = [option for option in options if isinstance(option, str) and option.casefold() == plain]
+    return alike[0] if len(alike) == 1 else text
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -30,6 +30,10 @@ class ChatRequest(Model):
     seed: int | None = None
     timeout_s: float = Field(default=60.0, gt=0)
     """Limit of the whole call, retries and repair included."""
+    task_id: str | None = None
+    """The task that the call is for: a model that was too slow for one call of it is not waited for in the next."""
+    can_shorten: bool = False
+    """Whether the caller has a shorter version for a model whose context window this one does not fit into."""
 
 
 class ChatUsage(Model):
@@ -109,7 +113,8 @@ class ChatModel(Protocol):
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Answer within `request.timeout_s`.
 
-        Raises `ModelUnavailable` (not reached, budget spent) or `ModelAnswerInvalid` (unusable, even after one repair).
+        Raises `ModelUnavailable` (not reached, budget spent; `ModelWindowTooSmall` for a request that is too long) or
+        `ModelAnswerInvalid` (unusable, even after one repair).
         """
         ...
 

@@ -26,7 +26,6 @@ EXPERIENCE_SPAN = 0.03
 """Experience moves a tool by at most so much up or down: it decides between those that fit equally well."""
 
 PROMPT = "rerank_tools"
-_ANSWER_TOKENS = 3_000
 _MAX_JUSTIFICATION_CHARS = 300
 _MAX_TEXT_CHARS = 1_600
 
@@ -76,7 +75,8 @@ def _reranker(toolbox: Toolbox, kind: SourceKind | None) -> tuple[Reranker | Non
     if settings.reranker == "endpoint":
         return None, ("sources.reranker is endpoint, and sources.rerank_url is not set",)
     if settings.reranker in ("auto", "chat") and toolbox.chat is not None and kind in CALLED:
-        return ChatReranker(toolbox.chat, settings.rerank_timeout_s), ()
+        named = " → ".join(each.name for each in toolbox.settings.chat.named(settings.rerank_chat))
+        return ChatReranker(toolbox.chat, settings.rerank_timeout_s, named), ()
     if settings.reranker == "chat" and toolbox.chat is None:
         return None, ("sources.reranker is chat, and no chat model is set",)
     return None, ()
@@ -155,13 +155,11 @@ class ToolChoice(Answered):
 class ChatReranker:
     """Asks a chat model how well each tool fits."""
 
-    def __init__(self, chat: ChatModel, timeout_s: float) -> None:
+    def __init__(self, chat: ChatModel, timeout_s: float, name: str = "") -> None:
+        """Take the chat model and, where the settings name one for this, the name of the one that is asked."""
+        self.name = name or chat.name
         self._chat = chat
         self._timeout_s = timeout_s
-
-    @property
-    def name(self) -> str:
-        return self._chat.name
 
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
         """Return the tools that the model judged, those it selected first, else by score.
@@ -177,7 +175,7 @@ class ChatReranker:
             prompt,
             ToolChoice,
             purpose="rerank",
-            effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=self._timeout_s),
+            effort=Effort(timeout_s=self._timeout_s),
         )
         if isinstance(answer, Unparsed):
             raise ModelAnswerInvalid(f"{name} gave no usable order of the tools: {answer.reason}")

@@ -44,7 +44,7 @@ MAX_INDEXED = 64
 
 REMOTE_INTERVAL_S = 1.0
 _MAX_SUMMARY, _MAX_EVALUATION, _MAX_REASON = 300, 600, 300
-_ANSWER_TOKENS, _TIMEOUT_S = 400, 45.0
+_TIMEOUT_S = 45.0
 
 MIN_COVERAGE = 0.2
 """An answer that has a smaller share of the words that were asked for is irrelevant."""
@@ -222,7 +222,7 @@ async def evaluate_by_model(
         _prompt(kept, around, schema),
         CallRating,
         purpose=PROMPT,
-        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S),
+        effort=Effort(timeout_s=_TIMEOUT_S),
     )
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(answer.reason)

@@ -43,7 +43,7 @@ from swarm_memory.tools.trajectory.phrasing import show_symptom
 PROMPT = "summarize_tool_memory"
 _MAX_SENTENCE = 300
 _MAX_SHOWN_INPUT, _MAX_SHOWN_TEXT = 500, 300
-_ANSWER_TOKENS, _TIMEOUT_S = 1200, 60.0
+_TIMEOUT_S = 60.0
 MAX_EACH = 5
 MIN_WORD_CALLS = 3
 MIN_LIFT = 0.15
@@ -209,9 +209,7 @@ async def _written(
             "calls": "\n\n".join(_shown(number, each) for number, each in enumerate(rated, start=1)),
         },
     )
-    answer, by = await ask(
-        model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S)
-    )
+    answer, by = await ask(model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(f"the guidelines cannot be used: {answer.reason}")
     lists = {field: _sentences(told, settings) for field, told in answer.model_dump().items()}

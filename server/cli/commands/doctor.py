@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -174,12 +175,15 @@ def _chat(invocation: Invocation) -> Iterator[Finding]:
     if not providers:
         yield Finding("chat model", "ok", "none: evidence judges and rules distill")
     for provider in providers:
-        variable = provider.key_variable if provider.provider == "openai" else None
+        variable = provider.key_variable
         if variable and not os.environ.get(variable, "").strip():
             yield Finding("chat model", "warn", f"{provider.name}: {variable} is not set", f"set {variable}")
         elif provider.provider == "claude_cli" and shutil.which(provider.command) is None:
             advice = "install Claude Code, or take claude_cli from chat.providers"
             yield Finding("chat model", "warn", f"{provider.name}: {provider.command} was not found", advice)
+        elif provider.provider == "anthropic" and find_spec("anthropic") is None:
+            advice = "pip install 'swarm-memory[anthropic]'"
+            yield Finding("chat model", "warn", f"{provider.name}: its package is not installed", advice)
         else:
             yield Finding("chat model", "ok", provider.name)
 

@@ -88,7 +88,7 @@ class Graded:
 
     async def _asked(self, prompt: str, untrusted: Mapping[str, str], form: type[AnyAnswer]) -> AnyAnswer | None:
         rendered = render(load_prompt(prompt), given={}, untrusted=untrusted)
-        effort = Effort(max_tokens=300, timeout_s=_TIMEOUT_S, seed=self.seed)
+        effort = Effort(timeout_s=_TIMEOUT_S, seed=self.seed)
         got, model = await ask(self.chat, rendered, form, purpose="benchmark", effort=effort)
         self.models.add(model)
         if isinstance(got, Unparsed):

@@ -15,7 +15,6 @@ from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 
 PROMPT = "benchmark_choose_tool"
-_ANSWER_TOKENS = 200
 
 _NAME = re.compile(r"`([^`]+)`")
 _RATE = re.compile(r"\b(?P<what>success|score)(?: rate)?:? (?P<percent>\d{1,3}(?:\.\d+)?) ?%")
@@ -126,7 +125,6 @@ class ChatChooser:
             _Choice,
             purpose=PROMPT,
             effort=Effort(
-                max_tokens=_ANSWER_TOKENS,
                 timeout_s=self._timeout_s,
                 seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1,
             ),
