@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -18,7 +19,7 @@ from swarm_memory.tools.ports.models import ChatRequest
 REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=100)
 
 
-def settings(*providers: dict[str, object], **changes: object) -> ChatSettings:
+def settings(*providers: Mapping[str, object], **changes: object) -> ChatSettings:
     return ChatSettings.model_validate({"providers": providers, **changes})
 
 
@@ -64,8 +65,12 @@ async def test_only_the_model_that_is_named_for_it_reranks_and_the_others_do_all
         await model.complete(REQUEST)
 
 
+def none_found(name: str) -> None:
+    """Find no package."""
+
+
 async def test_a_provider_whose_package_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.chat.build.find_spec", lambda _: None)
+    monkeypatch.setattr("swarm_memory.server.chat.build.find_spec", none_found)
     chosen = settings({"provider": "anthropic", "model": "m"})
     model = build_chat_model(chosen, environ={"ANTHROPIC_API_KEY": "k"}, meter=InMemoryMeter())
     assert model is not None
