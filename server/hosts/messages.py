@@ -9,8 +9,10 @@ from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.plain.acts import Act, action, labelled
 from swarm_memory.server.hosts.plain.answers import Answer, read_answer
+from swarm_memory.server.hosts.plain.events import is_event
 from swarm_memory.server.hosts.plain.rewrite import ROLES, TOOL_CALLS_MARK, with_calls
 from swarm_memory.server.hosts.plain.task import task_in, tells_again
+from swarm_memory.server.hosts.plain.words import EDITOR_ARGUMENTS, EDITOR_COMMANDS, MANY_TOOLS
 from swarm_memory.server.hosts.records import (
     JsonObject,
     as_bool,
@@ -38,7 +40,7 @@ def is_step(record: Mapping[str, object]) -> bool:
     """Tell whether a record is a message, or a step as this project writes it: who acted, and what was said or done."""
     if record.get("kind") in get_args(StepKind):
         return any(record.get(key) is not None for key in ("text", "tool_name", "tool_input"))
-    return bool(as_text(record.get("role"))) and _says(record)
+    return is_event(dict(record)) or (bool(as_text(record.get("role"))) and _says(record))
 
 
 def has_steps(record: JsonObject) -> bool:
@@ -186,11 +188,12 @@ class _Reader:
         self.names[call_id] = name
         self.unanswered.append(call_id)
         if not is_own_tool(name):
-            given = _arguments(arguments)
-            self.draft.add("tool_call", role, tool_name=name, tool_input=given, call_id=call_id)
+            done, given = _of_many(name, _arguments(arguments))
+            self.names[call_id] = done
+            self.draft.add("tool_call", role, tool_name=done, tool_input=given, call_id=call_id)
 
     def _observation(self, message: JsonObject, text: str) -> None:
-        call_id = self._answered(as_text(message.get("tool_call_id")) or as_text(message.get("tool_use_id")))
+        call_id = self._answered(_answered_id(message))
         name = as_text(message.get("name")) or self.names.get(call_id, "")
         if is_own_tool(name):
             return
@@ -220,6 +223,23 @@ class _Reader:
             input_tokens=as_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
             output_tokens=as_count(usage.get("completion_tokens", usage.get("output_tokens"))),
         )
+
+
+def _answered_id(message: JsonObject) -> str:
+    """Return the id of the call that a result names, alone or in a list; empty where it names none."""
+    for key in ("tool_call_id", "tool_use_id"):
+        if named := as_text(message.get(key)):
+            return named
+    return as_text(next(iter(as_list(message.get("tool_call_ids"))), ""))
+
+
+def _of_many(name: str, given: object) -> tuple[str, object]:
+    """Return a call of a tool that does several things as one of what it does."""
+    told = as_object(given)
+    does = EDITOR_COMMANDS.get(as_text(told.get("command"))) if name in MANY_TOOLS else None
+    if does is None:
+        return name, given
+    return does, {EDITOR_ARGUMENTS.get(key, key): value for key, value in told.items() if key != "command"}
 
 
 def _answer_of(message: JsonObject, text: str) -> Answer:

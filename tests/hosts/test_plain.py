@@ -302,3 +302,87 @@ def test_a_message_of_a_megabyte_is_read_in_time(piece: str) -> None:
     read(user(text), agent(text), tool(text), agent("```bash\nls\n```"), tool("a"))
     read(user("Fix it"), agent("```bash\nls\n```"), output(0, "a"), agent(text), user(text))
     assert time.process_time() - begun < 4
+
+
+def test_a_line_editor_is_known_by_what_a_tool_answers_too() -> None:
+    found = calls(
+        user("Look"), agent("I make it.\n```\ncreate try.py\n```"),
+        tool("[File: /repo/try.py (1 lines total)]\n1:\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
+        agent("```\nsearch_dir \"def add\"\n```"),
+        tool("Found 1 matches\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
+        agent("```\nedit 1:1\nprint(1)\nend_of_edit\n```"),
+        tool("File updated.\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
+    )  # fmt: skip
+    assert [(call.tool, dict(call.input)) for call in found] == [
+        ("create", {"file_path": "try.py"}),
+        ("search_dir", {"query": "def add"}),
+        ("edit", {"file_path": "/repo/try.py", "start_line": 1, "end_line": 1, "new_string": "print(1)"}),
+    ]
+
+
+def test_commands_typed_into_a_terminal_as_json_are_calls() -> None:
+    plan = {"analysis": "Empty.", "plan": "I look.", "commands": [{"keystrokes": "ls\n", "duration": 0.1}]}
+    done: Message = {"analysis": "There.", "commands": [], "task_complete": True}
+    trajectory = read(
+        user("You type into a terminal.\n\nTask Description:\nMake a.txt\n\nCurrent terminal state:\n$"),
+        agent(json.dumps(plan)),
+        user("New Terminal Output:\n\na.txt"),
+        agent(f"```json\n{json.dumps(done, indent=1)}\n```"),
+        user("Current terminal state:\n$"),
+    )
+    assert trajectory.task == "Make a.txt"
+    first, last = calls_of(trajectory)
+    assert (first.input, first.output, last.ends_task) == ({"command": "ls"}, "a.txt", True)
+    assert [step.text for step in trajectory.steps if step.kind == "thought"] == ["Empty.\nI look.", "There."]
+
+
+@pytest.mark.parametrize("key", ["history", "trajectory", "messages"])
+def test_lists_of_other_names_are_read_without_the_demonstration(key: str) -> None:
+    record = {"id": "r", "task": "Fix", key: [
+        {"role": "assistant", "content": "```\nrm\n```", "is_demo": True},
+        {"role": "ai", "text": "```\nls\n```"}, {"role": "tool", "content": "a\n[exit code: 0]"},
+    ]}  # fmt: skip
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps(record)))
+    assert [told(call) for call in calls_of(trajectory)] == [("bash", {"command": "ls"}, "a", 0)]
+
+
+def test_actions_with_their_observations_and_event_records_are_read() -> None:
+    pairs = [{"thought": "I look.", "action": "ls", "observation": "a"}, {"action": "submit", "observation": ""}]
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps({"id": "r", "task": "Fix", "trajectory": pairs})))
+    assert [told(call) for call in calls_of(trajectory)] == [
+        ("bash", {"command": "ls"}, "a", None), ("submit", {}, "", None)
+    ]  # fmt: skip
+    events: list[Message] = [
+        {"id": 0, "source": "user", "action": "message", "args": {"content": "Fix it"}},
+        {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "I look."}},
+        {"id": 2, "source": "agent", "observation": "run", "cause": 1, "content": "no", "extras": {"exit_code": 2}},
+        {"id": 3, "source": "agent", "action": "finish", "args": {"final_thought": "Done."}},
+    ]
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps({"id": "r", "history": events})))
+    assert trajectory.task == "Fix it"
+    assert told(calls_of(trajectory)[0]) == ("run", {"command": "ls"}, "no", 2)
+    assert calls_of(trajectory)[1].ends_task
+
+
+def test_a_tool_that_does_several_things_is_named_by_what_it_does() -> None:
+    def made(number: int, **arguments: str) -> Message:
+        function = {"name": "str_replace_editor", "arguments": json.dumps({"path": "/a.py"} | arguments)}
+        return agent("") | {"tool_calls": [{"id": f"c{number}", "function": function}]}
+
+    viewed, edited = calls(
+        user("Fix"), made(1, command="view"), {"role": "tool", "tool_call_ids": ["c1"], "content": "x"},
+        made(2, command="str_replace", old_str="x", new_str="y"),
+        {"role": "tool", "tool_call_id": "c2", "content": "The file /a.py has been edited."},
+    )  # fmt: skip
+    assert (viewed.tool, viewed.command, viewed.writes, viewed.output) == ("view", None, False, "x")
+    assert (edited.tool, edited.input, edited.writes) == (
+        "edit", {"file_path": "/a.py", "old_string": "x", "new_string": "y"}, True
+    )  # fmt: skip
+
+
+def test_a_command_that_was_stopped_has_failed() -> None:
+    (call,) = calls(
+        user("Fix it"), agent("```bash\nsleep 99\n```"),
+        user("The last command <command>sleep 99</command> timed out and has been killed."),
+    )  # fmt: skip
+    assert call.failed

@@ -17,8 +17,9 @@ from swarm_memory.server.hosts.plain.words import (
     SAYS,
     SHELL,
     TAGS,
+    THOUGHTS,
 )
-from swarm_memory.server.hosts.records import JsonObject, as_object, as_text, json_in
+from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text, json_in
 from swarm_memory.tools.trajectory.shell import parse_command
 
 Form = Literal["call", "edit", "fence", "react", "bare"]
@@ -187,6 +188,25 @@ def _json_act(told: JsonObject) -> Act | None:
     if isinstance(given, str):
         return _act(name, given, "call")
     return Act(name, as_object(given), "call")
+
+
+def json_acts(text: str) -> Said:
+    """Read a message that is one JSON object: a call, a command, or several commands typed into a terminal."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or text[:start].strip(" \n`json") or text[end + 1 :].strip(" \n`"):
+        return Said(text)
+    told = as_object(json_in(text[start : end + 1]))
+    thought = "\n".join(filter(None, (as_text(told.get(key)) for key in THOUGHTS)))
+    typed = [as_text(as_object(each).get("keystrokes")).strip("\n") for each in as_list(told.get("commands"))]
+    acts: list[Act | None] = [command_act("\n".join(typed), SHELL, "call")]
+    if told.get("task_complete") is True:
+        acts.append(Act("task_complete", {}, "call"))
+    if isinstance(told.get("command"), str):
+        acts = [command_act(as_text(told["command"]), SHELL, "call")]
+    elif "commands" not in told:
+        acts = [_json_act(as_object(told.get("command")) or told)]
+    found = [act for act in acts if act is not None]
+    return Said("", thought, found) if found else Said(text)
 
 
 def named_acts(text: str) -> Said:

@@ -13,6 +13,7 @@ from swarm_memory.server.hosts.plain.words import (
     RUN_HEADS,
     RUN_TIMED_OUT,
     STATE_LINES,
+    TIMED_OUT,
 )
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_bool, as_list, as_object, as_text, json_in
 
@@ -32,6 +33,7 @@ _RETURN_TAG = re.compile(r"<(returncode|return_code|exit_code)>\s{0,8}(-?\d{1,10
 _OUTPUT_TAGS = ("output", "stdout", "tool_response", "result")
 _STATE = re.compile(rf"{_any_of(STATE_LINES)}", re.I)
 _EXIT = re.compile(EXIT_LINE, re.I)
+_STOPPED = re.compile(rf"\W{{0,6}}{_any_of(TIMED_OUT)}", re.I)
 _SHOWN_FILE = re.compile(r"\[File: ([^\n]{1,500}?) \(\d{1,9} lines(?: total)?\)\]")
 _APPLIED = re.compile(_any_of(APPLIED), re.I)
 _REFUSED = re.compile(rf"\W{{0,6}}{_any_of(REFUSED)}", re.I)
@@ -81,6 +83,8 @@ def read_answer(text: str) -> Answer:
         body = body[: tag.start()] + body[tag.end() :]
     body, is_tagged = _untagged(body)
     answer = _without_state(Answer(body, int(tag[2]) if tag else None, is_wrapped=bool(lead or tag or is_tagged)))
+    if _STOPPED.match(answer.text):
+        answer = replace(answer, is_error=True, is_wrapped=True)
     shown = _SHOWN_FILE.search(answer.text[:_HEAD_CHARS])
     if shown is not None:
         answer = replace(answer, open_file=answer.open_file or shown[1], is_wrapped=True)
@@ -103,7 +107,7 @@ def _untagged(text: str) -> tuple[str, bool]:
 
 def _without_state(answer: Answer) -> Answer:
     """Take off the last lines that tell of the shell, and read exit codes from first and last lines."""
-    text, code, file = answer.text.rstrip(), answer.exit_code, None
+    text, code, file = answer.text.strip("\n").rstrip(), answer.exit_code, None
     is_wrapped = answer.is_wrapped
     for _ in range(_MAX_STATE_LINES):
         start = text.rfind("\n", max(0, len(text) - _TAIL_CHARS)) + 1

@@ -18,6 +18,8 @@ from swarm_memory.server.hosts.plain.acts import (
     command_act,
     editor_act,
     fenced_act,
+    fences,
+    json_acts,
     labelled,
     may_be_command,
     named_acts,
@@ -34,6 +36,7 @@ from swarm_memory.server.hosts.plain.answers import (
     read_answer,
 )
 from swarm_memory.server.hosts.plain.edits import edit_acts, whole_files
+from swarm_memory.server.hosts.plain.events import as_messages
 from swarm_memory.server.hosts.plain.words import ARGUMENT, SHELL
 from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text, text_of
 
@@ -63,12 +66,13 @@ _SURE_FORMS: frozenset[Form] = frozenset({"call", "edit", "react"})
 """Forms that are nothing else, even where nothing follows."""
 
 _MAX_SAID_OF_EDIT = 4000
-_OPENING_WORDS = ("```", "terminal", "shell", "bash", "command")
+_OPENING_WORDS = ("```", "terminal", "shell", "bash", "command", "action:")
 
 
 def with_calls(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """Yield the messages; what an agent does in plain text stands as tool calls in them."""
-    stream = (message for message in messages if message.get("is_demo") is not True)
+    own = (message for message in messages if message.get("is_demo") is not True)
+    stream = itertools.chain.from_iterable(map(as_messages, own))
     head: list[JsonObject] = []
     chars = 0
     for message in stream:
@@ -130,7 +134,7 @@ def _answers_as_user(head: list[JsonObject]) -> bool:
 def _read(text: str, *, with_fences: bool = True) -> Said:
     """Take a message apart by the surest form that it holds; `with_fences` tells whether a fence may be a command."""
     text, thought = without_thinking(text)
-    for parse in (tagged_acts, edit_acts, named_acts):
+    for parse in (tagged_acts, edit_acts, json_acts, named_acts):
         found = parse(text)
         if found.acts:
             return Said(found.prose, thought, found.acts)
@@ -237,7 +241,7 @@ class _Rewriter:
 
     def _answered(self, message: JsonObject, role: Role) -> Iterator[JsonObject]:
         text = _text(message)
-        if role == "user" and is_reminder(text):
+        if is_reminder(text) and (role == "user" or (self.run and not _has_one_fence(_text(self.run[-1])))):
             yield from self._as_prose()
             yield {**message, "role": "system"}
             return
@@ -300,6 +304,10 @@ def _bare(said: Said, *, is_usual: bool) -> Said:
     is_command = may_be_command(text) or (is_usual and text.startswith("#"))
     act = bracketed_act(text) or (command_act(text, SHELL, "bare") if is_command else None)
     return Said("", said.thought, [act]) if act is not None else said
+
+
+def _has_one_fence(text: str) -> bool:
+    return sum(1 for _ in fences(text)) == 1
 
 
 def _is_final_answer(act: Act) -> bool:

@@ -21,6 +21,9 @@ TAGS: Mapping[str, str] = {
 }
 """The tags around an action, and the tool that runs it."""
 
+THOUGHTS = ("thought", "thoughts", "reasoning", "analysis", "explanation", "plan")
+"""Where an agent that writes JSON says what it thinks."""
+
 NESTED_TAGS = frozenset(
     {"execute_command", "read_file", "write_to_file", "replace_in_file", "apply_diff", "search_files", "list_files",
      "list_code_definition_names", "browser_action", "use_mcp_tool", "access_mcp_resource", "attempt_completion"}
@@ -62,9 +65,26 @@ LINE_EDITOR: Mapping[str, str] = {
 MANY_TOOLS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "file_editor"})
 """Tools whose argument `command` says which of several things they do."""
 
+EDITOR_COMMANDS: Mapping[str, str] = {
+    "view": "view", "create": "create", "str_replace": "edit", "insert": "insert", "undo_edit": "undo_edit",
+}  # fmt: skip
+"""What these tools do, and the name of a call that does that alone."""
+
+EDITOR_ARGUMENTS: Mapping[str, str] = {
+    "path": "file_path", "old_str": "old_string", "new_str": "new_string", "file_text": "content",
+}  # fmt: skip
+
+TIMED_OUT = (
+    r"the last command <command>", r"(?:execution|command) timed out", r"the command timed out",
+    r"<error>[^\n]{0,200}timed out",
+)  # fmt: skip
+"""How an answer begins where a command was stopped."""
+
 ANSWER_LEADS = (
     r"observation(?: \d{1,4})?", r"execution result of \[[^\]\n]{1,100}\]", "new terminal output",
-    "current terminal (?:screen|state)", "the output of the os", "(?:command |tool |terminal |execution )?output",
+    "current terminal (?:screen|state)",
+    r"previous response had (?:warnings|parsing errors):[^:]{0,1000}\n(?:new terminal output|current terminal screen)",
+ "the output of the os", "(?:command |tool |terminal |execution )?output",
     r"\[[\w-]{1,60}(?: for '[^\n]{0,300}')?\] result", "tool result",
 )  # fmt: skip
 """How an answer begins, before a colon."""
@@ -117,7 +137,7 @@ REMINDERS = (
     r"(?:format error|your (?:last )?(?:output|response|message|command) (?:was|could|did|has|is) (?:not|no)\b)",
     r"your output was not formatted correctly", r"please continue working on the task",
     r"no (?:valid )?(?:action|command|tool ?call|code block)s? (?:was |were )?(?:found|detected)",
-    r"\[error\] you did not use a tool", r"expected exactly one", r"found (?:0|\d+) actions",
+    r"\[error\] you did not use a tool", r"expected exactly one (?:action|command|tool|code)", r"found \d{1,4} actions",
     r"(?:the )?(?:harness|environment) (?:starts|started|begins) ", r"(?:starting |new |next )+attempt\b",
     r"environment reminder:", r"you must (?:use|call|provide) (?:a|one|exactly)",
 )  # fmt: skip
@@ -132,8 +152,12 @@ TASK_FRAMES: tuple[tuple[str, str], ...] = (
     ("--------------------- NEW TASK DESCRIPTION ---------------------",
      "--------------------- END OF NEW TASK DESCRIPTION ---------------------"),
     ("\nISSUE:\n", "\nINSTRUCTIONS:\n"),
+    ("\nTask Description:\n", "\nCurrent terminal state:\n"),
 )  # fmt: skip
 """What stands around the task where the first message is a template."""
 
 TASK_LEADS = ("consider the following pr description:",)
 """First lines within a frame that are the template's."""
+
+EVENT_TALK: Mapping[str, str] = {"message": "", "system": "system", "recall": "system", "change_agent_state": "system"}
+"""Actions of event records that only say something, and who says it; empty: who the record names as its source."""
