@@ -137,22 +137,27 @@ def _read(text: str, *, with_fences: bool = True) -> Said:
     for parse in (tagged_acts, edit_acts, json_acts, named_acts):
         found = parse(text)
         if found.acts:
-            return Said(found.prose, thought, found.acts)
+            return Said(found.prose, _both(thought, found.thought), found.acts)
     if any(part.kind == "action" for part in labelled(text)[1]):
         found = react_acts(text)
         if found.acts:
-            return Said(found.prose, "\n".join(filter(None, (thought, found.thought))), found.acts)
+            return Said(found.prose, _both(thought, found.thought), found.acts)
     if with_fences:
         found = fenced_act(text)
         if found.acts:
             before, parts = labelled(found.prose)
             thoughts = [part.body for part in parts if part.kind == "thought"]
             prose = "\n".join([before, *(part.body for part in parts if part.kind != "thought")]).strip()
-            return Said(prose, "\n".join(filter(None, (thought, *thoughts))), found.acts)
+            return Said(prose, _both(thought, *thoughts), found.acts)
     before, parts = labelled(text)
     if parts and not before and all(part.kind == "thought" for part in parts):
-        return Said("", "\n".join(filter(None, (thought, *(part.body for part in parts)))))
+        return Said("", _both(thought, *(part.body for part in parts)))
     return Said(text, thought)
+
+
+def _both(*texts: str) -> str:
+    """Return the texts that are not empty, a line for each."""
+    return "\n".join(filter(None, texts))
 
 
 @dataclass(slots=True)
@@ -208,7 +213,7 @@ class _Rewriter:
         if {"action", "observation"} <= kinds:
             return {**message, "role": "transcript"}
         if not before and kinds == {"thought"}:
-            text, thought = "", "\n".join(filter(None, (thought, *(part.body for part in parts))))
+            text, thought = "", _both(thought, *(part.body for part in parts))
         return {**message, "content": text, **_thinking(message, thought)}
 
     def _read(self, message: JsonObject, *, is_last: bool, is_wrapped: bool = True) -> Said:
@@ -231,7 +236,7 @@ class _Rewriter:
         made = [(self._next_id(), act) for act in said.acts if not _is_final_answer(act)]
         self.open.extend(made)
         answers = [as_text(act.arguments.get("input")) for act in said.acts if _is_final_answer(act)]
-        prose = "\n".join(filter(None, (said.prose, *answers)))
+        prose = _both(said.prose, *answers)
         calls = [_call(call_id, act) for call_id, act in made]
         return {**message, "content": prose, **_thinking(message, said.thought), "tool_calls": calls}
 
@@ -316,7 +321,7 @@ def _is_final_answer(act: Act) -> bool:
 
 def _thinking(message: JsonObject, thought: str) -> JsonObject:
     own = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
-    return {"reasoning_content": "\n".join(filter(None, (own, thought)))} if thought else {}
+    return {"reasoning_content": _both(own, thought)} if thought else {}
 
 
 def _call(call_id: str, act: Act) -> JsonObject:
