@@ -15,7 +15,7 @@ import anyio.to_thread
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer
 from swarm_memory.schema.settings import LearnSettings
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Role, Trajectory
 from swarm_memory.server.child_process import Finished
 from swarm_memory.server.hosts.claude_code import is_api_error
 from swarm_memory.server.hosts.messages import read_list
@@ -119,7 +119,7 @@ class CommandRunner:
             if finished.code != 0:
                 messages += _shell("end", shlex.join(self._words), said, finished.code)
             if check is not None:
-                messages += _shell("check", check.command, check.text, check.code)
+                messages += _shell("check", check.command, check.text, check.code, role="user")
         draft = read_list(messages, self._limits, task_id=request.task_id, task=request.task, source="agent")
         return draft.finished(0)
 
@@ -187,9 +187,9 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
             yield {"role": "assistant", "content": as_text(each.get("result"))}
 
 
-def _shell(call_id: str, command: str, text: str, code: int) -> list[JsonObject]:
-    """Return a command and its result as two steps."""
-    given: JsonObject = {"kind": "tool_call", "role": "assistant", "tool_name": _SHELL, "call_id": call_id}
+def _shell(call_id: str, command: str, text: str, code: int, *, role: Role = "assistant") -> list[JsonObject]:
+    """Return a command, run by the agent or its user, and its result as two steps."""
+    given: JsonObject = {"kind": "tool_call", "role": role, "tool_name": _SHELL, "call_id": call_id}
     given["tool_input"] = {"command": command}
     shown = f"Exit code {code}\n{text}" if code else text
     result: JsonObject = {"kind": "observation", "role": "tool", "tool_name": _SHELL, "call_id": call_id}

@@ -55,8 +55,8 @@ def test_a_search_without_a_match_is_no_error() -> None:
 
 
 def test_contradicting_checks_are_undecided_and_both_are_told() -> None:
-    script = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "4 passed in 0.4s")
-    script.shell("cargo build", "error[E0308]: mismatched types", 101)
+    script = Script("fix it").shell("pytest", "1 failed, 3 passed in 0.4s", 1).edit("/r/a.py", "a", "b")
+    script.shell("pytest", "4 passed in 0.4s").shell("cargo build", "error[E0308]: mismatched types", 101)
     verdict = judge_by_evidence(script.done(), SETTINGS)
     assert verdict.label == "Undecided"
     assert verdict.confidence == 0
@@ -113,11 +113,9 @@ def question(answer: str) -> Script:
     return script.say(answer)
 
 
-def test_an_answer_that_was_read_is_more_probable_than_one_that_was_not() -> None:
-    found = judge_by_evidence(question("Bonn").done(), SETTINGS)
-    made_up = judge_by_evidence(question("the old imperial city of Vienna").done(), SETTINGS)
-    assert found.label == "Success"
-    assert made_up.label == "Failure"
+def test_an_answer_that_stands_in_nothing_that_was_read_is_a_failure_and_one_that_does_is_no_success_for_that() -> None:
+    assert label(question("Bonn")) == "Undecided"
+    assert label(question("the old imperial city of Vienna")) == "Failure"
 
 
 def test_a_question_that_got_no_answer_is_a_failure() -> None:

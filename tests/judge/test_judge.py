@@ -20,7 +20,6 @@ from swarm_memory.tools.judge.judge import (
     judge_by_evidence,
     without_model,
 )
-from swarm_memory.tools.trajectory.calls import calls_of
 
 FAILED = Signal("check_failed", -2.4, "pytest failed", ("s5",), "check")
 STALE = Signal("check_failed", -1.2, "pytest failed before the last change", ("s5",), "check")
@@ -48,7 +47,7 @@ SURE = st.floats(0.6, 0.97)
 
 def test_tests_that_failed_at_the_end_outweigh_a_models_success_and_both_are_kept() -> None:
     trajectory = broken()
-    signals = signals_of(trajectory, calls_of(trajectory))
+    signals = signals_of(trajectory)
     evidence = judge_by_evidence(trajectory, Settings())
     result = combine(evidence, said("Success"), signals, 0.6)
     assert (result.label, result.judge, result.model) == ("Failure", "evidence", "m-1")
@@ -115,7 +114,7 @@ def test_hard_is_a_check_that_nothing_was_changed_after_and_that_none_contradict
     assert hard_label((PASSED, FAILED)) is None
     assert hard_label((STALE, SOFT)) is None
     trajectory = repaired()
-    assert hard_label(signals_of(trajectory, calls_of(trajectory))) == "Success"
+    assert hard_label(signals_of(trajectory)) == "Success"
 
 
 def test_evidence_alone_says_first_why_no_model_was_heard() -> None:

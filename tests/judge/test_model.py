@@ -17,7 +17,6 @@ from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_with
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.trajectory.calls import calls_of
 from swarm_memory.tools.trajectory.excerpt import shown_task
 
 SETTINGS = Settings()
@@ -30,7 +29,7 @@ def answer(label: str = "Success", confidence: float = 0.85, *reasons: str) -> d
 
 async def judged(trajectory: Trajectory, model: ChatModel) -> Judged:
     found = judge_by_evidence(trajectory, SETTINGS)
-    return await judge_with_fallback(model, trajectory, SETTINGS, found, signals_of(trajectory, calls_of(trajectory)))
+    return await judge_with_fallback(model, trajectory, SETTINGS, found, signals_of(trajectory))
 
 
 async def test_the_verdict_is_what_the_model_answered() -> None:

@@ -168,20 +168,20 @@ async def test_a_program_that_prints_nothing_leaves_nothing(tmp_path: Path) -> N
 
 async def test_claude_codes_stream_is_read_call_by_call(tmp_path: Path) -> None:
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "pytest -q"}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "3 passed in 0.1s", "is_error": False}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "1 failed in 0.1s", "is_error": True}
     lines = [
         {"type": "system", "subtype": "init", "session_id": "s"},
         {"type": "assistant", "session_id": "s", "message": {"role": "assistant", "content": [call]}},
         {"type": "user", "session_id": "s", "message": {"role": "user", "content": [result]}},
-        {"type": "assistant", "session_id": "s", "message": {"role": "assistant", "content": "They pass."}},
-        {"type": "result", "subtype": "success", "session_id": "s", "result": "They pass."},
+        {"type": "assistant", "session_id": "s", "message": {"role": "assistant", "content": "They fail."}},
+        {"type": "result", "subtype": "success", "session_id": "s", "result": "They fail."},
     ]
     agent = Agent(tmp_path, f"print({chr(10).join(map(json.dumps, lines))!r})")
     async with opened(tmp_path) as tools:
         result = await run_matts(tools, MattsRequest(task=TASK, count=1), agent.runner())
     assert result.best is not None
     assert [step.kind for step in result.best.steps] == ["tool_call", "observation", "message"]
-    assert result.run.summary.rollouts[0].label == "Success"
+    assert result.run.summary.rollouts[0].label == "Failure"
 
 
 async def test_an_attempt_that_the_hosts_connection_broke_off_is_no_failure(tmp_path: Path) -> None:

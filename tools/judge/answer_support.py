@@ -76,12 +76,15 @@ def _words(text: str) -> list[str]:
 
 
 def _found(answer: list[str], question: set[str], read: list[str]) -> list[tuple[float, str]]:
-    """Is the answer there word for word, and does the sentence that holds it speak of the question?"""
+    """Is the answer there word for word, and does the sentence that holds it speak of the question?
+
+    That it is there says little: a wrong one stands there just as often. That it is not there says more.
+    """
     text = "\n".join(read)[-_MAX_READ_CHARS:]
     known = set(_words(text))
     covered = len(question & known) / len(question) if question else 0.0
     findings = [(-0.6, "little of the question was found in what was read")] if covered < 0.4 else []
-    findings += [(0.4, "what was read speaks of nearly all of the question")] if covered >= 0.75 else []
+    findings += [(0.2, "what was read speaks of nearly all of the question")] if covered >= 0.75 else []
     if answer in (["yes"], ["no"]):
         return findings
     phrase = f" {' '.join(answer)} "
@@ -91,7 +94,7 @@ def _found(answer: list[str], question: set[str], read: list[str]) -> list[tuple
         return [*findings, (-0.7, "the answer stands in nothing that was read")]
     shared = max(len(question & set(sentence.split())) for sentence in holding) / max(len(question), 1)
     if shared >= 0.2:
-        findings.append((0.5, "a sentence that was read holds the answer and speaks of the question"))
+        findings.append((0.3, "a sentence that was read holds the answer and speaks of the question"))
     return findings
 
 

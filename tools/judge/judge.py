@@ -15,7 +15,7 @@ from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact, stored
-from swarm_memory.tools.judge.evidence import Signal, signals_of
+from swarm_memory.tools.judge.evidence import HINT, HINTS, Signal, signals_of
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import ChatModel
@@ -24,8 +24,8 @@ from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.reading import Reading, read
 
-MAX_CONFIDENCE = 0.97
-"""Evidence read by rules is never surer than this."""
+MAX_CONFIDENCE, MAX_SUCCESS = 0.97, 0.9
+"""Evidence read by rules is never surer than this; of a Success less so, since a check may look at something else."""
 
 OUTWEIGHS = 0.85
 """Evidence as sure as this wins over the agent's own verdict."""
@@ -34,8 +34,8 @@ HARD = 1.0
 """Log-odds from which checks that contradict each other leave a verdict open."""
 
 HARD_CHECK = 1.3
-"""Log-odds from which no model's word stands against a check: a test or a build that was the last word, with no change
-after it. A check that a later change made stale weighs less."""
+"""Log-odds from which no model's word stands against a check: a test or a build that was there and had the last word,
+or one that the task asks for. One that a later change made stale weighs less, one of the agent's own much less."""
 
 AUDIT_RATE = 0.05
 """Share of the verdicts that are compared with what the evidence says."""
@@ -98,9 +98,10 @@ async def judge_given(toolbox: Toolbox, given: Trajectory, agent_verdict: Verdic
 def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:
     """Judge without any model.
 
-    The weights of the signals (log-odds at even prior odds) are added up; the confidence is the logistic function of
-    the sum, at most 0.97. Undecided when that is below `settings.judge.min_confidence`, when hard evidence stands on
-    both sides, or when nothing but the agent's own words speaks for it.
+    The weights of the signals (log-odds at even prior odds) are added up, those of hints up to 0.4 on either side; the
+    confidence is the logistic function of the sum, at most 0.97, of a Success 0.9. Undecided when that is below
+    `settings.judge.min_confidence`, when hard evidence stands on both sides, or when nothing but the agent's own words
+    speaks for it.
     """
     return _by_evidence(read(trajectory), settings)[0]
 
@@ -110,7 +111,7 @@ def _by_evidence(reading: Reading, settings: Settings) -> tuple[Verdict, tuple[S
     if (said := reading.trajectory.broken_off) is not None:
         shown = one_line(redact(said).text, _MAX_REASON_CHARS)
         return _undecided(f"the host's connection to its model broke the task off: {shown}"), ()
-    signals = signals_of(reading.trajectory, reading.calls)
+    signals = signals_of(reading)
     return weigh(signals, reading.calls, settings.judge.min_confidence), signals
 
 
@@ -120,9 +121,9 @@ def weigh(signals: Sequence[Signal], calls: Sequence[Call], min_confidence: floa
         return _undecided("no tool was called: words alone prove nothing")
     if not signals:
         return _undecided("nothing that was done shows whether the task was met")
-    total = sum(signal.weight for signal in signals)
-    observed = sum(signal.weight for signal in signals if signal.source != "agent")
-    confidence = min(1 / (1 + math.exp(-abs(total))), MAX_CONFIDENCE)
+    total = log_odds_of(signals)
+    observed = log_odds_of([signal for signal in signals if signal.source != "agent"])
+    confidence = min(1 / (1 + math.exp(-abs(total))), MAX_CONFIDENCE if total < 0 else MAX_SUCCESS)
     reasons = tuple(f"{signal.reason} ({signal.weight:+.2f})" for signal in signals[:_MAX_SIGNALS])
     evidence = tuple(dict.fromkeys(step for signal in signals for step in signal.steps))[:_MAX_EVIDENCE]
     hard = {signal.weight > 0 for signal in signals if signal.source == "check" and abs(signal.weight) >= HARD}
@@ -134,6 +135,14 @@ def weigh(signals: Sequence[Signal], calls: Sequence[Call], min_confidence: floa
         return _undecided("only the agent's own words speak for it", reasons, evidence)
     label = "Success" if total > 0 else "Failure"
     return Verdict(label=label, confidence=round(confidence, 3), reasons=reasons, evidence=evidence, judge="evidence")
+
+
+def log_odds_of(signals: Sequence[Signal]) -> float:
+    """Return the sum of the weights, where all hints of one side count for at most 0.4 together."""
+    firm = sum(signal.weight for signal in signals if abs(signal.weight) > HINT)
+    hints = [signal.weight for signal in signals if abs(signal.weight) <= HINT]
+    speaking_for, against = (sum(weight for weight in hints if weight * sign > 0) for sign in (1, -1))
+    return firm + min(speaking_for, HINTS) + max(against, -HINTS)
 
 
 def _undecided(why: str, reasons: tuple[str, ...] = (), evidence: tuple[str, ...] = ()) -> Verdict:

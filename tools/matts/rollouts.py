@@ -185,7 +185,7 @@ async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> t
         verdict = Verdict(
             label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=(why, *verdict.reasons[:10]), judge="evidence"
         )
-    hard = hard_label(await asyncio.to_thread(lambda: signals_of(kept, reading.calls)))
+    hard = hard_label(await asyncio.to_thread(lambda: signals_of(reading)))
     return replace(judged, verdict=verdict), verdict.label != "Undecided" and hard == verdict.label
 
 

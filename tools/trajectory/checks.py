@@ -103,8 +103,10 @@ _LOOKS_ONLY = frozenset(
 """Options with which a check says something of itself and checks nothing."""
 
 _NO_RUN = re.compile(
-    r"command not found|No module named|not recognized as an internal|missing script|No such file or directory", re.I
+    r"(?im)^[^\n]{0,80}: (?:command )?not found\s*$|(?<!Error): No module named '?[\w.-]+'?\s*$"
+    r"|' is not recognized as an internal|missing script|can't open file|no makefile found|no rule to make target"
 )
+"""The check could not be started: that says nothing of what it was to look at."""
 
 
 def read_check(command: Command, output: str, failed: bool | None) -> CheckResult | None:
@@ -125,7 +127,7 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
         passed, summary = None, ""  # it was printed by the command line itself
     own = command.exit_code_is_of_check
     if passed is None and failed:
-        passed = None if not own and not _NO_RUN.search(text) else False
+        passed = False if own and not _NO_RUN.search(text) else None
     elif passed is None and failed is False and own and not summary:
         passed = True
     elif passed and failed and own:

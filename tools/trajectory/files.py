@@ -34,6 +34,11 @@ _OUTPUT = re.compile(r"(?:\d|&)?(>>|>\||>)(.*)", re.S)
 _LISTS = re.compile(r"^(?:ls|find|fd|tree|rg|grep|egrep|ack|git (?:ls-files|grep|status|diff|show|log))\b")
 _LISTING_TOOL = re.compile(r"(?i)^(?:ls|glob|grep|list\w*|find\w*|search\w*)$")
 _MAX_LISTED = 20_000
+_BY_SCRIPT = re.compile(
+    r"open\(\s*[rf]?['\"]([^'\"\n]{1,200})['\"]\s*,\s*(?:mode=)?['\"][wax]"
+    r"|(?:Path\(|writeFile(?:Sync)?\()\s*['\"]([^'\"\n]{1,200})['\"](?:\)\.write_|\s*,)"
+)
+"""A script that is given in the command line writes a file whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,9 @@ def _of_command(command: Command) -> Iterator[tuple[str, How]]:
         yield from _of_part(part)
     if "*** Begin Patch" in command.text:
         yield from _of_patch(command.text)
+    if any(part.purpose == "run" for part in command.parts):
+        for match in _BY_SCRIPT.finditer(command.text):
+            yield match[1] or match[2], "write"
 
 
 def _of_part(part: Part) -> Iterator[tuple[str, How]]:

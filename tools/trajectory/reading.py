@@ -9,6 +9,7 @@ from typing import Literal
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.calls import Call, calls_of
+from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
 from swarm_memory.tools.trajectory.failures import error_key
 from swarm_memory.tools.trajectory.files import Files
@@ -81,6 +82,16 @@ class Reading:
     @cached_property
     def files(self) -> Files:
         return Files(self.calls)
+
+    @cached_property
+    def checks(self) -> tuple[CheckRun, ...]:
+        return check_runs(self.trajectory.task, self.calls, self.files)
+
+    @cached_property
+    def changes(self) -> tuple[Call, ...]:
+        """The calls that changed something and did not fail."""
+        wrote = {each.call.position for file in self.files for each in file.touches if each.how != "read"}
+        return tuple(call for call in self.calls if not call.failed and (call.writes or call.position in wrote))
 
     @cached_property
     def goals(self) -> Goals:

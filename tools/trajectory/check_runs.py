@@ -1,0 +1,230 @@
+"""Runs of checks: who wrote them, what they look at, and whether the task asks for them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.checks import CheckResult
+from swarm_memory.tools.trajectory.files import File, Files
+from swarm_memory.tools.trajectory.shell import Command, Purpose, parse_command
+
+_PATH = re.compile(r"[/.]|::")
+_TOKEN = re.compile(r"[\w./~+-]{4,200}")
+_TEST_NAME = re.compile(r"tests?(?:[._-].*)?|.*[._-](?:tests?|specs?)|.+(?:Test|Tests|Spec)")
+_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
+_RUNNERS = {"make": "Makefile", "npm": "package.json", "yarn": "package.json", "pnpm": "package.json",
+            "just": "justfile", "tox": "tox.ini", "nox": "noxfile.py"}  # fmt: skip
+"""The file that says what a runner runs."""
+
+_NARROWING = frozenset(
+    {"-k", "-m", "-t", "-g", "-run", "--run", "--grep", "--filter", "--tests", "--deselect", "--ignore", "--lf",
+     "--last-failed", "--testNamePattern", "--testPathPattern", "--gtest_filter", "--only", "-Dtest", "--tag", "--tags"}
+)  # fmt: skip
+"""Options by which a runner leaves something out."""
+
+_SETTING_UP = frozenset({"-c", "-C", "-f", "-o", "-p", "--config", "--project", "--rootdir", "--prefix"})
+"""Options whose value is no test."""
+
+_FLAGS = frozenset({"--lf", "--last-failed"})
+_TAKES_NAMES = frozenset({"cargo", "npm", "yarn", "pnpm", "manage.py", "mix", "rspec", "jest", "vitest"})
+"""Runners that take a bare word for the name of what to run."""
+
+_LEADING_FOLDER = re.compile(r"^\s*(?:cd|pushd)\s+(/[^\s;&|]*)")
+_SPAN = re.compile(r"`([^`\n]{2,300})`")
+_WANTED: dict[Purpose, re.Pattern[str]] = {
+    "test": re.compile(
+        r"(?i)\b(?:make|get|keep|ensure|until|so that|fix|repair|failing|broken|red|run)\b[^.\n]{0,60}"
+        r"\b(?:tests?|specs?|suite|ci)\b"
+        r"|\b(?:tests?|specs?|suite|ci)\b[^.\n]{0,40}\b(?:pass|fail|green|broken|red|crash)"
+    ),
+    "build": re.compile(r"(?i)\b(?:build|compil|makefile)"),
+    "lint": re.compile(r"(?i)\b(?:lint|type.?check|type errors?|mypy|ruff|eslint|clippy|pyright|tsc\b)"),
+}
+"""Words with which a task asks for what a kind of check shows."""
+
+_MAX_READ, _MIN_NAME = 20_000, 5
+
+
+class Selection(NamedTuple):
+    """What a run of a check looks at."""
+
+    paths: frozenset[str]
+    """Files, folders and tests that it was given; empty: all there is."""
+    filters: frozenset[str]
+    """What else makes it narrower: options with their values, names of tests."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it runs all that the runner finds, in the project or in a folder of it."""
+        return not self.filters and not any(map(_is_file, self.paths))
+
+    def covers(self, other: "Selection") -> bool:
+        """Whether all that `other` looks at is looked at here too."""
+        if self.filters and self != other:
+            return False
+        return not self.paths or all(any(_holds(mine, path) for mine in self.paths) for path in other.paths or ("",))
+
+    def looks_at(self, path: str) -> bool:
+        """Whether a file is among what it looks at."""
+        given = (each.partition("::")[0] for each in self.paths)
+        return not self.paths or any(_holds(each, path) or _same(each, path) for each in given)
+
+
+def selection_of(command: Command) -> Selection:
+    """Return what the check of a command line looks at."""
+    paths: set[str] = set()
+    filters: set[str] = set()
+    check = command.check
+    words = list(check.words[1:]) if check else []
+    while check and words:
+        word = words.pop(0)
+        option = word.partition("=")[0]
+        if option in _NARROWING:
+            value = words.pop(0) if words and "=" not in word and option not in _FLAGS else ""
+            filters.add(f"{word} {value}".strip())
+        elif word in _SETTING_UP and words:
+            words.pop(0)
+        elif _PATH.search(word) and not word.startswith("-"):
+            paths.add(word.removeprefix("./").rstrip("/") or ".")
+        elif check.program in _TAKES_NAMES and word not in (check.subcommand, "test", "run") and word[:1] != "-":
+            filters.add(word)
+    paths -= {".", "..."}
+    if folder := _LEADING_FOLDER.match(command.text):
+        root = folder[1].rstrip("/")
+        paths = {path if path.startswith("/") else f"{root}/{path}" for path in paths} or {root}
+    return Selection(frozenset(paths), frozenset(filters))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """One run of a check whose result is known."""
+
+    call: Call
+    result: CheckResult
+    selection: Selection
+    is_own: bool
+    """Whether all that it rests on was first written by the agent in this trajectory, as far as is seen."""
+    changed_at: int
+    """Where a test that was there, and that it looks at, was last changed before it; -1: nowhere."""
+    named: bool
+    """Whether the task holds its command, or a file or test that it was given, or the user ran it."""
+    wanted: bool
+    """Whether the task asks for what checks of its kind show."""
+
+    @property
+    def name(self) -> str:
+        return self.result.name
+
+    @property
+    def passed(self) -> bool:
+        return self.result.passed is True
+
+    def repairs(self, failed: "CheckRun") -> bool:
+        """Whether this is a later pass of the same check that looks at all that `failed` looked at."""
+        later = self.name == failed.name and self.call.position > failed.call.end
+        return later and self.passed and self.selection.covers(failed.selection)
+
+
+def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun, ...]:
+    """Return the runs of tests, builds and linters whose result is known, in order."""
+    tests = [file for file in files.written if is_test_file(file.path)]
+    seen = test_files(task)
+    runs: list[CheckRun] = []
+    for call in calls:
+        check, command = call.check, call.command
+        seen |= test_files(call.output[:_MAX_READ]) if check is not None or not call.failed else set()
+        if command is None or check is None or check.passed is None:
+            continue
+        selection = selection_of(command)
+        looked_at = [file for file in tests if selection.looks_at(file.path)]
+        changed = [each.position for file in looked_at if not file.is_own for each in file.writes]
+        before = any(each.name == check.name and not each.is_own for each in runs)
+        wanted = _WANTED.get(check.purpose)
+        runs.append(
+            CheckRun(
+                call=call,
+                result=check,
+                selection=selection,
+                is_own=_is_own(call, command, selection, files, before, seen),
+                changed_at=max((at for at in changed if at < call.position), default=-1),
+                named=call.step.role == "user" or _stands_in(task, command, selection),
+                wanted=bool(wanted and wanted.search(task)),
+            )
+        )
+    return tuple(runs)
+
+
+def _is_own(
+    call: Call, command: Command, selection: Selection, files: Files, was_run: bool, seen: set[str]
+) -> bool:  # fmt: skip
+    """Whether a check rests on files alone that the agent had written first.
+
+    Of one that names no files another test file that was seen, or that it was run before they were, says otherwise.
+    """
+    check = command.check
+    runner = files.of(_RUNNERS.get(check.program, check.words[0])) if check else None
+    if _was_written(runner, call):
+        return True
+    named = [path.partition("::")[0] for path in selection.paths if _is_file(path)]
+    if named:
+        return all(_was_written(files.of(path), call) for path in named)
+    mine = [file for file in files.written if _was_written(file, call) and is_test_file(file.path)]
+    if was_run or not any(selection.looks_at(file.path) for file in mine):
+        return False
+    others = (path for path in seen if not any(_same(file.path, path) for file in mine))
+    return not any(selection.looks_at(path) for path in others)
+
+
+def _was_written(file: File | None, call: Call) -> bool:
+    return file is not None and file.is_own and any(each.position <= call.position for each in file.writes)
+
+
+def _stands_in(task: str, command: Command, selection: Selection) -> bool:
+    """Whether a task holds a check's command, or names a file or a test that it was given."""
+    check = command.check
+    if check is None:
+        return False
+    wanted = (parse_command(span).check for span in _SPAN.findall(task))
+    if any(each and each.program == check.program and set(each.words) <= set(check.words) for each in wanted):
+        return True
+    told = {part for path in selection.paths for part in (path, path.rpartition("/")[2], path.rpartition("::")[2])}
+    told |= {part.split()[-1] for part in selection.filters}
+    names = {part for part in told if _is_file(part) or part.startswith("test_")}
+    names |= {" ".join(check.words)} if check.words[1:] else set()
+    return any(
+        len(name) >= _MIN_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", task) is not None
+        for name in names
+    )
+
+
+def test_files(text: str) -> set[str]:
+    """Return the paths in a text that are those of test files."""
+    words = (word.strip(".").removeprefix("./") for word in _TOKEN.findall(text) if "est" in word or "pec" in word)
+    return {word for word in words if is_test_file(word)}
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a path is that of a test, by its name or its folder."""
+    folder, _, name = path.rpartition("/")
+    stem, dot, suffix = name.rpartition(".")
+    is_code = bool(dot and stem) and len(suffix) <= 5 and suffix.isalnum() and not suffix.isdigit()
+    return is_code and bool(_TEST_NAME.fullmatch(stem) or _TEST_FOLDERS & set(folder.split("/")))
+
+
+def _is_file(path: str) -> bool:
+    return "." in path.partition("::")[0].rpartition("/")[2].strip(".")
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Whether a path is another one or holds it; either may be relative."""
+    if inner.startswith("/") and not outer.startswith("/"):
+        inner = inner[inner.find(f"/{outer}") + 1 :] if f"/{outer}" in inner else inner
+    elif outer.startswith("/") and not inner.startswith("/"):
+        return bool(inner) and outer.endswith(f"/{inner}")
+    return inner == outer or inner.startswith((f"{outer}/", f"{outer}::", f"{outer}.", f"{outer}["))
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
