@@ -10,6 +10,9 @@ from swarm_memory.schema.base import Model, Unit
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com"
 
+SMALL_CLAUDE = "haiku"
+"""What Claude Code calls its small model."""
+
 Structured = Literal["auto", "json_schema", "json_object", "text"]
 """How an answer as JSON is asked for; `auto` begins with the strictest and remembers what the endpoint takes."""
 
@@ -80,23 +83,39 @@ class ChatProviderSettings(Model):
 
 
 class ChatSettings(Model):
-    """The chat models, in the order in which they are asked. None is a normal state: evidence judges alone."""
+    """The chat models, in the order in which they are asked. None is a normal state: evidence judges alone.
+
+    A project's file sets none of this: who may be asked, and for how much, is the user's to say.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
+    learn_with: Literal["rules", "claude", "endpoint"] | None = None
+    """Who judges and distills finished tasks in the background, as `install` asks it. `claude`: the user's own Claude
+    Code. `endpoint`: `providers`. `rules`: nobody.
+    None: nobody was asked yet; `providers`, where some are named."""
     providers: tuple[ChatProviderSettings, ...] = ()
+    """Models that everything may ask which can use one."""
     retries: int = Field(default=2, ge=0, le=10)
     """Further tries of one model after an answer such as 429 or 503, or a lost connection."""
     timeout_s: float = Field(default=45.0, gt=0, le=600)
     """Longest time for one model while another one of the list is left; the last has all that remains of the call."""
     max_concurrency: int = Field(default=4, ge=1, le=64)
     """Calls at the same time, in one process."""
-    daily_token_budget: int | None = Field(default=None, ge=0)
+    daily_token_budget: int | None = Field(default=500_000, ge=0)
     """Tokens (input and output) for one day in UTC, of all processes on one database; 0 sends nothing, None sets no
     limit."""
     max_failures: int = Field(default=3, ge=1)
     """So many failures one after the other, and a model is passed over for `cool_down_s`."""
     cool_down_s: float = Field(default=60.0, gt=0)
+
+    @property
+    def learning(self) -> tuple[ChatProviderSettings, ...]:
+        """The models that may be asked in the background about finished tasks."""
+        if self.learn_with == "claude":
+            own = tuple(provider for provider in self.providers if provider.provider == "claude_cli")
+            return own or (ChatProviderSettings(provider="claude_cli", model=SMALL_CLAUDE),)
+        return self.providers if self.learn_with in {None, "endpoint"} else ()
 
     def named(self, chosen: str | None) -> tuple[ChatProviderSettings, ...]:
         """Return the models that `model` or `provider:model` names."""
@@ -237,8 +256,8 @@ class JudgeSettings(Model):
     temperature: float = Field(default=0.0, ge=0, le=2)
     min_confidence: Unit = 0.6
     """A verdict less sure than this is Undecided."""
-    max_trajectory_tokens: int = Field(default=12_000, ge=500, le=1_000_000)
-    """A chat model, judge or distiller, is shown at most so much of a trajectory."""
+    max_trajectory_tokens: int = Field(default=8_000, ge=500, le=1_000_000)
+    """A chat model, judge or distiller, is shown at most so much of a trajectory. A project's file cannot set it."""
 
 
 class DistillSettings(Model):
@@ -347,8 +366,8 @@ class JobSettings(Model):
     max_attempts: int = Field(default=3, ge=1)
     retry_s: float = Field(default=15.0, ge=0)
     """A job that failed is tried again after so long, then after twice as long, and so on; an hour at most."""
-    timeout_s: float = Field(default=120.0, gt=0)
-    """Time limit of one job."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    """Time limit of one job; a model that judges and distills a task has to answer within it."""
     long_timeout_s: float = Field(default=21_600.0, gt=0)
     """Time limit of one that runs beside the others: scaling, consolidation, imports, benchmarks."""
 

@@ -48,11 +48,31 @@ class BankStatistics(Model):
     mean_confidence: float | None = None
 
 
+class ChatDay(Model):
+    """What calls to chat models took on one day, by every process on the database."""
+
+    day: str
+    """In UTC, as `2026-01-31`."""
+    calls: int
+    tokens: int
+    """Input and output."""
+    cost_usd: float | None
+    """Of the calls whose cost is known."""
+
+    @property
+    def says(self) -> str:
+        """All of it in one line."""
+        cost = "" if self.cost_usd is None else f", {self.cost_usd:.4f} USD"
+        return f"{self.day} {self.tokens:,} tokens{cost}"
+
+
 class ChatStatus(Model):
-    """The chat models, what they cost today, and how far they agree with the evidence."""
+    """The chat models, what they cost, and how far they agree with the evidence."""
 
     models: tuple[str, ...]
     """`provider:model`, in the order in which they are asked."""
+    days: tuple[ChatDay, ...] = ()
+    """Of the last week, the newest first."""
     calls_today: int
     """Since 00:00 UTC, by every process on the database."""
     tokens_today: int
@@ -88,7 +108,9 @@ class ChatStatus(Model):
     @property
     def says(self) -> str:
         """All of it in one line."""
-        return f"{', '.join(self.models)}; today {self.spent}; audited verdicts: {self.agreement}"
+        days = "; ".join(day.says for day in self.days) or "nothing"
+        told = f"{', '.join(self.models) or 'none'}; today {self.spent}; by day: {days}"
+        return f"{told}; audited verdicts: {self.agreement}"
 
 
 class MemoryStatus(Model):
@@ -100,6 +122,8 @@ class MemoryStatus(Model):
     embedder: str
     judge: str
     """Who judges now: `evidence`, or the chat models in the order in which they are asked."""
+    learning: str = "by rules"
+    """Who learns from finished tasks in the background, in one line."""
     chat: ChatStatus | None = None
     """None: no chat model is set."""
     tools: str = "no calls logged"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
@@ -14,6 +14,9 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import ChatProviderSettings, Settings
 from swarm_memory.server.location import CHILD_VARIABLE, ENV_PREFIX, project_file, user_file
 from swarm_memory.server.switch import DISABLED, switched_off
+
+if TYPE_CHECKING:
+    import yaml
 
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
 
@@ -27,8 +30,8 @@ FROM_PROJECT = frozenset({
 """The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
 read or where texts go; a section that is new is not among them before somebody has thought about it."""
 
-NOT_FROM_PROJECT = frozenset({"learn.max_new_per_day", "matts.allowed_commands"})
-"""Keys of those sections that only the user may set."""
+NOT_FROM_PROJECT = frozenset({"learn.max_new_per_day", "matts.allowed_commands", "judge.max_trajectory_tokens"})
+"""Keys of those sections that only the user may set: how much is stored, run and sent."""
 
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, of the same as JSON elsewhere."""
@@ -113,17 +116,24 @@ def resolve_settings(
 
 
 def _from_file(path: Path, max_bytes: int) -> Values:
-    import yaml
-
     try:
         if path.stat().st_size > max_bytes:
             raise ConfigError(f"{path} is larger than {max_bytes:,} bytes: that is no settings file")
-        document: object = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
+    return _flatten(_document(text, str(path)), str(path))
+
+
+def _document(text: str, origin: str) -> object:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except RecursionError as error:
+        raise ConfigError(f"{origin} cannot be read: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {_one_line(error)}") from error
-    return _flatten(document, str(path))
+        raise ConfigError(f"{origin} is not valid YAML: {_one_line(error)}") from error
 
 
 def _flatten(document: object, origin: str) -> Values:
@@ -158,6 +168,51 @@ def _mapping(value: object, what: str, origin: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ConfigError(f"{what} in {origin} must be a mapping of settings, not {type(value).__name__}")
     return {str(key): content for key, content in cast(dict[object, object], value).items()}
+
+
+def with_setting(text: str, key: str, value: str, origin: str) -> str:
+    """Return the text of a settings file with one key set to a plain word; all else in it stays as it is.
+
+    Raises `ConfigError` where the file cannot be read, or is written in a way in which the key's place is not found.
+    """
+    import yaml
+
+    before = _flatten(_document(text, origin), origin)
+    section, _, name = key.partition(".")
+    entry = f"{name}: {value}"
+    top = yaml.compose(text, yaml.SafeLoader)
+    if not isinstance(top, yaml.MappingNode):
+        after = "".join(f"{line}\n" for line in (*text.splitlines(), f"{section}: {{{entry}}}"))
+    else:
+        holder = next((each for each in (top, _under(top, ROOT_KEY)) if each and _under(each, section)), None)
+        inner = _under(holder, section) if holder else None
+        after = _put(text, inner, name, value) if inner else _put(text, holder or top, section, f"{{{entry}}}")
+    try:
+        if _flatten(_document(after, origin), origin) == before | {key: (value, origin)}:
+            return after
+    except ConfigError:
+        pass  # the text is of a form in which a key cannot be put by its place
+    raise ConfigError(f"{origin} is written in a way that is not edited here: set {key} to {value} in it yourself")
+
+
+def _under(mapping: "yaml.MappingNode", name: str) -> "yaml.MappingNode | None":
+    """Return the mapping that a key of a mapping holds."""
+    import yaml
+
+    found = (value for key, value in mapping.value if key.value == name)
+    return next((value for value in found if isinstance(value, yaml.MappingNode)), None)
+
+
+def _put(text: str, mapping: "yaml.MappingNode", name: str, value: str) -> str:
+    """Return the text with a key of a mapping in it, in the place of its former value or before all others."""
+    for key, held in mapping.value:
+        if key.value == name:
+            start, end = key.end_mark.index, held.end_mark.index
+            return f"{text[:start]}: {value}{text[end:]}"
+    at = mapping.start_mark
+    if mapping.flow_style:
+        return f"{text[: at.index + 1]}{name}: {value}, {text[at.index + 1 :]}"
+    return f"{text[: at.index]}{name}: {value}\n{' ' * at.column}{text[at.index :]}"
 
 
 def _from_environment(environ: Mapping[str, str]) -> Values:

@@ -1,7 +1,8 @@
 """The one place that picks adapters: which store, which embedder and which chat models; the settings alone decide."""
 
+import logging
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
@@ -21,6 +23,8 @@ from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
+
+_log = logging.getLogger(__name__)
 
 
 class SystemClock:
@@ -134,13 +138,38 @@ def api_key_of(settings: EmbeddingSettings) -> str | None:
     return os.environ.get("OPENAI_API_KEY") if settings.base_url is None else None
 
 
-def make_worker(toolbox: Toolbox, place: Location) -> "Worker":
-    """Return a worker for the jobs of the bank."""
+def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[], ChatModel | None]:
+    """Return what gives the model that may be asked in the background about finished tasks; None: nobody may be.
+
+    `read` gives the settings as they stand then: leave that was taken back counts at once, and where they cannot be
+    read none is left.
+    """
+    chat, asked = toolbox.settings.chat, toolbox.chat
+
+    def model() -> ChatModel | None:
+        nonlocal chat, asked
+        try:
+            settings = read()
+        except ConfigError as error:
+            _log.warning("no model is asked: %s", error)
+            return None
+        wanted = settings.chat.model_copy(update={"providers": settings.chat.learning})
+        if wanted != chat:
+            allowed = settings.model_copy(update={"chat": wanted})
+            chat, asked = wanted, make_chat_model(allowed, toolbox.store, toolbox.scope, toolbox.clock)
+        return asked
+
+    return model
+
+
+def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] | None = None) -> "Worker":
+    """Return a worker for the jobs of the bank; `read` gives the settings anew, where they may change meanwhile."""
     from swarm_memory.server.jobs.handlers import long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job
     from swarm_memory.server.jobs.worker import Worker
 
-    handlers = {LEARN: partial(learn_from_job, root=place.root)}
+    model = learning_model(toolbox, read or (lambda: toolbox.settings))
+    handlers = {LEARN: partial(learn_from_job, root=place.root, model=model)}
     return Worker(
         toolbox.for_agents(),
         handlers,

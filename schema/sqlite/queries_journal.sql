@@ -60,6 +60,13 @@ SELECT type, created_at, subject_id, data FROM events WHERE scope_id = ? AND typ
 SELECT count(*), coalesce(sum(value), 0), sum(json_extract(data, '$.cost_usd')) FROM performance_metrics
 WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?;
 
+-- name: chat_days
+-- What calls to chat models took in any scope since a moment, by day (UTC), the newest first.
+SELECT substr(created_at, 1, 10) AS day, count(*), CAST(sum(value) AS INTEGER), sum(json_extract(data, '$.cost_usd'))
+FROM performance_metrics
+WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?
+GROUP BY day ORDER BY day DESC;
+
 -- name: count_events
 -- Events of a type in a scope.
 SELECT count(*) FROM events WHERE scope_id = ? AND type = ?;

@@ -15,6 +15,9 @@ from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import Location
 
 LOCK_WAIT_S = 0.3
+CONTINUED_S = 600.0
+"""So long a task may be gone on with before a model is asked about it: tokens are spent on it once."""
+
 WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
@@ -93,13 +96,13 @@ def _told(event: str, text: str) -> dict[str, Any]:
 
 def stop(moment: Moment) -> dict[str, Any]:
     """Queue the learning from the task whose turn ended; it may still be continued before it is due."""
-    session_id, transcript = moment.session_id(), moment.transcript()
+    session_id, transcript, settings = moment.session_id(), moment.transcript(), moment.settings
     if transcript is None or not moment.place.database.is_file():
         return {}
     from swarm_memory.server.storage.hook_reader import open_for_hook
 
     with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
-        bank.end_turn(session_id, transcript, moment.settings.settle_s)
+        bank.end_turn(session_id, transcript, max(settings.settle_s, CONTINUED_S * settings.asks_model))
     wake(moment.place.root, session_id)
     return {}
 

@@ -22,6 +22,8 @@ class LightSettings(NamedTuple):
     settle_s: float = 20.0
     holdout_rate: float = 0.0
     holdout_seed: int = 0
+    asks_model: bool = False
+    """Whether a model may be asked about finished tasks."""
 
 
 def light_settings(root: Path) -> LightSettings:
@@ -44,6 +46,7 @@ def light_settings(root: Path) -> LightSettings:
         settle_s=found.hooks.settle_s,
         holdout_rate=found.credit.holdout_rate,
         holdout_seed=found.credit.holdout_seed,
+        asks_model=bool(found.chat.learning),
     )
 
 

@@ -1,8 +1,9 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +13,17 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.learn.worth import is_worth_asking
 from swarm_memory.tools.ports.jobs import LEARN
+from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.tool_memory.transfer import log_calls_of
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.calls import calls_of
 
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
@@ -27,11 +32,15 @@ _MEMORY = re.compile(rb'\s*\{\s*"id"\s*:\s*"rm_')
 IMPORT = "import"
 
 
-async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[str, JsonValue]:
+async def learn_from_job(
+    toolbox: Toolbox, job: Job, *, root: Path, model: Callable[[], ChatModel | None] = lambda: None
+) -> Mapping[str, JsonValue]:
     """Learn from what the payload names: `transcript_path`, `session_id` and, for one task only, `task_id`.
 
     The path must lie in the host's folder of transcripts or below the project's `root`. The calls of tools are logged.
-    What was learned or logged before is not so again. Raises `InputError` when the transcript or the task is not there.
+    What was learned or logged before is not so again. `model` is asked about tasks that are worth it, each in a job of
+    its own, within whose time it has to answer; the others are learned by rules. Raises `InputError` when the
+    transcript or the task is not there.
     """
     path, session_id, task_id = (_text(job, name) for name in ("transcript_path", "session_id", "task_id"))
     if path is None:
@@ -39,31 +48,38 @@ async def learn_from_job(toolbox: Toolbox, job: Job, *, root: Path) -> Mapping[s
     checked = Path(checked_transcript(path, root))
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
-    calls = 0
+    calls, chat = 0, model()
     reading = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
     async for trajectory in in_thread(reading):
-        result = await learn(toolbox, trajectory)
+        asked = chat is not None and await asyncio.to_thread(_is_worth_asking, trajectory)
+        if asked and task_id is None:
+            await _queue(toolbox, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
+            statuses[trajectory.task_id] = "queued: a model is asked about it"
+            continue
+        result = await learn(replace(toolbox, chat=chat if asked else None), trajectory)
         calls += await log_calls_of(toolbox, trajectory)
         statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
         stored.extend(item.id for item in result.stored)
     return {"tasks": statuses, "stored": stored, "calls": calls}
 
 
+def _is_worth_asking(trajectory: Trajectory) -> bool:
+    failed = [call.failed for call in calls_of(trajectory)]
+    said = (step.text for step in trajectory.steps if step.kind == "message" and step.role == "user")
+    return is_worth_asking(failed, said)
+
+
+async def _queue(toolbox: Toolbox, key: str, payload: dict[str, JsonValue]) -> None:
+    now = toolbox.clock.now()
+    job = Job(id=new_id(JOB), scope=toolbox.scope, kind=LEARN, key=key, payload=payload, run_after=now, created_at=now)
+    await toolbox.store.enqueue(job)
+
+
 async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str) -> None:
     """Make the jobs of a session's tasks due and queue one for its whole transcript, for what they missed."""
-    now = toolbox.clock.now()
-    await toolbox.store.release(toolbox.scope, f"{session_id}:", now)
+    await toolbox.store.release(toolbox.scope, f"{session_id}:", toolbox.clock.now())
     payload: dict[str, JsonValue] = {"transcript_path": transcript_path, "session_id": session_id}
-    job = Job(
-        id=new_id(JOB),
-        scope=toolbox.scope,
-        kind=LEARN,
-        key=f"{session_id}:all",
-        payload=payload,
-        run_after=now,
-        created_at=now,
-    )
-    await toolbox.store.enqueue(job)
+    await _queue(toolbox, f"{session_id}:all", payload)
 
 
 def holds_task(transcript_path: str) -> bool:

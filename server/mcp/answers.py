@@ -177,6 +177,7 @@ def of_status(status: "MemoryStatus") -> Row:
         vector_search=storage.vector_search,
         embedder=status.embedder,
         judge=status.judge,
+        learning=status.learning,
         chat=status.chat.says if status.chat else "none",
         project=counts.scope.project,
         memories=counts.memories,

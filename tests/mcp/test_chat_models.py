@@ -140,6 +140,7 @@ async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
     assert status.chat.confusion["Success"] == {"Success": 1, "Failure": 1, "Undecided": 0}
     assert status.chat.says == (
         "claude_cli:haiku; today 1,200 tokens of 5,000 in 1 call, 0.0120 USD; "
+        f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD; "
         "audited verdicts: 1 of 2 as the evidence "
         "(1 times model Success, evidence Success; 1 times model Success, evidence Failure)"
     )
@@ -158,7 +159,7 @@ async def test_the_tools_judge_and_distill_by_the_model_and_name_it(
     assert (verdict["verdict"], verdict["judge"]) == ("Success", "openai:m")
     assert (drawn["distiller"], drawn["items"][0]["title"]) == ("openai:m", ITEM["title"])
     assert status["judge"] == "openai:m"
-    assert f"{3 * TOKENS} tokens of no limit in 3 calls" in status["chat"]
+    assert f"{3 * TOKENS} tokens of 500,000 in 3 calls" in status["chat"]
 
 
 async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC
+from datetime import UTC, timedelta
 from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
@@ -37,6 +37,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         statistics=statistics,
         embedder=toolbox.embedder.name,
         judge=_judge(toolbox),
+        learning=_learning(toolbox),
         chat=await _chat(toolbox),
         tools=await _tools(toolbox),
         sources=await _sources(toolbox),
@@ -71,6 +72,13 @@ def _judge(toolbox: Toolbox) -> str:
     return " → ".join(provider.name for provider in judging) or toolbox.chat.name
 
 
+def _learning(toolbox: Toolbox) -> str:
+    chat = toolbox.settings.chat
+    if names := ", ".join(provider.name for provider in chat.learning):
+        return f"with {names} from tasks that are worth it, else by rules"
+    return "by rules"
+
+
 def _model_notices(settings: Settings) -> Iterator[str]:
     """Tell of each model that is named for a purpose and is none of those that are set."""
     purposes = (
@@ -98,13 +106,17 @@ async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
 
 
 async def _chat(toolbox: Toolbox) -> ChatStatus | None:
-    if toolbox.chat is None:
-        return None
+    """None: no model may be asked, and none was within the week."""
     midnight = toolbox.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    named = toolbox.settings.chat.learning if toolbox.chat is None else ()
+    days = await toolbox.store.chat_days(midnight - timedelta(days=6))
+    if toolbox.chat is None and not (named or days):
+        return None
     spent = await toolbox.store.chat_spending(midnight)
     pairs = audited_pairs(await toolbox.store.events_of_kind(toolbox.scope, AUDITED, AUDITS))
     return ChatStatus(
-        models=tuple(toolbox.chat.name.split(" → ")),
+        models=tuple(toolbox.chat.name.split(" → ") if toolbox.chat else (each.name for each in named)),
+        days=tuple(days),
         calls_today=spent.calls,
         tokens_today=spent.tokens,
         cost_usd_today=spent.cost_usd,

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model, Scope, Timestamp
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.status import BankStatistics, StorageHealth
+from swarm_memory.schema.status import BankStatistics, ChatDay, StorageHealth
 from swarm_memory.tools.ports.models import ChatUsage
 
 
@@ -83,6 +83,10 @@ class Journal(Protocol):
 
     async def chat_spending(self, since: datetime) -> ChatSpending:
         """Return what was spent since then by every process and in every scope of the database."""
+        ...
+
+    async def chat_days(self, since: datetime) -> list[ChatDay]:
+        """Return the days (UTC) since then on which models were asked, as `chat_spending` counts, the newest first."""
         ...
 
     async def statistics(self, scope: Scope, embedder: str) -> BankStatistics: ...

@@ -171,7 +171,8 @@ def _embedder(invocation: Invocation) -> Iterator[Finding]:
 
 def _chat(invocation: Invocation) -> Iterator[Finding]:
     """Look for what each model needs; none is asked, because that may cost money."""
-    providers = invocation.settings().settings.chat.providers
+    chat = invocation.settings().settings.chat
+    providers = (*chat.providers, *(each for each in chat.learning if each not in chat.providers))
     if not providers:
         yield Finding("chat model", "ok", "none: evidence judges and rules distill")
     for provider in providers:

@@ -17,6 +17,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import LearnResult, Retrieval
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.cli.leave import WAYS, is_asked_at, planned_leave, say_who_learns
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -78,7 +79,7 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
     def worker(toolbox: "Toolbox") -> "Worker":
         from swarm_memory.server.wiring import make_worker
 
-        return make_worker(toolbox, invocation.place)
+        return make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
 
     async def listen(bank: "Bank") -> None:
         from swarm_memory.server.hooks.listener import listen
@@ -154,8 +155,12 @@ def _scope(project: bool, user: bool) -> "InstallScope":
 
 @click.command()
 @_options
+@click.option("--learn-with", type=click.Choice(WAYS), help="Who learns from finished tasks; else you are asked once.")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
 @click.pass_obj
-def install(invocation: Invocation, project: bool, user: bool, dry_run: bool, as_json: bool) -> None:
+def install(
+    invocation: Invocation, project: bool, user: bool, dry_run: bool, as_json: bool, learn_with: str | None, yes: bool
+) -> None:
     """Write the MCP server and the hooks into Claude Code's files.
 
     They are yours alone: for this project .claude/settings.local.json and the project's part of ~/.claude.json, with
@@ -166,16 +171,26 @@ def install(invocation: Invocation, project: bool, user: bool, dry_run: bool, as
     nothing. With the setting hooks.warn_before_tools a hook is added that warns before calls that look like ones that
     failed.
 
+    Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
+    Code, or the models that you named in chat.providers. The answer stands in your own settings file.
+
     \b
     Examples:
       swarm-memory install --dry-run
       swarm-memory install --user
+      swarm-memory install --learn-with claude
+      swarm-memory install --learn-with rules
     """
     from swarm_memory.server.hosts.claude_settings import SERVER_NAME, installed_scopes, plan_install
 
-    scope = _scope(project, user)
+    scope, installed = _scope(project, user), installed_scopes(invocation.root)
+    if learn_with and installed and not (project or user):
+        scope = installed[0]  # who changes the answer installs nothing a second time
     warn = invocation.settings().settings.hooks.warn_before_tools
     changes = plan_install(scope, invocation.root, warn=warn)
+    may_ask = is_asked_at() and not (yes or dry_run or as_json)
+    if leave := planned_leave(invocation, learn_with, may_ask=may_ask):
+        changes.append(leave)
     _carry_out(changes, "installed", dry_run, as_json)
     if as_json or dry_run:
         return
@@ -186,6 +201,7 @@ def install(invocation: Invocation, project: bool, user: bool, dry_run: bool, as
         say("`swarm-memory` is not on your PATH: put it there, as with `uv tool install`.", fg="yellow")
     if any(change.before is None and change.path.name == "settings.local.json" for change in changes):
         say("settings.local.json names this machine's Python: keep it out of git.")
+    say_who_learns(invocation)
     say("Start Claude Code anew to use it; `swarm-memory doctor` checks it.")
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,11 @@ from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.schema.outcome import Effect, WeekMetrics
-    from swarm_memory.schema.status import ChatStatus, MemoryStatus
+    from swarm_memory.schema.status import ChatDay, ChatStatus, MemoryStatus
     from swarm_memory.tools.toolbox import Toolbox
+
+CHAT_DAYS = 30
+"""So many days `metrics` looks back at what models took."""
 
 
 @click.command()
@@ -59,6 +63,7 @@ def _show_status(found: "MemoryStatus") -> None:
         ("vector search", storage.vector_search),
         ("embedder", found.embedder),
         ("judge", found.judge),
+        ("learning in the background", found.learning),
         *(_chat_rows(found.chat) if found.chat else ()),
         ("project", counts.scope.project),
         ("memories", _counts(counts.memories)),
@@ -79,8 +84,9 @@ def _show_status(found: "MemoryStatus") -> None:
 
 def _chat_rows(chat: "ChatStatus") -> list[tuple[str, object]]:
     return [
-        ("chat models", ", ".join(chat.models)),
+        ("chat models", ", ".join(chat.models) or "none"),
         ("used today", chat.spent),
+        ("used by day", "; ".join(day.says for day in chat.days) or "nothing"),
         ("audited verdicts", chat.agreement),
     ]
 
@@ -120,7 +126,7 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
-    """Show what came of this project's tasks by week, and the effect of memory.
+    """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
     The effect is only known when some tasks get no memories: set credit.holdout_rate, such as 0.1.
 
@@ -134,18 +140,23 @@ def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
 
-    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None]":
-        return await weekly_metrics(toolbox), await memory_effect(toolbox)
+    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, list[ChatDay]]":
+        since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
+        return await weekly_metrics(toolbox), await memory_effect(toolbox), await toolbox.store.chat_days(since)
 
-    weeks, effect = invocation.read(operate)
+    weeks, effect, days = invocation.read(operate)
     if as_csv:
         click.echo(_csv(weeks), nl=False)
     elif as_json:
         rows = [week.model_dump(mode="json") for week in weeks]
-        print_json({"weeks": rows, "effect": effect.model_dump(mode="json") if effect else None})
+        print_json({"weeks": rows, "effect": effect.model_dump(mode="json") if effect else None, "chat_days": days})
     else:
         _show_weeks(weeks)
         say(effect.says if effect else "no task has an outcome yet")
+        if days:
+            say("\nCalls to chat models, in all projects of the bank:")
+            rows = ((day.day, day.calls, f"{day.tokens:,}", _number(day.cost_usd, ".4f")) for day in days)
+            print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
 
 
 def _csv(weeks: "Sequence[WeekMetrics]") -> str:
@@ -249,7 +260,7 @@ def work(
     async def operate(toolbox: "Toolbox") -> int:
         if session is not None and transcript is not None:
             await queue_session(toolbox, session, transcript)
-        worker = make_worker(toolbox, invocation.place)
+        worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
         if until_idle:
             return await (worker.work_off_all() if early else worker.work_off_due())
         await worker.run(RECHECK_S)

@@ -14,7 +14,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.schema.status import BankStatistics
+from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import RETRIEVED, RetrievalRow, write_retrieval
 from swarm_memory.server.storage.stores.rows import (
@@ -97,6 +97,15 @@ class SqliteJournal(BankThreads):
             if record.usage.cost_usd is not None:
                 cost = (cost or 0.0) + record.usage.cost_usd
         return ChatSpending(calls, tokens, cost)
+
+    async def chat_days(self, since: datetime) -> list[ChatDay]:
+        await self.recorder.settle()
+        return await self._written_days(since)
+
+    @reads
+    def _written_days(self, connection: "Connection", since: datetime) -> list[ChatDay]:
+        rows = connection.execute(_QUERIES["chat_days"], (CHAT_TOKENS, to_text(since))).fetchall()
+        return [ChatDay(day=day, calls=calls, tokens=tokens, cost_usd=cost) for day, calls, tokens, cost in rows]
 
     @reads
     def _written_spending(self, connection: "Connection", since: datetime) -> tuple[int, int, float | None]:

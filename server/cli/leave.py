@@ -1,0 +1,94 @@
+"""The user's leave to have a model learn from finished tasks: asked once, kept in the user's own settings file."""
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.cli.console import say
+from swarm_memory.server.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.settings import Settings
+    from swarm_memory.server.hosts.settings_files import FileChange
+
+KEY = "chat.learn_with"
+WAYS = ("rules", "claude", "endpoint")
+CHANGE = "`swarm-memory install --learn-with " + "|".join(WAYS) + "`"
+"""How the answer is given or changed."""
+
+
+def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool) -> "FileChange | None":
+    """Return the change of the user's settings file that holds the answer; None where nothing is to be written.
+
+    `given` is the answer of the command line. Without it the user is asked, where `may_ask` and where nothing that is
+    set answers it already. Raises `ConfigError`: it cannot be done so, or the file cannot be read or edited.
+    """
+    from swarm_memory.server.config import with_setting
+    from swarm_memory.server.hosts.settings_files import FileChange
+    from swarm_memory.server.location import user_file
+
+    resolved = invocation.settings()
+    if given is None and may_ask and not {KEY, "chat.providers"} & resolved.origin.keys():
+        given = _asked(resolved.settings)
+    if given is None:
+        return None
+    if lack := _lack(given, resolved.settings):
+        raise ConfigError(f"--learn-with {given}: {lack}")
+    path = user_file(os.environ)
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    after = with_setting(before or "", KEY, given, str(path))
+    return None if after == before else FileChange(path, before, after)
+
+
+def is_asked_at() -> bool:
+    """Tell whether somebody sits before the terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def say_who_learns(invocation: Invocation) -> None:
+    """Say who learns from finished tasks now, and how to change it."""
+    chat = invocation.settings().settings.chat
+    names = ", ".join(provider.name for provider in chat.learning)
+    if names:
+        who = f"Tasks that are worth it are shown to {names} in the background; else rules learn from them"
+    else:
+        who = "Rules learn from finished tasks, and no model is asked"
+    say(f"{who}. {CHANGE} changes that.")
+
+
+def _lack(way: str, settings: "Settings") -> str | None:
+    """Return what is wanting for a way of learning."""
+    providers = settings.chat.providers
+    if way == "endpoint" and not providers:
+        return "no model is named; name one in chat.providers of your own settings (docs/MANUAL.md, With a chat model)"
+    command = next((each.command for each in providers if each.provider == "claude_cli"), "claude")
+    if way == "claude" and shutil.which(command) is None:
+        return f"`{command}` is not on your PATH"
+    return None
+
+
+def _asked(settings: "Settings") -> str:
+    """Ask who may learn from finished tasks, among the ways that are possible here."""
+    from swarm_memory.schema.settings import SMALL_CLAUDE
+
+    chat, shown = settings.chat, settings.judge.max_trajectory_tokens
+    told = {
+        "rules": "no model: nothing is sent, nothing is spent",
+        "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
+        "endpoint": ", ".join(f"{each.name} at {each.base_url}" for each in chat.providers),
+    }
+    possible = [way for way in WAYS if _lack(way, settings) is None]
+    budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
+    say("Who learns from finished tasks? A model judges them better than rules and draws more from them.", bold=True)
+    for way in possible:
+        say(f"  {way:9} {told[way]}")
+    say(
+        "A model is asked in the background, and only about tasks that are long, in which something failed, or in\n"
+        "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
+        f"data, at most {shown:,} tokens of it twice: about 15,000 tokens a task, {budget} a day and project."
+    )
+    return click.prompt("Learn with", type=click.Choice(possible), default="rules")

@@ -1,0 +1,201 @@
+"""A model sees finished tasks with the user's leave alone: those that are worth it, within the budget of the day."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_lines import SESSION, Line, call, prompt, result, says, text, write
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import JOB, new_id
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.settings import ChatSettings, Settings
+from swarm_memory.server.location import Location
+from swarm_memory.server.wiring import make_worker
+from swarm_memory.tools.memories.status import memory_status
+from swarm_memory.tools.toolbox import Toolbox
+
+EVENTFUL: list[Line] = [
+    prompt("The checkout tests fail with a SettingsError, please mend them"),
+    says(call("c1", "make test")),
+    result("c1", "Exit code 2\nno rule to make target 'test'", error=True),
+    says(call("c2", "cat Makefile")),
+    result("c2", "tests: settings\n\tpytest -q"),
+    says(call("c3", "make settings")),
+    result("c3", "wrote settings.toml"),
+    says(call("c4", "make tests")),
+    result("c4", "2 passed"),
+    says(text("Done: they pass.")),
+]
+SHORT: list[Line] = [
+    prompt("Now a new task: print the version of the shop"),
+    says(call("d1", "make version")),
+    result("d1", "1.2.3"),
+    says(text("It is 1.2.3.")),
+]
+USAGE = {"input_tokens": 1000, "output_tokens": 100}
+ANSWER = {"type": "result", "subtype": "success", "is_error": False, "result": "{}", "total_cost_usd": 0.01}
+
+
+class Claude:
+    """A program in the place of Claude Code that notes how it was called, and gives no usable answer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        program = folder / "claude"
+        program.write_text(
+            f"#!{sys.executable} -IS\nimport json, sys, uuid\n"
+            "told = json.dumps([sys.argv[1:], sys.stdin.read()])\n"
+            f"open({str(folder)!r} + '/call-' + uuid.uuid4().hex, 'w').write(told)\n"
+            f"print({json.dumps(ANSWER | {'usage': USAGE})!r})\n"
+        )
+        program.chmod(0o755)
+
+    def calls(self) -> list[Any]:
+        return [json.loads(path.read_text()) for path in self.folder.glob("call-*")]
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Claude:
+    stand_in = Claude(tmp_path / "programs")
+    monkeypatch.setenv("PATH", f"{stand_in.folder}{os.pathsep}{os.environ['PATH']}")
+    return stand_in
+
+
+@pytest.fixture
+def transcript(home: Path) -> Path:
+    return write(home / ".claude" / "projects" / "shop" / f"{SESSION}.jsonl", [*EVENTFUL, *SHORT])
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Settings that let a job take as long as a busy machine needs to start a program."""
+    return Settings()
+
+
+def with_leave(**chat: Any) -> Settings:
+    return Settings(chat=ChatSettings.model_validate(chat))
+
+
+async def queue(toolbox: Toolbox, transcript: Path) -> None:
+    payload: dict[str, JsonValue] = {"transcript_path": str(transcript), "session_id": SESSION}
+    now = datetime.now(UTC)
+    key = f"{SESSION}:all"
+    await toolbox.store.enqueue(
+        Job(
+            id=new_id(JOB),
+            scope=toolbox.scope,
+            kind="learn",
+            key=key,
+            payload=payload,
+            run_after=now,
+            created_at=now,
+        )
+    )
+
+
+async def verdicts(toolbox: Toolbox) -> Mapping[str, str]:
+    """Return what was said of each task that was learned from."""
+    jobs = await toolbox.store.list_jobs(toolbox.scope, ("completed", "failed"), 10)
+    told: dict[str, str] = {}
+    for job in jobs:
+        tasks = (job.result or {}).get("tasks")
+        assert isinstance(tasks, dict), job.error
+        told |= {task: str(said) for task, said in tasks.items() if not str(said).startswith("queued")}
+    return told
+
+
+async def test_with_leave_claude_code_is_asked_about_the_task_that_is_worth_it_alone(
+    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
+) -> None:
+    await queue(toolbox, transcript)
+    leave = with_leave(learn_with="claude")
+    assert await make_worker(toolbox, place, lambda: leave).work_off_due() == 2
+    assert set(await verdicts(toolbox)) == {f"{SESSION}:1", f"{SESSION}:2"}
+    calls = claude.calls()
+    assert calls
+    for arguments, told in calls:
+        assert "--model=haiku" in arguments
+        assert "make settings" in told
+        assert "print the version" not in told
+
+
+async def test_what_was_asked_is_told_by_day_with_its_tokens_and_money(
+    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
+) -> None:
+    await queue(toolbox, transcript)
+    leave = with_leave(learn_with="claude")
+    await make_worker(toolbox, place, lambda: leave).work_off_due()
+    status = await memory_status(toolbox)
+    assert status.chat is not None
+    (day,) = status.chat.days
+    tries = len(claude.calls())
+    assert (day.day, day.tokens) == (f"{datetime.now(UTC):%Y-%m-%d}", 1100 * tries)
+    assert day.cost_usd == pytest.approx(0.01 * tries)
+
+
+async def test_a_key_in_the_environment_and_claude_code_on_the_path_are_no_leave(
+    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-environment")
+    for leave in (Settings(), with_leave(learn_with="rules")):
+        await queue(toolbox, transcript)
+        await make_worker(toolbox, place, lambda leave=leave: leave).work_off_due()
+    assert len(await verdicts(toolbox)) == 2
+    assert claude.calls() == []
+    assert (await memory_status(toolbox)).chat is None
+
+
+async def test_rules_are_taken_at_their_word_where_models_are_named_for_other_things(
+    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
+) -> None:
+    named: list[dict[str, str]] = [{"provider": "claude_cli"}]
+    await queue(toolbox, transcript)
+    leave = with_leave(learn_with="rules", providers=named)
+    await make_worker(toolbox, place, lambda: leave).work_off_due()
+    assert claude.calls() == []
+    assert [each.name for each in with_leave(providers=named).chat.learning] == ["claude_cli:default"]
+
+
+async def test_leave_that_is_taken_back_or_cannot_be_read_counts_at_once(
+    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
+) -> None:
+    leaves = [with_leave(learn_with="claude"), with_leave(learn_with="rules")]
+
+    def read() -> Settings:
+        if not leaves:
+            raise ConfigError("the file is not valid YAML")
+        return leaves.pop()
+
+    worker = make_worker(toolbox, place, read)
+    await queue(toolbox, transcript)
+    await worker.work_off_due()
+    assert (leaves, claude.calls()) == ([with_leave(learn_with="claude")], [])
+    leaves.clear()
+    write(transcript, [*EVENTFUL, prompt("no, that is wrong: it still fails"), says(text("I see."))])
+    await queue(toolbox, transcript)
+    await worker.work_off_due()
+    assert claude.calls() == []
+    assert len(await verdicts(toolbox)) == 2
+
+
+async def test_nothing_is_sent_beyond_the_days_budget_and_rules_learn_from_the_rest(
+    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
+) -> None:
+    await queue(toolbox, transcript)
+    leave = with_leave(learn_with="claude", daily_token_budget=100)
+    await make_worker(toolbox, place, lambda: leave).work_off_due()
+    assert claude.calls() == []
+    assert len(await verdicts(toolbox)) == 2
+
+
+def test_a_day_has_a_budget_unless_it_is_taken_off() -> None:
+    assert ChatSettings().daily_token_budget == 500_000

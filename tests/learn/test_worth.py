@@ -1,0 +1,23 @@
+"""Which finished tasks a model is asked about."""
+
+import pytest
+
+from swarm_memory.tools.learn.worth import ENOUGH, LONG, is_worth_asking
+
+
+@pytest.mark.parametrize(
+    ("failed", "said", "worth"),
+    [
+        ([], ["that is wrong"], False),
+        ([False], [], False),
+        ([True] + [False] * (ENOUGH - 2), [], False),
+        ([True] + [False] * (ENOUGH - 1), [], True),
+        ([False] * (LONG - 1), ["thanks"], False),
+        ([False] * (LONG - 1), ["No, that is wrong: use pnpm"], True),
+        ([False] * LONG, [], True),
+    ],
+)
+def test_a_model_is_asked_about_what_is_long_or_failed_somewhere_or_was_corrected(
+    failed: list[bool], said: list[str], worth: bool
+) -> None:
+    assert is_worth_asking(failed, said) is worth
