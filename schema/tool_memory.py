@@ -217,6 +217,9 @@ class Experience(Model):
     similar: int
     """Calls that fit the task."""
     similar_good: int
+    begin_alike: int = 0
+    """Calls whose request begins with the same word as the task."""
+    begin_alike_good: int = 0
     overall_n: int
     overall_good: int
 

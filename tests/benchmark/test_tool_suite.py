@@ -136,6 +136,31 @@ async def test_the_model_is_told_the_guidance_as_data_and_must_name_a_tool() -> 
         await chooser.choose("What is a fjord?", TOOLS, "", "1")
 
 
+FORMS = """
+## `SearchToolA`
+Last 20: score 50% [30%, 70%] (n=20)
+- Best for: requests that begin with "who" or "when": 9 of 9 good here
+- Best for: requests of at most 6 words: 8 of 10 good here, others 1 of 9
+
+## `SearchToolB`
+Last 20: score 50% [30%, 70%] (n=20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "chosen"),
+    [
+        ("Who of all people on this earth climbed it first?", "SearchToolA"),
+        ("Explain tides", "SearchToolA"),
+        ("Explain how tides come about and why they differ", "SearchToolB"),
+    ],
+)
+async def test_the_reader_takes_the_word_before_the_length_and_counts_of_the_others_where_they_are_told(
+    question: str, chosen: str
+) -> None:
+    assert await GuidanceReader().choose(question, TOOLS[:2], FORMS, "1") == chosen
+
+
 def test_a_ratio_is_resampled_case_by_case() -> None:
     same = Resampling(4, 7).ratio([2.0, 4.0, 6.0, 8.0], [1.0, 2.0, 3.0, 4.0])
     assert same == (2.0, 2.0, 2.0)

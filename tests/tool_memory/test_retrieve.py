@@ -58,6 +58,25 @@ async def test_the_tool_that_did_well_with_similar_calls_comes_first(toolbox: To
     assert [each.tool_name for each in only.experience] == ["deep"]
 
 
+async def test_of_tools_that_are_named_those_do_better_that_did_well_with_requests_that_begin_alike(
+    toolbox: Toolbox,
+) -> None:
+    topics = ("harbours", "violins", "glaciers", "tariffs", "orchids", "looms")
+    calls = [asked("plain", f"who invented {topic}", True) for topic in topics]
+    calls += [asked("plain", f"compare {topic}", False) for topic in topics]
+    calls += [asked("deep", f"compare {topic}", True) for topic in topics]
+    calls += [asked("deep", f"who invented {topic}", False) for topic in topics]
+    await log_tool_calls(toolbox, calls)
+    await evaluate_tool_calls(toolbox)
+    for task, best in (("Who painted ceilings", "plain"), ("Compare chimneys", "deep")):
+        found = await retrieve_tool_memory(toolbox, ["plain", "deep"], task)
+        assert found.experience[0].tool_name == best
+        assert "6 of 6 that begin alike" in found.markdown
+    assert (await retrieve_tool_memory(toolbox, task="Who painted ceilings")).experience == (), (
+        "nothing is known of that"
+    )
+
+
 async def test_calls_that_are_not_evaluated_are_no_experience(toolbox: Toolbox) -> None:
     await log_tool_calls(toolbox, [asked("a", WEATHER, True)])
     assert (await retrieve_tool_memory(toolbox, task=WEATHER)).experience == ()

@@ -94,16 +94,45 @@ def test_a_mean_lies_in_its_interval_and_one_value_has_none(values: list[float])
         assert found.low <= found.value <= found.high
 
 
-async def test_parameters_that_work_and_what_resolved_an_error_are_found(toolbox: Toolbox) -> None:
+async def test_parameters_that_work_and_what_went_through_after_an_error_are_found(toolbox: Toolbox) -> None:
     calls = [made for number in range(8) for made in (with_limit(500, number), with_limit(100, number))]
     found = await guidelines_of(toolbox, *calls)
     assert "Works: `limit` = 100: 8 of 8 calls good, without it 0 of 8" in found.parameters
     assert "Does not work: `limit` = 500: 0 of 8 calls good, without it 8 of 8" in found.parameters
     (error,) = found.errors
-    times, _, fix = error.partition(" by the call ")
-    assert times == '"Error: limit must be at most 100" (8 times): resolved 8 of 8 times'
-    assert fix == "with `limit` = 100 instead of 500"
-    assert any("`limit` = 100 instead of 500" in each for each in found.recommendations)
+    fix = "the call with `limit` = 100 instead of 500 went through"
+    assert error == f'"Error: limit must be at most 100" (8 times): 8 of 8 times {fix}'
+
+
+def shell(command: str, session: str, second: float, ok: bool = True) -> dict[str, Any]:
+    made = call if ok else failed
+    output = {} if ok else {"error": "npm ERR! ERESOLVE unable to resolve dependency tree"}
+    told = {"command": command}
+    return made(**output, tool="Bash", input=told, session_id=session, create_time=at(second))
+
+
+async def test_a_program_that_fails_is_told_with_the_one_that_went_through(toolbox: Toolbox) -> None:
+    calls = [shell("ls", f"s{number}", 10 * number) for number in range(9)]
+    calls += [shell("npm install", f"s{number}", 10 * number + 2, ok=number > 6) for number in range(9)]
+    calls += [shell("pnpm install", f"s{number}", 10 * number + 4) for number in range(7)]
+    found = await guidelines_of(toolbox, *calls)
+    assert found.recommendations == ("`Bash` with `npm`: 7 of 9 failed here; `pnpm` went through",)
+
+
+async def test_the_same_call_again_is_told_of_only_where_nothing_came_between(toolbox: Toolbox) -> None:
+    for number in range(3):
+        session = f"s{number}"
+        await log_tool_calls(toolbox, [shell("ship sync", session, 10 * number, ok=False)])
+        await log_tool_calls(toolbox, [call("Edit", input={"file_path": "ship.toml"}, session_id=session)])
+        await log_tool_calls(toolbox, [shell("ship sync", session, 10 * number + 4)])
+    await summarize_tool_memory(toolbox)
+    (bash,) = await toolbox.store.tool_memory.memories(toolbox.scope, ["Bash"])
+    assert bash.summary is not None
+    assert "again" not in bash.summary.model_dump_json()
+    assert "went through" not in bash.summary.model_dump_json()
+    straight = [shell("ship pull", f"p{n}", 100 + 10 * n + again, ok=bool(again)) for n in range(3) for again in (0, 1)]
+    found = await guidelines_of(toolbox.in_project("other"), *straight)
+    assert any(each.endswith("3 of 3 times the same call went through right after it") for each in found.errors)
 
 
 async def test_numbers_are_told_as_they_were_sent_and_one_of_any_length_is_survived(toolbox: Toolbox) -> None:
@@ -124,12 +153,41 @@ async def test_what_chance_explains_is_not_called_a_rule(toolbox: Toolbox) -> No
     assert found.parameters == ()
 
 
-async def test_words_of_good_and_of_bad_calls_are_told_apart(toolbox: Toolbox) -> None:
-    good = [call(input={"query": f"weather tomorrow number{n}"}, output="weather tomorrow") for n in "abcde"]
-    bad = [call(input={"query": f"history essay number{n}"}, output="cats") for n in "abcde"]
+def about(opening: str, topic: str, good: bool, number: int) -> dict[str, Any]:
+    asked = f"{opening} {topic} item{number}"
+    return call(input={"query": asked}, output=asked if good else "cats", session_id=f"q{opening}{topic}{number}")
+
+
+async def test_requests_are_told_apart_by_how_they_begin_and_how_long_they_are(toolbox: Toolbox) -> None:
+    calls = [about("who", "invented", True, n) for n in range(6)] + [about("when", "began", True, n) for n in range(6)]
+    calls += [about("compare", "the many causes and the effects of", False, n) for n in range(8)]
+    found = await guidelines_of(toolbox, *calls)
+    assert 'requests that begin with "when" or "who": 12 of 12 good here' in found.best_for
+    assert "requests of at most 3 words: 12 of 12 good here, others 0 of 8" in found.best_for
+    assert found.worst_for[0] == 'requests that begin with "compare": 0 of 8 good here'
+
+
+async def test_what_a_request_is_about_is_told_as_a_sentence_against_all_others(toolbox: Toolbox) -> None:
+    openings = ("find", "show", "tell", "list", "get")
+    good = [about(opening, "weather", True, n) for n, opening in enumerate(openings)]
+    bad = [about(opening, "history", False, n) for n, opening in enumerate(openings)]
     found = await guidelines_of(toolbox, *good, *bad)
-    assert 'calls about "weather" (5 of 5 good)' in found.best_for
-    assert 'calls about "history" (0 of 5 good)' in found.worst_for
+    assert found.best_for == ('requests about "weather": 5 of 5 good here, others 0 of 5',)
+    assert found.worst_for == ('requests about "history": 0 of 5 good here, others 5 of 5',)
+
+
+async def test_how_requests_begin_is_not_told_where_chance_tells_as_much(toolbox: Toolbox) -> None:
+    openings = ("find", "show", "tell", "list")
+    calls = [about(opening, f"t{n}", n % 2 == 0, n) for opening in openings for n in range(4)]
+    found = await guidelines_of(toolbox, *calls)
+    assert (found.best_for, found.worst_for) == ((), ())
+
+
+async def test_how_requests_begin_is_told_in_scripts_without_spaces_too(toolbox: Toolbox) -> None:
+    good = [call(input={"query": f"解释系统{n}"}, output=f"解释系统{n}", session_id=f"a{n}") for n in range(6)]
+    bad = [call(input={"query": f"比较经济{n}"}, output="cats", session_id=f"b{n}") for n in range(6)]
+    found = await guidelines_of(toolbox, *good, *bad)
+    assert found.best_for[0] == 'requests that begin with "解释": 6 of 6 good here'
 
 
 async def test_text_of_a_tool_that_reads_like_an_instruction_is_not_taken_over(toolbox: Toolbox) -> None:

@@ -45,6 +45,7 @@ _UNSPACED = (
     r"\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _SCRIPT_RUN = re.compile(rf"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
+_AS_WRITTEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['\u2019-][^\W_{_UNSPACED}]+)*")
 _VOICED = {0x3099, 0x309A}
 """The two marks that make another kana of a kana: composed again, while all other marks are dropped."""
 
@@ -82,6 +83,14 @@ def tokenize(text: str) -> tuple[str, ...]:
     for word in _WORD.findall(_folded(text)):
         tokens += _cached_tokens(word) if len(word) <= _CACHED_WORD_CHARS else _word_tokens(word)
     return tuple(tokens)
+
+
+def words_as_written(text: str) -> list[str]:
+    """Return the words of `text` in order and in lower case, stop words too; of scripts without spaces each character.
+
+    So long texts can be told from short ones, and by how they begin, in any script.
+    """
+    return _AS_WRITTEN.findall(text.lower())
 
 
 def query_tokens(text: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
@@ -14,9 +15,10 @@ from swarm_memory.schema.tool_memory import (
     ToolMemory,
     ToolSummary,
 )
-from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
+from swarm_memory.tools.ports.tool_memory import PastCalls
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
+from swarm_memory.tools.tool_memory.inputs import OPENING, opening_token
 from swarm_memory.tools.tool_memory.log import read_names
 from swarm_memory.tools.tool_memory.summarize import news_of
 from swarm_memory.tools.toolbox import Toolbox
@@ -34,7 +36,16 @@ NEAREST = 3
 BANDWIDTH = 0.35
 COVERAGE_SHARE = 0.8
 PRIOR_STRENGTH = 2.0
-"""How many similar calls the tool's overall rate weighs."""
+"""How many similar calls the tool's rate for requests of this form weighs, and how many of those its overall rate."""
+
+FORM_BANDWIDTH = 0.4
+"""Of the logarithm of the length, in calls that are alike in form."""
+
+OTHER_OPENING = 0.1
+"""What a call that begins otherwise weighs beside one that begins alike."""
+
+NAMED_REACH = 0.2
+"""The least reach of a tool that was named: who names it means it for the task."""
 
 SHAPE_SHARE = 0.2
 """The share of the likeness that is due to the length: long requests fare otherwise than short ones."""
@@ -73,12 +84,12 @@ async def retrieve_tool_memory(
 
 
 async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) -> ToolGuidance:
-    tokens = query_tokens(task)[:_MAX_QUERY_TOKENS]
+    tokens = (*query_tokens(task)[:_MAX_QUERY_TOKENS], *opening_token(task))
     past = await toolbox.store.tool_memory.past_calls(toolbox.scope, tokens, names)
     candidates = sorted({call.tool_name for call in past.calls})
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, candidates if names is None else names)
     overall = {memory.totals.tool_name: Overall(memory.totals.evaluated, memory.totals.good) for memory in memories}
-    ranked = rank_tools(tokens, past, overall)[:MAX_RANKED]
+    ranked = rank_tools(tokens, past, overall, NAMED_REACH if names is not None else 0.0)[:MAX_RANKED]
     budget = toolbox.settings.tool_memory.guidance_tokens
     unknown = tuple(name for name in names or () if name not in overall)
     if ranked:
@@ -112,37 +123,77 @@ class Overall:
         return (self.good + 1) / (self.evaluated + 2)
 
 
-def rank_tools(tokens: Sequence[str], past: PastCalls, overall: Mapping[str, Overall]) -> list[Experience]:
+def rank_tools(
+    tokens: Sequence[str], past: PastCalls, overall: Mapping[str, Overall], least_reach: float = 0.0
+) -> list[Experience]:
     """Return the tools with calls that fit the tokens of a task, best first: by reach times expected success.
 
     A tool's expected success is the mean of a Beta posterior to which each past call adds its kernel weight, as a
     success or a failure (continuous correlated Beta process: Goetschalckx, Poupart and Hoey, IJCAI 2011, eq. 5-6):
 
         K(s) = exp(-(1 - s)² / 2h²)          s: likeness of call and task, h = 0.35
-        a = c·r + sum K(s_i)·y_i,   b = c·(1 - r) + sum K(s_i)·(1 - y_i),   mean = a / (a + b)
+        a = c·f + sum K(s_i)·y_i,   b = c·(1 - f) + sum K(s_i)·(1 - y_i),   mean = a / (a + b)
+        f = (c·r + sum F_i·y_i) / (c + sum F_i)
 
-    with r the tool's smoothed overall rate and c = 2. Reach is the mean likeness of its three nearest fitting calls
-    over 0.5, at most 1. A tool with no call that fits is not ranked: of that there is no experience.
+    with r the tool's smoothed overall rate, c = 2, and F a call's likeness in form: `form_likeness`. Reach is the mean
+    likeness of its three nearest fitting calls over 0.5, at most 1. Without a `least_reach` a tool with no call that
+    fits is not ranked: of that there is no experience. With one, a tool with a call that begins alike is ranked too.
     """
-    weights = _idf(tokens, past)
-    by_tool: dict[str, list[tuple[float, float]]] = {}
+    task = _Asked.of(tokens)
+    weights = _idf(task.words, past)
+    by_tool: dict[str, list[_Past]] = {}
     for call in past.calls:
-        by_tool.setdefault(call.tool_name, []).append((likeness(weights, call), call.score))
-    ranked = [
-        experience
-        for tool, found in by_tool.items()
-        if (experience := _experience(tool, found, overall.get(tool, Overall(0, 0)))) is not None
-    ]
+        asked = _Asked.of(call.tokens.split())
+        found = _Past(likeness(weights, asked.words), form_likeness(task, asked), asked.opening, call.score)
+        by_tool.setdefault(call.tool_name, []).append(found)
+    ranked: list[Experience] = []
+    for tool, found in by_tool.items():
+        if any(each.alike >= MIN_FIT or (least_reach and each.begins(task)) for each in found):
+            ranked.append(_experience(tool, task, found, overall.get(tool, Overall(0, 0)), least_reach))
     return sorted(ranked, key=lambda each: (-each.rank, -each.expected_success, each.tool_name))
 
 
-def likeness(weights: Mapping[str, float], call: PastCall) -> float:
+class _Asked(NamedTuple):
+    """The tokens of a task or a call, without the one that says how it begins."""
+
+    words: Sequence[str]
+    opening: str
+
+    @classmethod
+    def of(cls, tokens: Sequence[str]) -> Self:
+        openings = [token for token in tokens if token.startswith(OPENING)]
+        return cls([token for token in tokens if not token.startswith(OPENING)], openings[0] if openings else "")
+
+
+class _Past(NamedTuple):
+    """A past call beside the task."""
+
+    alike: float
+    form: float
+    opening: str
+    score: float
+
+    def begins(self, task: _Asked) -> bool:
+        """Whether it begins as the task does."""
+        return bool(task.opening) and self.opening == task.opening
+
+
+def form_likeness(task: _Asked, call: _Asked) -> float:
+    """Return how alike a task and a call are in form, 0…1: by their lengths, and a tenth where they begin otherwise.
+
+    What kind of thing is asked for shows in it, whatever it is about.
+    """
+    gap = math.log((len(call.words) + 1) / (len(task.words) + 1)) / FORM_BANDWIDTH
+    begins_alike = bool(task.opening) and task.opening == call.opening
+    return math.exp(-(gap**2) / 2) * (1.0 if begins_alike else OTHER_OPENING)
+
+
+def likeness(weights: Mapping[str, float], own: Sequence[str]) -> float:
     """Return how alike a task and a past call are, 0…1: the idf-weighted Dice of their tokens, or 0.8 of the share of
     the task's tokens that the call has where that is more; a little less where their lengths differ.
 
     Tokens that are only the call's have the mean weight of the task's. A call that shares no token has 0.
     """
-    own = call.tokens.split()
     shared = sum(weights[token] for token in own if token in weights)
     if not shared:
         return 0.0
@@ -168,19 +219,21 @@ def _idf(tokens: Sequence[str], past: PastCalls) -> dict[str, float]:
     return {token: seen.get(token, mean) for token in dict.fromkeys(tokens)}
 
 
-def _experience(tool: str, found: Sequence[tuple[float, float]], overall: Overall) -> Experience | None:
-    fitting = sorted((each for each in found if each[0] >= MIN_FIT), reverse=True)
-    if not fitting:
-        return None
-    alpha, beta = PRIOR_STRENGTH * overall.rate, PRIOR_STRENGTH * (1 - overall.rate)
-    for alike, score in found:
-        weight = math.exp(-((1 - alike) ** 2) / (2 * BANDWIDTH**2))
-        alpha += weight * score
-        beta += weight * (1 - score)
+def _experience(tool: str, task: _Asked, found: Sequence[_Past], overall: Overall, least_reach: float) -> Experience:
+    fitting = sorted((each for each in found if each.alike >= MIN_FIT), reverse=True)
+    in_form = PRIOR_STRENGTH + sum(each.form for each in found)
+    rate = (PRIOR_STRENGTH * overall.rate + sum(each.form * each.score for each in found)) / in_form
+    alpha, beta = PRIOR_STRENGTH * rate, PRIOR_STRENGTH * (1 - rate)
+    for each in found:
+        weight = math.exp(-((1 - each.alike) ** 2) / (2 * BANDWIDTH**2))
+        alpha += weight * each.score
+        beta += weight * (1 - each.score)
     mean = alpha / (alpha + beta)
     spread = math.sqrt(alpha * beta / ((alpha + beta) ** 2 * (alpha + beta + 1)))
-    nearest = [alike for alike, _ in fitting[:NEAREST]]
-    reach = min(1.0, sum(nearest) / len(nearest) / NEAR_ENOUGH)
+    nearest = [each.alike for each in fitting[:NEAREST]]
+    near = min(1.0, sum(nearest) / len(nearest) / NEAR_ENOUGH) if nearest else 0.0
+    reach = least_reach + (1 - least_reach) * near
+    alike = [each for each in found if each.begins(task)]
     return Experience(
         tool_name=tool,
         rank=round(reach * mean, 6),
@@ -188,7 +241,9 @@ def _experience(tool: str, found: Sequence[tuple[float, float]], overall: Overal
         low=max(0.0, mean - 1.645 * spread),
         reach=reach,
         similar=len(fitting),
-        similar_good=sum(score >= 1.0 for _, score in fitting),
+        similar_good=sum(each.score >= 1.0 for each in fitting),
+        begin_alike=len(alike),
+        begin_alike_good=sum(each.score >= 1.0 for each in alike),
         overall_n=overall.evaluated,
         overall_good=overall.good,
     )
@@ -223,9 +278,11 @@ def name_of(tool_name: str) -> str:
 
 
 def _why(each: Experience) -> str:
-    similar = f"{each.similar_good} of {each.similar} similar calls went well"
-    overall = f"{each.overall_good} of {each.overall_n} in all"
-    return f"{name_of(each.tool_name)}: expect success {each.expected_success:.0%} ({similar}; {overall})"
+    told = [f"{each.similar_good} of {each.similar} similar calls went well"] if each.similar else []
+    if each.begin_alike:
+        told.append(f"{each.begin_alike_good} of {each.begin_alike} that begin alike")
+    told.append(f"{each.overall_good} of {each.overall_n} in all")
+    return f"{name_of(each.tool_name)}: expect success {each.expected_success:.0%} ({'; '.join(told)})"
 
 
 def _tool(memory: ToolMemory, budget: int) -> str:

@@ -26,6 +26,7 @@ from swarm_memory.tools.tool_memory.inputs import (
     asked_of,
     input_tokens,
     is_looking,
+    opening_token,
     show_value,
     similarity,
 )
@@ -208,8 +209,12 @@ def _all_by_evidence(pending: PendingCalls, names: frozenset[str]) -> list[Evalu
 
 
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
-    """Return the tokens by which a call is found: of its task and its arguments, never of what it returned."""
-    both = (*query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
+    """Return the tokens by which a call is found: of its task and its arguments, never of what it returned.
+
+    The first one says what the request begins with, as `opening_token` does.
+    """
+    asked = asked_of(arguments_of(kept.call.input)) or kept.call.task or ""
+    both = (*opening_token(asked), *query_tokens(kept.call.task or ""), *input_tokens(kept.call.input))
     return tuple(dict.fromkeys(both))[:MAX_INDEXED]
 
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.text.tokens import STOP_WORDS, query_tokens
+from swarm_memory.tools.text.tokens import STOP_WORDS, query_tokens, words_as_written
 from swarm_memory.tools.trajectory.calls import LOOKING_TOOL
 from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 
@@ -25,8 +25,13 @@ _ASKING = frozenset({
     "query", "q", "question", "search", "search_query", "keywords", "keyword", "term", "terms", "topic", "prompt",
     "text", "pattern",
 })  # fmt: skip
-_COMMANDS = frozenset({"command", "cmd", "script", "shell"})
+COMMANDS = frozenset({"command", "cmd", "script", "shell"})
 _WORD = re.compile(r"[^\W\d_]{3,30}")
+_LETTERS = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_MAX_OPENING = 20
+
+OPENING = "beginswith"
+"""Begins the token that says how a request begins; no word of a request does."""
 _FORMATS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d{4}-\d{2}-\d{2}"), "a date as YYYY-MM-DD"),
     (re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*"), "a date with a time"),
@@ -52,9 +57,12 @@ def arguments_of(text: str) -> dict[str, JsonValue]:
 
 def asked_of(arguments: Mapping[str, JsonValue]) -> str:
     """Return what a call asked for in words: the values of `query`, `question` …; empty where it asks for nothing."""
-    return " ".join(
-        value for name, value in arguments.items() if name.lower() in _ASKING and isinstance(value, str)
-    ).strip()
+    return " ".join(value for name, value in arguments.items() if is_asking(name) and isinstance(value, str)).strip()
+
+
+def is_asking(name: str) -> bool:
+    """Tell whether an argument holds what is asked for in words, by its name."""
+    return name.lower() in _ASKING
 
 
 def is_looking(tool_name: str, arguments: Mapping[str, JsonValue]) -> bool:
@@ -80,9 +88,28 @@ def signature(text: str) -> str:
     return " ".join(generalize(json.dumps(arguments_of(text), sort_keys=True, ensure_ascii=False)).split())
 
 
-def words_of(arguments: Mapping[str, JsonValue], task: str | None) -> set[str]:
-    """Return the words that a call was about, as they were written, in lower case."""
-    text = asked_of(arguments) or task or ""
+def opening_of(text: str) -> str:
+    """Return the word that a request begins with, in lower case; of a script without spaces the first two characters.
+
+    It tells best what kind of thing is asked for. Empty where there is none, or where it is no plain word.
+    """
+    words = words_as_written(text[: _MAX_OPENING * 4])
+    first = "".join(words[:2]) if words and _is_unspaced(words) else "".join(words[:1])
+    return first if len(first) <= _MAX_OPENING and _LETTERS.fullmatch(first) else ""
+
+
+def opening_token(text: str) -> tuple[str, ...]:
+    """Return the token by which calls that begin as a request does are known; none where it has no opening."""
+    opening = opening_of(text)
+    return (f"{OPENING}{opening}",) if opening else ()
+
+
+def _is_unspaced(words: list[str]) -> bool:
+    return len(words[0]) == 1 and not words[0].isascii() and len(words) > 1 and len(words[1]) == 1
+
+
+def topics_of(text: str) -> set[str]:
+    """Return the words that a request is about, as they were written, in lower case."""
     return {word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS}
 
 
@@ -99,7 +126,7 @@ def features_of(arguments: Mapping[str, JsonValue]) -> set[str]:
 def show_value(name: str, value: JsonValue) -> str:
     """Return a value as it may be told; empty when it reads like an instruction."""
     if isinstance(value, str):
-        return show_command(value) if name.lower() in _COMMANDS else show_symptom(value, limit=MAX_VALUE)
+        return show_command(value) if name.lower() in COMMANDS else show_symptom(value, limit=MAX_VALUE)
     return show_symptom(json.dumps(value, ensure_ascii=False), limit=MAX_VALUE)
 
 
@@ -137,7 +164,7 @@ def _shapes(name: str, value: JsonValue) -> Iterator[str]:
         yield "an empty list" if not value else "a list"
     elif isinstance(value, dict):
         yield "an object"
-    elif name.lower() in _COMMANDS:
+    elif name.lower() in COMMANDS:
         yield f'starting with "{show_command(value).split(" ")[0][:30]}"'
     else:
         yield from _text_shapes(value)

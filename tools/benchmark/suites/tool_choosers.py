@@ -2,10 +2,12 @@
 
 import hashlib
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
 from swarm_memory.tools.benchmark.suites.mock_tools import DESCRIPTION
@@ -13,19 +15,34 @@ from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.text.tokens import words_as_written
 
 PROMPT = "benchmark_choose_tool"
 
 _NAME = re.compile(r"`([^`]+)`")
-_RATE = re.compile(r"\b(?P<what>success|score)(?: rate)?:? (?P<percent>\d{1,3}(?:\.\d+)?) ?%")
-_TOLD = re.compile(r"^[-*] (?P<kind>Best|Worst) for: (?P<what>.*)$")
-_COUNTED = re.compile(r"(?P<good>\d+) of (?P<calls>\d+)")
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_LENGTH = re.compile(r"\d+ to \d+ words")
-_OWN_WEIGHT = 4.0
-"""What a tool's rate counts beside what is said of a word: so many calls."""
-_UNCOUNTED = 2
-"""Calls that a statement without counts stands for."""
+_RATE = re.compile(r"\b(?P<what>expect success|success|score)(?: rate)?:? (?P<percent>\d{1,3}(?:\.\d+)?) ?%")
+_COUNTED = re.compile(r"(?P<good>\d+) of (?P<calls>\d+)(?P<bad>(?: calls)? failed)?")
+_QUOTED = re.compile(r'"([^"]+)"')
+_LENGTH = re.compile(r"at most (?P<most>\d+) words|(?P<least>\d+) words or more|(?P<low>\d+) to (?P<high>\d+) words")
+_OWN_WEIGHT = 2.0
+"""What a tool's rate counts beside what is said of a kind of request: so many calls."""
+
+
+class _Said(NamedTuple):
+    """One line of the text on one tool: which questions it is about, and how those and the others went."""
+
+    words: tuple[str, ...]
+    low: int
+    high: int
+    counts: tuple[tuple[int, int], ...]
+    """Good calls and calls: of what it is about, then of the others where it says so."""
+
+    def about(self, question: str) -> bool:
+        """Whether a quoted word stands in the question, or its number of words lies between the bounds."""
+        words = words_as_written(question)
+        if self.words:
+            return any(word in words or (not word.isascii() and word in question) for word in self.words)
+        return self.low <= len(words) <= self.high
 
 
 @dataclass(slots=True)
@@ -33,12 +50,21 @@ class _Read:
     """What the text says of one tool."""
 
     rate: float | None = None
-    words: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """By word: good calls and calls, as often as something is said of it."""
+    is_expected: bool = False
+    """The rate is what to expect for this very question."""
+    said: list[_Said] = field(default_factory=list[_Said])
 
-    def expects(self, words: frozenset[str]) -> float | None:
-        """Return the share of good calls to expect, or None where nothing is said."""
-        told = [each for word in words for each in self.words.get(word, ())]
+    def expects(self, question: str) -> float | None:
+        """Return the share of good calls to expect, or None where nothing is said.
+
+        What names a word of the question says most, then what speaks of its length, then the tool's own rate.
+        """
+        if self.is_expected:
+            return self.rate
+        told = [each.counts[0] for each in self.said if each.words and each.about(question)]
+        if not told:
+            lengths = [(each, 0 if each.about(question) else 1) for each in self.said if not each.words]
+            told = [each.counts[at] for each, at in lengths if at < len(each.counts)]
         if self.rate is None and not told:
             return None
         rate = 0.5 if self.rate is None else self.rate
@@ -49,16 +75,15 @@ class _Read:
 class GuidanceReader:
     """Takes the tool that the Markdown speaks best of; what it says nothing of is as good as the average.
 
-    It reads names in backticks, percentages after "success" and "score", and the words after "Best for" and "Worst for"
-    with their counts, as a person would. Without any of that it takes one by lot.
+    It reads names in backticks, percentages after "success" and "score", and lines with counts ("9 of 11") that quote
+    words or speak of a number of words. It knows no other wording. Without any of that it takes one by lot.
     """
 
     name = "reader of the guidance"
 
     async def choose(self, question: str, tools: Sequence[str], guidance: str, seed: str) -> str:
         read = read_guidance(guidance)
-        words = frozenset(_WORD.findall(question.lower())) | _lengths(question)
-        expected = {tool: read[tool].expects(words) if tool in read else None for tool in tools}
+        expected = {tool: read[tool].expects(question) if tool in read else None for tool in tools}
         known = [each for each in expected.values() if each is not None]
         average = sum(known) / len(known) if known else 0.0
         rated = {tool: average if each is None else each for tool, each in expected.items()}
@@ -77,26 +102,24 @@ def read_guidance(text: str) -> dict[str, _Read]:
             subject = named[1]
         rates = {rate["what"]: float(rate["percent"]) / 100 for rate in _RATE.finditer(line)}
         if subject and rates and found[subject].rate is None:
-            found[subject].rate = rates.get("score", rates.get("success"))
-        told = _TOLD.match(line)
-        if subject and told:
-            _take(found[subject], told["what"], is_best=told["kind"] == "Best")
+            found[subject].is_expected = "expect success" in rates
+            found[subject].rate = next(rates[what] for what in ("expect success", "score", "success") if what in rates)
+        if subject and line.startswith(("- ", "* ")) and (said := _said(line)):
+            found[subject].said.append(said)
     return dict(found)
 
 
-def _take(read: _Read, what: str, *, is_best: bool) -> None:
-    counted = _COUNTED.search(what)
-    good, calls = (int(counted["good"]), int(counted["calls"])) if counted else (_UNCOUNTED * is_best, _UNCOUNTED)
-    quoted = re.findall(r'"([^"]+)"', what) or [_COUNTED.sub("", what)]
-    length = _LENGTH.search(what)
-    for word in {length[0]} if length else {word for text in quoted for word in _WORD.findall(text.lower())}:
-        read.words[word].append((good, calls))
-
-
-def _lengths(question: str) -> frozenset[str]:
-    """Return every way to say between which numbers the count of words lies, as guidance may put it."""
-    count = len(question.split())
-    return frozenset(f"{low} to {high} words" for low in range(count + 1) for high in range(count, 2 * count + 10))
+def _said(line: str) -> _Said | None:
+    counts = tuple(
+        (int(each["calls"]) - int(each["good"]) if each["bad"] else int(each["good"]), int(each["calls"]))
+        for each in _COUNTED.finditer(line)
+    )
+    words, length = tuple(word.lower() for word in _QUOTED.findall(line)), _LENGTH.search(line)
+    if not counts or not (words or length):
+        return None
+    bounds = {name: int(value) for name, value in length.groupdict().items() if value} if length else {}
+    low, high = bounds.get("low", bounds.get("least", 0)), bounds.get("high", bounds.get("most", sys.maxsize))
+    return _Said(words, low, high, counts)
 
 
 class _Choice(Answered):
