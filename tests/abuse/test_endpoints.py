@@ -93,7 +93,7 @@ async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
     tmp_path: Path, name: str, record: Record, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
-    for operation in ("judge.model", "distill.distill"):
+    for operation in ("judge.model", "distill.model"):
         monkeypatch.setattr(f"swarm_memory.tools.{operation}._TIMEOUT_S", DEADLINE_S)
     async with ScriptedServer(CHAT[name]) as endpoint:
         provider = ChatProviderSettings(

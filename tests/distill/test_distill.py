@@ -6,7 +6,8 @@ from scripted_runs import Script
 from swarm_memory.schema.memory import Distillation, MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill.distill import check_drafts, distill_by_extraction
+from swarm_memory.tools.distill.bounds import check_drafts
+from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
 SETTINGS = Settings()
