@@ -228,15 +228,38 @@ async def test_the_model_is_told_the_facts_of_the_record_as_data() -> None:
     met, missed = (re.search(r"<facts (\w+)>\n(.*?)\n</facts \1>", asked.user, re.DOTALL) for asked in model.requests)
     assert met is not None
     assert missed is not None
-    assert (
-        '- test pytest ran 2 times; the last run passed (s6, s7: "2 passed in 0.1s"); it had failed before (s2, s3)'
-        in met[2]
+    assert met[2].splitlines()[0] == (
+        '- test pytest ran 2 times; the last run passed (s6, s7: "2 passed in 0.1s"); there before, as far as is seen; '
+        "the task asks for it; it had failed before (s2, s3)"
     )
     assert "- the user said nothing after the task" in met[2]
     assert "- 1 file written: shop/settings.py" in missed[2]
     assert "- the last call that failed: pytest (s4, s5:" in missed[2]
     assert "nothing was seen to get past it" in missed[2]
     assert '- the user said last (s7), which reads like correction: "No, that is still wrong: it crashes."' in missed[2]
+
+
+async def test_the_facts_say_of_a_check_that_the_agent_wrote_it_and_that_it_looks_at_a_part() -> None:
+    model = ScriptedChatModel([answer()])
+    own = record(
+        message("user", "Add a parser for dates."),
+        call("Write", file_path="tests/test_dates.py", content="def test_dates(): ..."),
+        result("File created successfully at: tests/test_dates.py"),
+        call("Bash", command="pytest -q tests/test_dates.py"),
+        result("1 passed in 0.1s", 0),
+        call("Edit", file_path="dates.py", old_string="a", new_string="b"),
+        result("The file dates.py has been updated."),
+        task="Add a parser for dates.",
+    )
+    await judge_by_model(model, own, SETTINGS)
+    for fact in (
+        "written by the agent itself in this record; it looks at a part only: tests/test_dates.py",
+        "; 1 change made after it",
+        "- 2 files written: tests/test_dates.py, dates.py",
+        "- no call failed",
+        "- the record ends without a word of the agent",
+    ):
+        assert fact in model.requests[0].user
 
 
 async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -> None:
@@ -246,7 +269,7 @@ async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -
     verdict = await judge_by_model(model, record(*steps), SETTINGS)
     assert (verdict.label, verdict.evidence) == ("Failure", ("s200",))
     sizes = [count_tokens(request.user) for request in model.requests]
-    assert sizes[0] > 11_000
+    assert sizes[0] > 7_000
     assert sizes[3] < 2_000
     assert [request.max_tokens for request in model.requests] == [4000, 2000, 1000, 1000]
     assert all(request.can_shorten and request.task_id == "t1" for request in model.requests)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from swarm_memory.schema.base import counted
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.check_runs import CheckRun
 from swarm_memory.tools.trajectory.reading import Reading
 
 _MAX_CHECKS, _MAX_FILES, _MAX_NAMED, _MAX_CHARS = 6, 8, 4, 200
@@ -20,25 +21,39 @@ def facts_of(reading: Reading) -> str:
 
 
 def _checks(reading: Reading) -> Iterator[str]:
-    runs: dict[str, list[Call]] = defaultdict(list)
-    for call in reading.calls:
-        if call.check is not None:
-            runs[call.check.name].append(call)
+    runs: dict[str, list[CheckRun]] = defaultdict(list)
+    for run in reading.checks:
+        runs[run.name].append(run)
     if not runs:
-        yield "no test, build or linter was seen to run"
-    for name, of_name in sorted(runs.items(), key=lambda each: -each[1][-1].position)[:_MAX_CHECKS]:
+        yield "no test, build or linter was seen to run with a result"
+    for of_name in sorted(runs.values(), key=lambda each: -each[-1].call.position)[:_MAX_CHECKS]:
         last = of_name[-1]
-        assert last.check is not None
-        said = {True: "passed", False: "failed", None: "gave no result that could be read"}[last.check.passed]
-        summary = f": {_quoted(last.check.summary)}" if last.check.summary else ""
-        failed = [call for call in of_name[:-1] if call.check and call.check.passed is False]
-        changes = sum(call.writes and not call.failed for call in reading.calls if call.position > last.position)
-        yield (
-            f"{last.check.purpose} {_plain(name)} ran {counted(len(of_name), 'time')}; the last run {said}"
-            f" ({_ids([last])}{summary})"
-            + (f"; it had failed before ({_ids(failed)})" if failed else "")
-            + (f"; {counted(changes, 'change')} made after it" if changes else "")
-        )
+        passed = "passed" if last.passed else "failed"
+        summary = f": {_quoted(last.result.summary)}" if last.result.summary else ""
+        told = [
+            f"{last.result.purpose} {_plain(last.name)} ran {counted(len(of_name), 'time')}",
+            f"the last run {passed} ({_ids([last.call])}{summary})",
+            *_about(last, of_name, reading.calls),
+        ]
+        yield "; ".join(told)
+
+
+def _about(last: CheckRun, runs: Sequence[CheckRun], calls: Sequence[Call]) -> Iterator[str]:
+    """What one has to know of the last run of a check to say what it proves."""
+    yield "written by the agent itself in this record" if last.is_own else "there before, as far as is seen"
+    if last.named or last.wanted:
+        yield "the task asks for it"
+    if not last.selection.is_whole:
+        yield f"it looks at a part only: {_plain(', '.join(sorted(last.selection.paths | last.selection.filters)))}"
+    failed = [run for run in runs[:-1] if not run.passed]
+    if failed:
+        yield f"it had failed before ({_ids([run.call for run in failed])})"
+    if last.passed and any(not last.repairs(run) for run in failed):
+        yield "the last run does not look at all that had failed"
+    if last.changed_at >= 0:
+        yield "the agent changed a test that it looks at"
+    if changes := sum(call.writes and not call.failed for call in calls if call.position > last.call.position):
+        yield f"{counted(changes, 'change')} made after it"
 
 
 def _files(reading: Reading) -> Iterator[str]:
