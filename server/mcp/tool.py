@@ -74,12 +74,17 @@ _ANY_JSON = "#/$defs/JsonValue"
 def compact(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON schema without `title` keywords, with "X or null, by default null" as an optional X.
 
-    A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice.
+    A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice, and nothing
+    that JSON schema takes for granted, nor that something is empty by default.
     """
     if schema == {"$ref": _ANY_JSON}:
         return {}
     parts = ((key, _compact_part(key, value)) for key, value in schema.items() if key != "title")
     kept = {key: part for key, part in parts if key != "$defs" or part}
+    if kept.get("additionalProperties") is True:
+        del kept["additionalProperties"]
+    if kept.get("default") in ([], ""):
+        del kept["default"]
     options: list[Any] = kept.get("anyOf", [])
     if {"type": "null"} in options and "default" in kept and kept["default"] is None:
         del kept["anyOf"], kept["default"]
@@ -100,6 +105,8 @@ def _kind(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compact_part(key: str, value: Any) -> Any:
+    if key == "$defs":  # their fields are described
+        value = {name: {each: part[each] for each in part if each != "description"} for name, part in value.items()}
     if key in {"properties", "$defs"}:
         return {name: compact(part) for name, part in value.items() if key != "$defs" or part}
     if key == "additionalProperties" and isinstance(value, dict):
@@ -115,9 +122,9 @@ Project = Annotated[str | None, Field(description="Name of another project; this
 TaskId = Annotated[str | None, Field(max_length=500, description="Id of the task")]
 
 READS = {"read_only_hint": True, "idempotent_hint": True}
-ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
-AGAIN = ADDS | {"idempotent_hint": False}
-"""Adds something at each call."""
+ADDS = {"destructive_hint": False, "idempotent_hint": True}
+AGAIN = {"destructive_hint": False}
+"""Adds something at each call. Neither idempotent nor read-only is what the protocol takes for granted."""
 MENDS = ADDS | {"destructive_hint": True}
 
 

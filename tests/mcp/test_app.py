@@ -43,6 +43,7 @@ TOOLS = {
     "index_sources",
     "search_sources",
     "run_benchmark",
+    "remember",
 }
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 ITEM = {
