@@ -16,9 +16,7 @@ INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
 INSERT INTO events (scope_id, type, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?);
 
 -- name: briefing
--- What the user said and the surest active items of a project and of its tenant's global scope, the project's first, none
--- of suspect wording; of two that contradict each other the one that stands higher (the user's word, the surer, the
--- newer), which then says so.
+-- What the user said and the surest active items of a project and of its tenant's global scope, none of suspect wording; of two that contradict each other the one that stands higher, which then says so.
 WITH surest AS (
   SELECT * FROM (
     SELECT seq, 0 AS shared FROM patterns AS p
@@ -45,7 +43,8 @@ SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content' || coa
   SELECT char(10) || 'Another note says otherwise and is left out: '
     || group_concat('"' || (o.pattern_data ->> '$.title') || '"', ', ')
   FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
-  WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'), ''), p.standing
+  WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
+    AND o.standing >= 0), ''), p.standing
 FROM surest JOIN patterns AS p ON p.seq = surest.seq
 ORDER BY p.standing DESC, surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
 

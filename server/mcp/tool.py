@@ -94,19 +94,14 @@ def compact(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def shallow(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an answer with the kinds of its fields alone: what is within them their values show."""
-    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
-    kinds = {name: {"type": "object"} if "$ref" in field else _kind(field) for name, field in fields.items()}
-    return {"type": "object", "properties": kinds}
-
-
-def _kind(field: dict[str, Any]) -> dict[str, Any]:
-    return {"type": field["type"]} if "type" in field else {}
+    """Return the schema of an answer with the names of its fields alone: what they are their values show."""
+    return {"type": "object", "properties": {name: {} for name in schema.get("properties", {})}}
 
 
 def _compact_part(key: str, value: Any) -> Any:
-    if key == "$defs":  # their fields are described
-        value = {name: {each: part[each] for each in part if each != "description"} for name, part in value.items()}
+    if key == "$defs":  # their fields are described, and what they do not take is said when it is given
+        left_out = ("description", "additionalProperties")
+        value = {name: {each: part[each] for each in part if each not in left_out} for name, part in value.items()}
     if key in {"properties", "$defs"}:
         return {name: compact(part) for name, part in value.items() if key != "$defs" or part}
     if key == "additionalProperties" and isinstance(value, dict):
@@ -118,13 +113,13 @@ def _compact_part(key: str, value: Any) -> Any:
 
 AppContext: TypeAlias = Context[Bank]
 
-Project = Annotated[str | None, Field(description="Name of another project; this one by default")]
+Project = Annotated[str | None, Field(description="Another project's name")]
 TaskId = Annotated[str | None, Field(max_length=500, description="Id of the task")]
 
 READS = {"read_only_hint": True, "idempotent_hint": True}
-ADDS = {"destructive_hint": False, "idempotent_hint": True}
-AGAIN = {"destructive_hint": False}
-"""Adds something at each call. Neither idempotent nor read-only is what the protocol takes for granted."""
+ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
+AGAIN = ADDS | {"idempotent_hint": False}
+"""Adds something at each call."""
 MENDS = ADDS | {"destructive_hint": True}
 
 

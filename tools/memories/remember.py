@@ -76,7 +76,7 @@ def title_of(text: str) -> str:
         line = line[asked.end() :]
     sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(" .,;:")
     told = one_line(sentence or line, _TITLE_CHARS)
-    return told[:1].upper() + told[1:] if told[:1].islower() and " " in told else told
+    return told[:1].upper() + told[1:] if told[:1].islower() and not told[1:2].isupper() and " " in told else told
 
 
 async def _known(toolbox: Toolbox, scope: Scope, content: str) -> MemoryItem | None:
