@@ -9,6 +9,7 @@ from swarm_memory.tools.distill.changes import telling_changes
 from swarm_memory.tools.distill.lessons import HOST_TOOLS, PROVEN_REPAIR
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import PASSES_WITH_TIME, Repair, same_error, spoken, telling_words
+from swarm_memory.tools.trajectory.files import written_by
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
@@ -17,7 +18,6 @@ _OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
 _MAY_PASS = PASSES_WITH_TIME | {"network"}
 """Kinds that may pass when the same is done once more."""
 
-_WRITERS = frozenset({"sed", "cat", "echo", "printf", "tee", "perl", "patch", "apply_patch"})
 _CONFIGURATION = (
     ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".conf", ".env", ".lock", ".properties", ".xml", ".gradle",
     "Makefile", "Dockerfile", ".mod", "requirements.txt",
@@ -104,15 +104,9 @@ def _runs_own_code(call: Call) -> bool:
 
 
 def _is_own_work(call: Call) -> bool:
-    """Whether a call wrote into a file that configures nothing."""
-    if call.command is not None:
-        main = call.command.main
-        if main is None or main.program not in _WRITERS:
-            return False
-        words = [word for part in call.command.parts for word in part.words]
-        return not any(word.endswith(_CONFIGURATION) for word in words)
-    path = str(call.input.get("file_path") or call.input.get("path") or "")
-    return bool(path) and not path.endswith(_CONFIGURATION)
+    """Whether a call wrote into files that configure nothing."""
+    written = written_by(call)
+    return bool(written) and not any(path.endswith(_CONFIGURATION) for path in written)
 
 
 def _tells(item: MemoryItem, way: WayOut) -> bool:
