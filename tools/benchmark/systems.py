@@ -94,7 +94,7 @@ class Bank:
             title="",
             content=item.content,
             confidence=CONFIDENCE,
-            provenance=Provenance(judge="evidence"),
+            provenance=Provenance(distiller="user"),
             created_at=created_at,
         )
 

@@ -53,7 +53,7 @@ class MadeMemories:
             content="\n".join(steps),
             domain=self._draw.choice(DOMAINS),
             confidence=self._draw.random(),
-            provenance=Provenance(judge="evidence"),
+            provenance=Provenance(distiller="user"),
             created_at=self._now - timedelta(days=self._draw.random() * _DAYS),
         )
 
