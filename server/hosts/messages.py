@@ -8,7 +8,7 @@ from typing import get_args
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.plain.acts import Act, action, labelled
-from swarm_memory.server.hosts.plain.answers import Answer, read_answer
+from swarm_memory.server.hosts.plain.answers import Answer, as_code, read_answer
 from swarm_memory.server.hosts.plain.events import is_event
 from swarm_memory.server.hosts.plain.rewrite import ROLES, TOOL_CALLS_MARK, with_calls
 from swarm_memory.server.hosts.plain.task import task_in, tells_again
@@ -246,8 +246,7 @@ def _answer_of(message: JsonObject, text: str) -> Answer:
     """Read how a call ended: what the message itself says comes before what its text does."""
     failed = as_bool(message.get("is_error", message.get("isError")))
     if "exit_code" in message:
-        code = message["exit_code"]
-        return Answer(text, code if isinstance(code, int) and not isinstance(code, bool) else None, failed)
+        return Answer(text, as_code(message["exit_code"]), failed)
     told = read_answer(text)
     code = exit_code_of(text) if told.exit_code is None else told.exit_code
     return replace(told, exit_code=code, is_error=told.is_error if failed is None else failed)

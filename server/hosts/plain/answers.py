@@ -19,6 +19,7 @@ from swarm_memory.server.hosts.records import JsonObject, all_text, as_bool, as_
 
 _MAX_JSON_CHARS = 2_000_000
 _HEAD_CHARS, _TAIL_CHARS = 400, 2000
+_MAX_CODE = 10**10
 _MAX_STATE_LINES, _MAX_RUNS = 8, 20
 
 
@@ -91,6 +92,11 @@ def read_answer(text: str) -> Answer:
     return answer
 
 
+def as_code(value: object) -> int | None:
+    """Return `value` where it can be an exit code, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_CODE else None
+
+
 def is_reminder(text: str) -> bool:
     """Tell whether a message in the user's name is a harness's: nothing could be run, or it begins again."""
     return _REMINDER.match(text) is not None
@@ -142,13 +148,11 @@ def _result(text: str) -> Answer | None:
 
 
 def _json_result(told: JsonObject, text: str) -> Answer | None:
-    code = next((value for key in _CODE_KEYS if isinstance(value := told.get(key), int)), None)
+    code = next((code for key in _CODE_KEYS if (code := as_code(told.get(key))) is not None), None)
     failed = as_bool(told.get("isError", told.get("is_error")))
     blocks = as_list(told.get("content"))
     if code is None and failed is None:
         return None
-    if isinstance(code, bool):
-        code = None
     if blocks and failed is not None:
         text = all_text(blocks) or text
     elif told.keys() <= _RESULT_KEYS:
