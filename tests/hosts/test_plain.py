@@ -380,6 +380,22 @@ def test_a_tool_that_does_several_things_is_named_by_what_it_does() -> None:
     )  # fmt: skip
 
 
+def test_code_that_is_run_and_answered_with_its_exit_code_is_a_call() -> None:
+    (call,) = calls(
+        user("Count"), agent("I count.\r\n```python\r\nprint(1 / 0)\r\n```\r\n"),
+        user("exitcode: 1 (execution failed)\nCode output: \nZeroDivisionError: division by zero"),
+    )  # fmt: skip
+    assert told(call) == ("python", {"code": "print(1 / 0)"}, "ZeroDivisionError: division by zero", 1)
+
+
+def test_a_first_word_of_the_user_that_is_more_than_the_task_is_kept() -> None:
+    asked = {"task": "Fix it"}
+    assert [step.text for step in read(user("Fix it"), agent("ok"), **asked).steps] == ["ok"]
+    assert read(user("Fix it, but keep the name"), agent("ok"), **asked).steps[0].text == "Fix it, but keep the name"
+    long = "The sign of a sum is lost where both of its parts are negative, and only then"
+    assert len(read(user(f"You are in a repository.\n{long}\nBegin."), agent("ok"), task=long).steps) == 1
+
+
 def test_a_command_that_was_stopped_has_failed() -> None:
     (call,) = calls(
         user("Fix it"), agent("```bash\nsleep 99\n```"),

@@ -343,7 +343,7 @@ def action(body: str, given: str = "") -> Act | None:
         return _json_act(as_object(json_in(body)))
     if given:
         return _act(body.split("\n")[0].strip("`\"' ")[:200] or "tool", given, "react")
-    bracketed = bracketed_act(body)
+    bracketed = bracketed_act(body) or bracketed_act(body.split("\n", 1)[0])
     if bracketed is not None:
         return bracketed
     return command_act(body.strip("`"), SHELL, "react") if is_command(body.strip("`")) else _word_act(body)

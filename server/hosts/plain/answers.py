@@ -129,7 +129,8 @@ def _without_state(answer: Answer) -> Answer:
     first, _, rest = text.lstrip().partition("\n")
     ended = _EXIT.fullmatch(first.strip()) if len(first) < _HEAD_CHARS else None
     if ended is not None and code is None:
-        code, text, is_wrapped = int(ended["code"]), rest, True
+        lead = _LEAD.match(rest)
+        code, text, is_wrapped = int(ended["code"]), rest[lead.end() if lead else 0 :], True
     open_file = None if file is None else "" if file.lower() == "n/a" else file
     return replace(answer, text=text, exit_code=code, is_wrapped=is_wrapped, open_file=open_file)
 

@@ -95,7 +95,7 @@ def _role(message: JsonObject) -> Role | None:
 
 
 def _text(message: JsonObject) -> str:
-    return text_of(message.get("content", message.get("text")))
+    return text_of(message.get("content", message.get("text"))).replace("\r\n", "\n")
 
 
 def _said(message: JsonObject) -> str:

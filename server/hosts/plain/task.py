@@ -2,6 +2,9 @@
 
 from swarm_memory.server.hosts.plain.words import TASK_FRAMES, TASK_LEADS
 
+_MIN_QUOTED = 60
+"""A shorter task may stand in another sentence by chance."""
+
 
 def task_in(text: str) -> str:
     """Return the part of a first message that a tag marks as the task; the whole where nothing marks it."""
@@ -15,7 +18,8 @@ def task_in(text: str) -> str:
 
 def tells_again(text: str, task: str) -> bool:
     """Tell whether a message is the task once more, perhaps within a template."""
-    return " ".join(task.split()) in " ".join(text.split())
+    asked, told = " ".join(task.split()), " ".join(text.split())
+    return told == asked or (len(asked) >= _MIN_QUOTED and asked in told)
 
 
 def _without_lead(text: str) -> str:

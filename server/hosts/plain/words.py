@@ -16,8 +16,8 @@ FENCES: Mapping[str, str] = {
 """The language of a fence that holds an action, and the tool that runs it."""
 
 TAGS: Mapping[str, str] = {
-    **dict.fromkeys(("bash", "execute_bash", "shell", "run_bash", "mswea_bash_command"), SHELL),
-    **dict.fromkeys(("execute_ipython", "ipython", "python"), "python"),
+    **dict.fromkeys(("bash", "execute_bash", "shell", "run_bash", "mswea_bash_command", "cmd", "command"), SHELL),
+    **dict.fromkeys(("execute_ipython", "ipython", "python", "execute"), "python"),
 }
 """The tags around an action, and the tool that runs it."""
 
@@ -84,7 +84,7 @@ ANSWER_LEADS = (
     r"observation(?: \d{1,4})?", r"execution result of \[[^\]\n]{1,100}\]", "new terminal output",
     "current terminal (?:screen|state)",
     r"previous response had (?:warnings|parsing errors):[^:]{0,1000}\n(?:new terminal output|current terminal screen)",
- "the output of the os", "(?:command |tool |terminal |execution )?output",
+ "the output of the os", "(?:command |tool |terminal |execution |code )?output",
     r"\[[\w-]{1,60}(?: for '[^\n]{0,300}')?\] result", "tool result",
 )  # fmt: skip
 """How an answer begins, before a colon."""
@@ -99,7 +99,7 @@ STATE_LINES = (
 EXIT_LINE = (
     r"[\[(<]?(?:(?:the )?(?:command|process)(?: -?\d{1,9})? )?(?:(?:completed|finished|exited|failed|ended) )?"
     r"(?:with )?(?:(?:exit|return)[ _-]?(?:code|status)|(?<=exited with )code)[ \t]{0,3}[:=]?[ \t]{0,3}"
-    r"(?P<code>-?\d{1,10})[.)\]>]{0,3}"
+    r"(?P<code>-?\d{1,10})(?: \([a-z ]{1,40}\))?[.)\]>]{0,3}"
 )
 """A whole line that tells the exit code."""
 
