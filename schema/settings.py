@@ -90,10 +90,10 @@ class ChatSettings(Model):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
-    learn_with: Literal["rules", "claude", "endpoint"] | None = None
-    """Who judges and distills finished tasks in the background, as `install` asks it. `claude`: the user's own Claude
-    Code. `endpoint`: `providers`. `rules`: nobody.
-    None: nobody was asked yet; `providers`, where some are named."""
+    learn_with: Literal["rules", "claude", "endpoint", "agent"] | None = None
+    """Who judges and distills finished tasks, as `install` asks it. In the background: `claude`, the user's own Claude
+    Code; `endpoint`, the `providers`; `rules`, nobody. `agent`: the agent itself is asked at the end of a task's turn.
+    None: nobody has answered yet; `providers`, where some are named."""
     providers: tuple[ChatProviderSettings, ...] = ()
     """Models that everything may ask which can use one."""
     retries: int = Field(default=2, ge=0, le=10)

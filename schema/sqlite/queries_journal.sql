@@ -67,6 +67,10 @@ FROM performance_metrics
 WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?
 GROUP BY day ORDER BY day DESC;
 
+-- name: is_noted
+-- Whether there is an event of a type about a subject in a scope.
+SELECT 1 FROM events WHERE scope_id = ? AND type = ? AND subject_id = ? LIMIT 1;
+
 -- name: count_events
 -- Events of a type in a scope.
 SELECT count(*) FROM events WHERE scope_id = ? AND type = ?;

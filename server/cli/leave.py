@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.hosts.settings_files import FileChange
 
 KEY = "chat.learn_with"
-WAYS = ("rules", "claude", "endpoint")
+WAYS = ("rules", "claude", "endpoint", "agent")
 CHANGE = "`swarm-memory install --learn-with " + "|".join(WAYS) + "`"
 """How the answer is given or changed."""
 
@@ -53,7 +53,9 @@ def say_who_learns(invocation: Invocation) -> None:
     """Say who learns from finished tasks now, and how to change it."""
     chat = invocation.settings().settings.chat
     names = ", ".join(provider.name for provider in chat.learning)
-    if names:
+    if chat.learn_with == "agent":
+        who = "The agent is asked at the end of a task that is worth it, once; else rules learn from it"
+    elif names:
         who = f"Tasks that are worth it are shown to {names} in the background; else rules learn from them"
     else:
         who = "Rules learn from finished tasks, and no model is asked"
@@ -80,6 +82,7 @@ def _asked(settings: "Settings") -> str:
         "rules": "no model: nothing is sent, nothing is spent",
         "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
         "endpoint": ", ".join(f"{each.name} at {each.base_url}" for each in chat.providers),
+        "agent": "the agent that did the task is asked at its end, once: one more turn of its session",
     }
     possible = [way for way in WAYS if _lack(way, settings) is None]
     budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"

@@ -82,10 +82,9 @@ def ask(root: Path, event: Mapping[str, Any], answer_s: float) -> dict[str, Any]
     return None
 
 
-def wake(root: Path, session_id: str) -> None:
-    """Tell the servers of a project that there may be work, and which session it is of; none need be there."""
-    for _ in _reached(root, _request(root, session_id=session_id)):
-        pass
+def wake(root: Path, session_id: str) -> bool:
+    """Tell the servers of a project that there may be work, and which session it is of; return whether one is there."""
+    return len(list(_reached(root, _request(root, session_id=session_id)))) > 0
 
 
 def _reached(root: Path, request: bytes) -> Generator[socket.socket]:

@@ -18,6 +18,9 @@ LOCK_WAIT_S = 0.3
 CONTINUED_S = 600.0
 """So long a task may be gone on with before a model is asked about it: tokens are spent on it once."""
 
+ANSWER_S = 120.0
+"""So long an agent that was asked has to answer before rules learn from its task."""
+
 WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
@@ -32,6 +35,12 @@ class Moment(NamedTuple):
     def scope(self) -> tuple[str, str]:
         """The tenant and the project."""
         return self.settings.tenant_id, self.settings.project or self.place.project
+
+    def holds_out(self, task_id: str) -> bool:
+        """Tell whether a task works without memories, so that their effect can be measured."""
+        from swarm_memory.tools.credit.holdout import is_held_out
+
+        return is_held_out(task_id, self.settings.holdout_rate, self.settings.holdout_seed)
 
     def session_id(self) -> str:
         """Return the id of the host's session. Raises `InputError`."""
@@ -67,14 +76,11 @@ def session_start(moment: Moment) -> dict[str, Any]:
 
 def _is_held_out(moment: Moment) -> bool:
     """Tell whether the session's tasks get no memories: then its briefing must not bring them either."""
-    rate = moment.settings.holdout_rate
-    if rate <= 0.0:
+    if moment.settings.holdout_rate <= 0.0:
         return False
-    from swarm_memory.tools.credit.holdout import is_held_out
     from swarm_memory.tools.trajectory.tasks import session_task_id
 
-    first = session_task_id(str(moment.event.get("session_id") or ""), 1)
-    return is_held_out(first, rate, moment.settings.holdout_seed)
+    return moment.holds_out(session_task_id(str(moment.event.get("session_id") or ""), 1))
 
 
 def tool_failure(moment: Moment) -> dict[str, Any]:
@@ -95,16 +101,34 @@ def _told(event: str, text: str) -> dict[str, Any]:
 
 
 def stop(moment: Moment) -> dict[str, Any]:
-    """Queue the learning from the task whose turn ended; it may still be continued before it is due."""
+    """Queue the learning from the task whose turn ended; it may still be continued before it is due.
+
+    Where the user switched it on, and the turn was worth it, the hook JSON has the agent say once what the task taught.
+    """
     session_id, transcript, settings = moment.session_id(), moment.transcript(), moment.settings
     if transcript is None or not moment.place.database.is_file():
         return {}
     from swarm_memory.server.storage.hook_reader import open_for_hook
 
+    may_ask = settings.asks_agent and moment.event.get("stop_hook_active") is False
+    may_ask = may_ask and wake(moment.place.root, session_id) and _was_worth_asking(transcript)
+    settle_s = max(settings.settle_s, CONTINUED_S * settings.asks_model)
     with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
-        bank.end_turn(session_id, transcript, max(settings.settle_s, CONTINUED_S * settings.asks_model))
+        asked = bank.ask_once(session_id, moment.holds_out) if may_ask else None
+        bank.end_turn(session_id, transcript, max(settle_s, ANSWER_S) if asked else settle_s)
     wake(moment.place.root, session_id)
-    return {}
+    if asked is None:
+        return {}
+    from swarm_memory.tools.learn.worth import question
+
+    return {"decision": "block", "reason": question(transcript, asked)}
+
+
+def _was_worth_asking(transcript: str) -> bool:
+    from swarm_memory.server.hooks.turn import last_turn
+    from swarm_memory.tools.learn.worth import is_worth_asking
+
+    return is_worth_asking(*last_turn(transcript))
 
 
 def session_end(moment: Moment) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class LightSettings(NamedTuple):
     holdout_seed: int = 0
     asks_model: bool = False
     """Whether a model may be asked about finished tasks."""
+    asks_agent: bool = False
+    """Whether the agent that did a task is asked."""
 
 
 def light_settings(root: Path) -> LightSettings:
@@ -47,6 +49,7 @@ def light_settings(root: Path) -> LightSettings:
         holdout_rate=found.credit.holdout_rate,
         holdout_seed=found.credit.holdout_seed,
         asks_model=bool(found.chat.learning),
+        asks_agent=found.chat.learn_with == "agent",
     )
 
 

@@ -19,6 +19,7 @@ from swarm_memory.server.hosts.records import (
     as_time,
 )
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
+from swarm_memory.tools.learn.worth import QUESTION
 from swarm_memory.tools.text.cleaning import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
@@ -79,6 +80,8 @@ class _Session:
     number: int = 0
     detour: bool = False
     """A slash command is running: what the agent does for it belongs to no task."""
+    asked: bool = False
+    """The agent was asked what the task taught: what it says then is no part of it."""
     noted: dict[str, None] = field(default_factory=dict[str, None])
     """Ids that were put into the context before a task began."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
@@ -99,7 +102,9 @@ class _Session:
         if bool(record.get("isSidechain")) is not (self.agent_id is not None):
             return None
         if record.get("isMeta") is True or record.get("isCompactSummary") is True:
-            self._note(all_text(as_object(record.get("message")).get("content")))
+            text = all_text(as_object(record.get("message")).get("content"))
+            self._note(text)
+            self.asked = self.asked or QUESTION in text
             return None
         self.session_id = self.session_id or as_text(record.get("sessionId")) or None
         if kind == "user":
@@ -149,7 +154,7 @@ class _Session:
         if not is_task_prompt(raw):
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
             return None
-        self.detour = False
+        self.detour = self.asked = False
         if self.draft is not None and (self.agent_id is not None or continues(text, self.draft.task)):
             self._note(raw)
             self.draft.add("message", "user", text, at=at)
@@ -195,6 +200,8 @@ class _Session:
 
     def _block(self, draft: Draft, block: JsonObject, at: datetime | None) -> None:
         kind = as_text(block.get("type"))
+        if self.asked and kind in ("text", "thinking"):
+            return
         if kind == "text":
             draft.add("message", "assistant", as_text(block.get("text")), at=at)
         elif kind == "thinking":
@@ -210,6 +217,7 @@ class _Session:
             return
         self.tools[call_id] = name
         if not is_own_tool(name):
+            self.asked = False  # it went on with the task
             draft.add("tool_call", "assistant", at=at, tool_name=name, tool_input=block.get("input"), call_id=call_id)
 
     def _tool_result(self, block: JsonObject, result: object, at: datetime | None) -> None:

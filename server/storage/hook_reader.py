@@ -27,6 +27,9 @@ INJECTED, WITHHELD = "task.injected", "task.withheld"
 TOLD_AT_FAILURE = "failure.told"
 """A way out of an error that a session was told, or that was kept from it; the subject is the session."""
 
+ASKED = "agent.asked"
+"""The agent was asked what a task taught; the subject is the task."""
+
 _MOST_WAYS = 20
 _BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journal"), queries("ways_out")
 
@@ -93,6 +96,21 @@ class HookBank:
                 return None
             payload = {"transcript_path": transcript_path, "session_id": session_id, "task_id": task_id}
             return self._put_job(scope_id, str(task_id), payload, now_text(settle_s))
+
+    def ask_once(self, session_id: str, is_held_out: Callable[[str], bool]) -> str | None:
+        """Note that the agent is asked about its session's task, and return the task's id.
+
+        None: there is no task, it was asked about before, or it is held out.
+        """
+        with self._writing() as scope_id:
+            found = self._connection.execute(_JOURNAL["get_session"], (scope_id, session_id)).fetchone()
+            task_id = None if found is None else found[2]
+            if task_id is None or is_held_out(task_id):
+                return None
+            if self._connection.execute(_JOURNAL["is_noted"], (scope_id, ASKED, task_id)).fetchone():
+                return None
+            self._connection.execute(_BANK["add_event"], (scope_id, ASKED, task_id, "{}", now_text()))
+            return str(task_id)
 
     def end_session(self, session_id: str, transcript_path: str) -> str:
         """Make the jobs of a session's tasks due and queue one for its whole transcript; return that one's id."""

@@ -1,16 +1,49 @@
 """What the end of a turn does where somebody may be asked about finished tasks."""
 
+import json
+from collections.abc import Generator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hook_project import HookProject
+from claude_lines import Line, call, prompt, result, says, text, write
+from hook_project import PATIENT, HookProject
+
+from swarm_memory.server.hooks.turn import last_turn
+from swarm_memory.tools.learn.worth import QUESTION
 
 
-def answer(project: HookProject, way: str) -> None:
+def answer(project: HookProject, way: str, more: str = "") -> None:
     """Give the user's answer to who learns."""
     file = project.home / ".config" / "swarm-memory" / "config.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(f"chat: {{learn_with: {way}}}\n")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"chat: {{learn_with: {way}}}\n{more}")
+
+
+def waited_s(project: HookProject) -> float:
+    """Return after how long the task is learned from."""
+    ((due, queued),) = project.rows("SELECT run_after, created_at FROM jobs WHERE kind = 'learn'")
+    return (
+        datetime.fromisoformat(due).astimezone(UTC) - datetime.fromisoformat(queued).astimezone(UTC)
+    ).total_seconds()
+
+
+def stopped(project: HookProject, **event: Any) -> dict[str, Any]:
+    """End the turn, and return the hook JSON."""
+    told = project.event(hook_event_name="Stop", **{"stop_hook_active": False, **event})
+    done = project.run("-c", PATIENT, "stop", told=told)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout) if done.stdout else {}
+
+
+@pytest.fixture
+def served(shop: HookProject) -> Generator[HookProject]:
+    """A project whose agent may be asked, with a server, at a task that fails thrice before it is met."""
+    answer(shop, "agent")
+    with shop.serving():
+        shop.prompt(patient=True)
+        yield shop
 
 
 @pytest.mark.parametrize(("way", "waits_s"), [("rules", 20), ("claude", 600)])
@@ -19,7 +52,61 @@ def test_a_task_that_a_model_is_asked_about_is_waited_for_until_it_is_hardly_gon
 ) -> None:
     answer(shop, way)
     shop.prompt()
-    assert shop.hook("stop").stdout == ""
-    ((due, queued),) = shop.rows("SELECT run_after, created_at FROM jobs WHERE kind = 'learn'")
-    waited = datetime.fromisoformat(due).astimezone(UTC) - datetime.fromisoformat(queued).astimezone(UTC)
-    assert waited.total_seconds() == pytest.approx(waits_s, abs=1)
+    assert stopped(shop) == {}
+    assert waited_s(shop) == pytest.approx(waits_s, abs=1)
+
+
+def test_an_agent_is_asked_once_what_its_task_taught_and_has_time_to_answer(served: HookProject) -> None:
+    told = stopped(served)
+    assert told["decision"] == "block"
+    assert told["reason"].startswith(QUESTION)
+    assert str(served.transcript) in told["reason"]
+    assert "'s1:1'" in told["reason"]
+    assert waited_s(served) == pytest.approx(120, abs=1)
+    assert stopped(served, stop_hook_active=True) == {}
+    assert stopped(served) == {}
+
+
+def test_an_agent_that_goes_on_because_of_a_hook_is_not_asked(served: HookProject) -> None:
+    assert stopped(served, stop_hook_active=True) == {}
+
+
+def test_no_agent_is_asked_where_it_is_paused_or_held_out_or_the_user_said_otherwise(served: HookProject) -> None:
+    served.cli("pause")
+    assert stopped(served) == {}
+    served.cli("resume")
+    answer(served, "agent", "credit: {holdout_rate: 1.0}\n")
+    assert stopped(served) == {}
+    answer(served, "rules")
+    assert stopped(served) == {}
+    answer(served, "agent")
+    assert stopped(served)["decision"] == "block", "it was no less than that which kept it from being asked"
+
+
+def test_no_agent_is_asked_without_a_server_whose_tools_it_could_call(shop: HookProject) -> None:
+    answer(shop, "agent")
+    shop.prompt()
+    assert stopped(shop) == {}
+
+
+def test_no_agent_is_asked_about_a_turn_that_was_not_worth_it(served: HookProject) -> None:
+    write(served.transcript, [prompt("Print the version"), says(call("c1", "make version")), result("c1", "1.2")])
+    assert stopped(served) == {}
+
+
+def test_the_calls_of_the_last_turn_are_counted_and_not_our_own(tmp_path: Path) -> None:
+    lines: list[Line | str] = [
+        prompt("Fix it"),
+        says(call("c0", "make")),
+        result("c0", "no rule", error=True),
+        prompt("no, that is wrong"),
+        says(text("I see."), call("c1", "make tests"), call("c2", "make all")),
+        result("c2", "Exit code 1", error=True),
+        result("c1", "ok"),
+        says(call("o1", "", tool="mcp__swarm-memory__retrieve_memories")),
+        result("o1", "{}", error=True),
+        prompt("a reminder of the host", isMeta=True),
+        says(text("Done.")),
+        '{"type": "assis',
+    ]
+    assert last_turn(str(write(tmp_path / "s.jsonl", lines))) == ([False, True], ["no, that is wrong"])

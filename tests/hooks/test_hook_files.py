@@ -108,6 +108,7 @@ def test_what_moves_only_the_bank_needs_no_reading(tmp_path: Path, name: str, mo
 
 def of_all(settings: Settings) -> LightSettings:
     found: dict[str, Any] = {"enabled": settings.enabled, "asks_model": bool(settings.chat.learning)}
+    found["asks_agent"] = settings.chat.learn_with == "agent"
     for group in (settings.storage, settings.hooks, settings.credit):
         found |= group.model_dump()
     return LightSettings(**{name: found[name] for name in LightSettings._fields})

@@ -10,6 +10,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.transcript import read_task, read_trajectories, subagent_files
+from swarm_memory.tools.learn.worth import question
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 
 ITEM, OTHER = "rm_01JABCDEFGHJKMNPQRSTVWXYZ0", "rm_01JABCDEFGHJKMNPQRSTVWXYZ1"
@@ -310,3 +311,16 @@ def test_a_session_without_a_task_gives_nothing(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match=r"no file '/nowhere/x\.jsonl'"):
         list(read_trajectories("/nowhere/x.jsonl"))
+
+
+def test_what_an_agent_says_when_it_was_asked_what_the_task_taught_is_no_part_of_the_task(tmp_path: Path) -> None:
+    work = [prompt(FIRST), says(call("t1", "pytest")), result("t1", "1 passed"), says(text("Done."))]
+    asked = prompt(f"Stop hook feedback:\n{question('/t.jsonl', f'{SESSION}:1')}", isMeta=True)
+    own = call("o1", "", tool="mcp__swarm-memory__distill_memories")
+    answer = [asked, says(text("I note it."), own), result("o1", "{}"), says(text("Noted."))]
+    before, after = one(tmp_path, *work), one(tmp_path, *work, *answer)
+    assert before.content_digest == after.content_digest
+    continued = one(tmp_path, *work, *answer, prompt("thanks, that works"), says(text("Good.")))
+    assert [step.text for step in continued.steps[-2:]] == ["thanks, that works", "Good."]
+    went_on = one(tmp_path, *work, asked, says(call("t2", "git commit")), result("t2", "ok"), says(text("Committed.")))
+    assert [step.text for step in went_on.steps[-2:]] == ["ok", "Committed."]

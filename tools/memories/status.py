@@ -76,7 +76,9 @@ def _learning(toolbox: Toolbox) -> str:
     chat = toolbox.settings.chat
     if names := ", ".join(provider.name for provider in chat.learning):
         return f"with {names} from tasks that are worth it, else by rules"
-    return "by rules"
+    return (
+        "the agent is asked about tasks that are worth it, else by rules" if chat.learn_with == "agent" else "by rules"
+    )
 
 
 def _model_notices(settings: Settings) -> Iterator[str]:

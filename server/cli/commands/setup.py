@@ -172,7 +172,7 @@ def install(
     failed.
 
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
-    Code, or the models that you named in chat.providers. The answer stands in your own settings file.
+    Code, the models that you named in chat.providers, or the agent itself. The answer stands in your own settings file.
 
     \b
     Examples:

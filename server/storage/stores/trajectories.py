@@ -150,8 +150,12 @@ def reinforce(
 def _supersede(
     connection: "Connection", index: Index, record: LearnRecord, scope_id: int, keep: set[str]
 ) -> tuple[str, ...]:
-    """Archive what earlier versions of the task gave and this one did not."""
+    """Archive what earlier versions of the task gave and this one did not.
+
+    What the agent wrote about the task stays when it goes on, unless it failed or the agent says it anew.
+    """
     values = {"task_id": record.trajectory.task_id, "scope_id": scope_id, "run_id": record.run_id}
+    values["keeps_agents"] = record.verdict.judge != "agent" and record.verdict.label != "Failure"
     rows = connection.execute(_QUERIES["earlier_of_task"], values).fetchall()
     gone = [row for row in rows if row[1] not in keep]
     for row in gone:
