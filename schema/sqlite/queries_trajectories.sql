@@ -25,7 +25,7 @@ WHERE scope_id = ? AND task_id = ? AND content_digest = ? AND run_id IS NOT NULL
 SELECT id FROM patterns WHERE run_id = ? AND scope_id = ? ORDER BY seq;
 
 -- name: earlier_of_task
--- Items that earlier runs of a task gave and that are still in use; with :keeps_agents not those that the agent wrote.
+-- Items that earlier runs of a task gave and that are still in use, with :keeps_agents not those that the agent wrote.
 SELECT p.seq, p.id, p.scope_id, p.status FROM patterns AS p
 WHERE p.task_id = :task_id AND p.scope_id = :scope_id AND p.status <> 'archived'
   AND NOT (:keeps_agents AND p.pattern_data ->> '$.source.distiller' IS 'agent')

@@ -71,7 +71,7 @@ def test_who_only_confirms_or_wants_no_question_gets_rules(project: Path, home: 
     assert "Learn with" not in at_a_terminal(project, "install", "--yes", types="")
     assert not own_file(home).exists()
     shown = at_a_terminal(project, "install", types="\n")
-    assert "Learn with (rules, claude) [rules]" in shown
+    assert "Learn with (rules, claude, agent) [rules]" in shown
     assert own_file(home).read_text() == "chat: {learn_with: rules}\n"
 
 
