@@ -10,15 +10,12 @@ from swarm_memory.schema.trajectory import Judge, Verdict
 Outcome = Literal["Success", "Failure"]
 MemoryStatus = Literal["active", "quarantined", "archived"]
 Distiller = Literal["model", "agent", "extractive", "user", "imported"]
+Standing = Literal[-1, 0, 1]
+"""1: the user's own word. -1: of suspect wording. 0: any other."""
+Kind = Literal["preference", "convention", "fact", "procedure"]
+"""What the user says; it is a tag of the memory."""
 
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
-
-WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
-"""Tags of what was drawn from calls: what was seen to end an error; an error that nothing ended."""
-
-Kind = Literal["strategy", "way_out", "open_problem"]
-"""strategy: of use at every prompt that it fits. way_out: when its error comes again, or a task speaks of its program.
-open_problem: no advice; kept so that a later way out can be joined to it."""
 
 Leg = Literal["vector", "exact_scan", "keyword"]
 LearnStatus = Literal["learned", "nothing_new", "already_learned", "broken_off"]
@@ -60,12 +57,26 @@ class Provenance(Model):
     model: str | None = None
     screened_by: str | None = None
     """Who looked for attacks in it before it was stored: `rules and classifier`, and `, <model>` where it was asked."""
+    suspect: str | None = None
+    """Why its wording is suspect though no rule held it back, or though the user's own command stored it."""
     run_id: str | None = None
     """The learn, import or MaTTS run that made it: what can be undone as a whole."""
     imported_from: str | None = None
     hearsay: bool = False
     """Whether a step of it was told to the agent (by the task, an output, a memory nobody vouches for) before the agent
     did it: following it proves nothing then."""
+
+    @property
+    def is_users_word(self) -> bool:
+        """Whether the user of this bank said it: by the command (then nobody judged), or through an agent."""
+        return self.distiller == "user" and self.imported_from is None
+
+    @property
+    def standing(self) -> Standing:
+        """Where it stands before anything is known of its use. What the user typed is not doubted for its wording."""
+        if self.suspect is not None and not (self.is_users_word and self.judge is None):
+            return -1
+        return 1 if self.is_users_word else 0
 
 
 class MemoryItem(Model):
@@ -87,13 +98,6 @@ class MemoryItem(Model):
     status: MemoryStatus = "active"
     status_reason: str | None = None
     provenance: Provenance = Provenance()
-
-    @property
-    def kind(self) -> Kind:
-        """What it is for."""
-        if self.provenance.distiller in ("model", "agent", "user"):
-            return "strategy"
-        return "way_out" if WAY_OUT in self.tags else "open_problem" if OPEN_PROBLEM in self.tags else "strategy"
 
     @property
     def embedding_text(self) -> str:

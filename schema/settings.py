@@ -243,6 +243,9 @@ class RetrieveSettings(Model):
     cosine / min_cosine + coverage / min_keyword_coverage is 1 or more."""
     project_preference: Unit = 0.05
     """Taken off the score of a global item, so that the project's own comes first."""
+    user_preference: Unit = 0.3
+    """Added to the score of what the user said, and taken off that of what is of suspect wording. Of those that are
+    given the user's come first whatever their score, and the suspect last."""
     token_budget: int = Field(default=600, ge=50, le=8000)
     """Tokens of the preamble at most; it never has more than 9,000 characters."""
 

@@ -16,37 +16,37 @@ INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
 INSERT INTO events (scope_id, type, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?);
 
 -- name: briefing
--- The surest active items of a project and of its tenant's global scope, the project's first; of two that contradict
--- each other the one that stands higher (the user's word, the surer, the newer), which then says so.
+-- What the user said and the surest active items of a project and of its tenant's global scope, none of suspect wording; of two that contradict each other the one that stands higher, which then says so.
 WITH surest AS (
   SELECT * FROM (
     SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
-      AND NOT EXISTS (
+      AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-        AND (o.pattern_data ->> '$.provenance.distiller' IS 'user', round(o.confidence, 1), o.seq)
-          > (p.pattern_data ->> '$.provenance.distiller' IS 'user', round(p.confidence, 1), p.seq))
-    ORDER BY confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
+        AND (o.standing, round(o.confidence, 1), o.seq)
+          > (p.standing, round(p.confidence, 1), p.seq))
+    ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
   UNION ALL
   SELECT * FROM (
     SELECT seq, 1 AS shared FROM patterns AS p
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
-      AND NOT EXISTS (
+      AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-        AND (o.pattern_data ->> '$.provenance.distiller' IS 'user', round(o.confidence, 1), o.seq)
-          > (p.pattern_data ->> '$.provenance.distiller' IS 'user', round(p.confidence, 1), p.seq))
-    ORDER BY confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
+        AND (o.standing, round(o.confidence, 1), o.seq)
+          > (p.standing, round(p.confidence, 1), p.seq))
+    ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
 )
 SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content' || coalesce((
   SELECT char(10) || 'Another note says otherwise and is left out: '
     || group_concat('"' || (o.pattern_data ->> '$.title') || '"', ', ')
   FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
-  WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'), '')
+  WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
+    AND o.standing >= 0), ''), p.standing
 FROM surest JOIN patterns AS p ON p.seq = surest.seq
-ORDER BY surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
+ORDER BY p.standing DESC, surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
 
 -- name: set_status
 -- Change the status of an item.

@@ -2,14 +2,14 @@
 -- Write a new item behind all that ever were; nothing when its id is taken.
 INSERT INTO patterns (
   seq, id, type, pattern_data, confidence, usage_count, created_at, last_used, updated_at, scope_id, status, status_reason,
-  outcome, domain, task_id, run_id, content_hash
+  outcome, domain, task_id, run_id, standing, content_hash
 ) VALUES (
   1 + max(
     coalesce((SELECT max(seq) FROM patterns), 0),
     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'forgotten_position'), 0)
   ),
   :id, 'reasoning_memory', :pattern_data, :confidence, :usage_count, :created_at, :last_used, :updated_at, :scope_id,
-  :status, :status_reason, :outcome, :domain, :task_id, :run_id, :content_hash
+  :status, :status_reason, :outcome, :domain, :task_id, :run_id, :standing, :content_hash
 ) ON CONFLICT (id) DO NOTHING;
 
 -- name: update_pattern
@@ -17,7 +17,7 @@ INSERT INTO patterns (
 UPDATE patterns SET
   pattern_data = :pattern_data, confidence = :confidence, updated_at = :updated_at, status = :status,
   status_reason = :status_reason, outcome = :outcome, domain = :domain, task_id = :task_id, run_id = :run_id,
-  content_hash = :content_hash
+  standing = :standing, content_hash = :content_hash
 WHERE seq = :seq;
 
 -- name: find_pattern
@@ -358,7 +358,7 @@ SELECT
   CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
     THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END,
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason
+  p.status_reason, p.standing
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN scopes AS s ON s.id = p.scope_id
@@ -371,7 +371,7 @@ LEFT JOIN pattern_embeddings AS e
 SELECT
   p.seq, t.tokens, e.vector, NULL,
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason
+  p.status_reason, p.standing
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN scopes AS s ON s.id = p.scope_id

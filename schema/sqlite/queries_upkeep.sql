@@ -33,7 +33,7 @@ FROM scopes AS s WHERE s.id = ?;
 -- name: upkeep_items
 -- What upkeep needs of active items after a position; the sign keeps SQLite from sorting them for each page.
 SELECT
-  p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, e.vector
+  p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, p.standing, e.vector
 FROM patterns AS p
 LEFT JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
@@ -43,7 +43,7 @@ ORDER BY p.seq LIMIT :limit;
 -- name: upkeep_items_of
 -- The same of items by their ids (a JSON list).
 SELECT
-  p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, e.vector
+  p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, p.standing, e.vector
 FROM json_each(:ids) AS wanted
 CROSS JOIN patterns AS p ON p.id = wanted.value
 LEFT JOIN pattern_embeddings AS e

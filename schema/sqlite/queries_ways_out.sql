@@ -14,7 +14,7 @@ WITH RECURSIVE standing (id) AS (
 )
 SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content'
 FROM standing AS s
-CROSS JOIN patterns AS p ON p.id = s.id AND p.status = 'active'
+CROSS JOIN patterns AS p ON p.id = s.id AND p.status = 'active' AND p.standing >= 0
 JOIN scopes AS c ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global)
 ORDER BY c.project = :global, p.pattern_data ->> '$.source.hearsay' IS TRUE, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
 

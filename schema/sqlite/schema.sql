@@ -30,7 +30,7 @@ CREATE TABLE patterns (
   task_id TEXT,
   run_id TEXT,
   content_hash TEXT NOT NULL
-);
+, standing INTEGER NOT NULL DEFAULT 0);
 
 CREATE INDEX patterns_by_scope ON patterns (scope_id, status, created_at);
 
@@ -359,8 +359,6 @@ CREATE TABLE pattern_tokens (
   tokens BLOB NOT NULL
 );
 
-CREATE INDEX patterns_by_confidence ON patterns (scope_id, confidence, usage_count) WHERE status = 'active';
-
 CREATE TABLE ways_out (
   signature TEXT NOT NULL,
   seq INTEGER NOT NULL REFERENCES patterns (seq) ON DELETE CASCADE,
@@ -368,3 +366,5 @@ CREATE TABLE ways_out (
 ) WITHOUT ROWID;
 
 CREATE INDEX ways_out_by_memory ON ways_out (seq);
+
+CREATE INDEX patterns_by_standing ON patterns (scope_id, standing, confidence, usage_count) WHERE status = 'active';

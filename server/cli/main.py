@@ -41,6 +41,7 @@ COMMANDS = {
     "serve": ("Set up", "setup", "Run the MCP server over stdin and stdout, or over HTTP"),
     "demo": ("Set up", "setup", "Show the whole loop on a shipped transcript"),
     "retrieve": ("Memories", "retrieve", "Find the memories that fit a task"),
+    "remember": ("Memories", "memories", "Keep what you say: it goes before what was learned"),
     "memories": ("Memories", "memories", "List, show, edit, quarantine, restore or forget memories"),
     "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
     "export": ("Memories", "memories", "Write all memories as JSONL"),

@@ -71,7 +71,8 @@ def session_start(moment: Moment) -> dict[str, Any]:
             rows = bank.briefing_rows(settings.briefing_items)
     except StoreUntrusted as error:
         return {"systemMessage": f"swarm-memory: {error}"} if tell_once(place.database) else {}
-    return _told("SessionStart", briefing(rows) if rows else "")
+    notes, said = [row[:3] for row in rows], sum(row[3] > 0 for row in rows)
+    return _told("SessionStart", briefing(notes, said) if rows else "")
 
 
 def _is_held_out(moment: Moment) -> bool:

@@ -74,7 +74,7 @@ def read_list(
     session_id: str | None = None,
 ) -> Draft:
     """Return the draft of one trajectory. Without a `task` the first message of the user is the task."""
-    reader = _Reader(Draft(task_id, task, source, limits, session_id=session_id))
+    reader = _Reader(Draft(task_id, task_in(task), source, limits, session_id=session_id))
     for message in with_calls(messages):
         reader.read(message)
     return reader.draft

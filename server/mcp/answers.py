@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 
+from swarm_memory.schema.base import GLOBAL_PROJECT
+
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Job
     from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem, Retrieval, ScoredMemory
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.schema.tool_memory import LogResult, ToolGuidance
     from swarm_memory.schema.trajectory import Verdict
+    from swarm_memory.tools.memories.remember import Remembered
     from swarm_memory.tools.ports.journal import Event
 
 Row: TypeAlias = dict[str, Any]
@@ -66,7 +69,12 @@ def _found_memory(found: "ScoredMemory", project: str) -> Row:
         task_id=item.provenance.task_id,
         judge=item.provenance.judge,
         contradicts=found.contradicts or None,
+        said_by=_said_by(item),
     )
+
+
+def _said_by(item: "MemoryItem") -> str | None:
+    return "user" if item.provenance.is_users_word else None
 
 
 def of_verdict(task_id: str, verdict: "Verdict") -> Row:
@@ -148,7 +156,9 @@ def of_memory(item: "MemoryItem", *, full: bool) -> Row:
         usage_count=item.usage_count,
         created_at=item.created_at.isoformat(timespec="seconds"),
         project=item.scope.project,
+        said_by=_said_by(item),
         status_reason=item.status_reason,
+        suspect=item.provenance.suspect,
     )
     if not full:
         return short
@@ -158,6 +168,16 @@ def of_memory(item: "MemoryItem", *, full: bool) -> Row:
         tags=item.tags,
         domain=item.domain,
         provenance=item.provenance.model_dump(mode="json", exclude_none=True),
+    )
+
+
+def of_remembered(done: "Remembered") -> Row:
+    """What the user said, as it is stored; `notices` say what is held back, why, and how the user releases it."""
+    item = done.item
+    status = "held back" if item.status == "quarantined" else "stored" if done.is_new else "known"
+    scope = "global" if item.scope.project == GLOBAL_PROJECT else "project"
+    return row(
+        id=item.id, status=status, title=item.title, kind=item.tags[0], scope=scope, notices=done.notices or None
     )
 
 

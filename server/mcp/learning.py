@@ -22,9 +22,7 @@ Steps = Annotated[
     list[dict[str, JsonValue]] | None,
     Field(description="In order: {role, content}, or chat messages with tool calls and results"),
 ]
-Outcome = Annotated[
-    Literal["Success", "Failure", "Undecided"] | None, Field(description="Your own verdict; left out: from evidence")
-]
+Outcome = Annotated[Literal["Success", "Failure", "Undecided"] | None, Field(description="Yours; else from evidence")]
 Sure = Annotated[float, Field(ge=0, le=1, description="How sure you are of your verdict")]
 Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why, one sentence each")]
 

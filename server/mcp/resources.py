@@ -76,7 +76,8 @@ def _listed_memory(memory: "MemoryItem") -> Row:
     from swarm_memory.tools.text.cleaning import harmless, one_line
 
     title = one_line(harmless(memory.title), _MAX_NAME_CHARS)
-    told = one_line(f"{title}: {harmless(memory.description)}", _MAX_TOLD_CHARS)
+    origin = "what the user said" if memory.provenance.is_users_word else harmless(memory.description)
+    told = one_line(f"{title}: {origin}", _MAX_TOLD_CHARS)
     return _listed(f"memory://item/{memory.id}", title, told, JSON)
 
 
@@ -99,7 +100,8 @@ async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     if not surest:
         return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
-    return briefing([(each.id, each.title, each.content) for each in surest])
+    said = sum(each.provenance.standing > 0 for each in surest)
+    return briefing([(each.id, each.title, each.content) for each in surest], said)
 
 
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:

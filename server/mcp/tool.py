@@ -74,12 +74,17 @@ _ANY_JSON = "#/$defs/JsonValue"
 def compact(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON schema without `title` keywords, with "X or null, by default null" as an optional X.
 
-    A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice.
+    A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice, and nothing
+    that JSON schema takes for granted, nor that something is empty by default.
     """
     if schema == {"$ref": _ANY_JSON}:
         return {}
     parts = ((key, _compact_part(key, value)) for key, value in schema.items() if key != "title")
     kept = {key: part for key, part in parts if key != "$defs" or part}
+    if kept.get("additionalProperties") is True:
+        del kept["additionalProperties"]
+    if kept.get("default") in ([], ""):
+        del kept["default"]
     options: list[Any] = kept.get("anyOf", [])
     if {"type": "null"} in options and "default" in kept and kept["default"] is None:
         del kept["anyOf"], kept["default"]
@@ -89,17 +94,14 @@ def compact(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def shallow(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an answer with the kinds of its fields alone: what is within them their values show."""
-    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
-    kinds = {name: {"type": "object"} if "$ref" in field else _kind(field) for name, field in fields.items()}
-    return {"type": "object", "properties": kinds}
-
-
-def _kind(field: dict[str, Any]) -> dict[str, Any]:
-    return {"type": field["type"]} if "type" in field else {}
+    """Return the schema of an answer with the names of its fields alone: what they are their values show."""
+    return {"type": "object", "properties": {name: {} for name in schema.get("properties", {})}}
 
 
 def _compact_part(key: str, value: Any) -> Any:
+    if key == "$defs":  # their fields are described, and what they do not take is said when it is given
+        left_out = ("description", "additionalProperties")
+        value = {name: {each: part[each] for each in part if each not in left_out} for name, part in value.items()}
     if key in {"properties", "$defs"}:
         return {name: compact(part) for name, part in value.items() if key != "$defs" or part}
     if key == "additionalProperties" and isinstance(value, dict):
@@ -111,7 +113,7 @@ def _compact_part(key: str, value: Any) -> Any:
 
 AppContext: TypeAlias = Context[Bank]
 
-Project = Annotated[str | None, Field(description="Name of another project; this one by default")]
+Project = Annotated[str | None, Field(description="Another project's name")]
 TaskId = Annotated[str | None, Field(max_length=500, description="Id of the task")]
 
 READS = {"read_only_hint": True, "idempotent_hint": True}

@@ -44,8 +44,8 @@ class HookBank:
         self._tenant, self._project = scope
         self._wait_s = wait_s
 
-    def briefing_rows(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return (id, title, content) of the surest active items, the project's before the global ones."""
+    def briefing_rows(self, limit: int) -> list[tuple[str, str, str, int]]:
+        """Return (id, title, content, standing): what the user said, then the surest items, the project's first."""
         values = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT, "limit": limit}
         return self._connection.execute(_BANK["briefing"], values).fetchall()
 

@@ -93,7 +93,7 @@ async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
     tmp_path: Path, name: str, record: Record, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
-    for operation in ("judge.model", "distill.distill"):
+    for operation in ("judge.model", "distill.model"):
         monkeypatch.setattr(f"swarm_memory.tools.{operation}._TIMEOUT_S", DEADLINE_S)
     async with ScriptedServer(CHAT[name]) as endpoint:
         provider = ChatProviderSettings(
@@ -191,9 +191,9 @@ async def test_no_more_tokens_than_a_day_has_are_spent_by_all_processes_together
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
     message = {"role": "assistant", "content": '{"label": "Undecided", "confidence": 0.4, "reasons": ["s1: no"]}'}
-    usage = {"prompt_tokens": 800, "completion_tokens": 100, "total_tokens": 900}
+    usage = {"prompt_tokens": 2_800, "completion_tokens": 100, "total_tokens": 2_900}
     told = envelope(choices=[{"index": 0, "finish_reason": "stop", "message": message}], usage=usage)
-    budget, each, tasks, statuses = 8_000, 900, 0, list[str]()
+    budget, each, tasks, statuses = 20_000, 2_900, 0, list[str]()
     async with ScriptedServer([told] * 999) as endpoint:
         chat = _chat(endpoint.url, daily_token_budget=budget)
         for process in range(2):

@@ -37,7 +37,8 @@ async def test_an_agents_poisoned_draft_is_kept_in_quarantine_and_never_retrieve
         assert str(held.status_reason).startswith(f"{SCREENED}override of instructions")
         assert held.provenance.screened_by == "rules and classifier"
         assert (await items_of(tools), (await retrieve(tools, DRAFT.title)).memories) == ([], ())
-        assert "1 wait in quarantine (override of instructions" in str(result.reason)
+        assert "in quarantine and not retrieved (override of instructions" in str(result.reason)
+        assert f"memories restore {held.id}" in str(result.reason)
         status = await memory_status(tools)
         assert status.statistics.memories["quarantined"] == 1
         assert any("1 memory in quarantine" in notice for notice in status.notices)

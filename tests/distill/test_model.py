@@ -1,6 +1,7 @@
 """A model as the distiller: what it is asked, which of its items are kept, and what happens without it."""
 
 import json
+from typing import cast
 
 import pytest
 from pydantic import JsonValue
@@ -8,12 +9,13 @@ from records import HOSTILE, LURE, broken, call, message, outside_the_fence, rec
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 from scripted_server import ScriptedServer, completion, error
 
-from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.errors import ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.settings import ChatProviderSettings, DistillSettings, Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.tools.distill.distill import distill_by_model, distill_with_fallback
+from swarm_memory.tools.distill.distill import distill_with_fallback
+from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.model.prompt import load_prompt
 
 SETTINGS = Settings()
@@ -30,13 +32,16 @@ def item(title: JsonValue = "Copy the example settings before the tests", **chan
         "title": title,
         "description": "Of use when a test run stops because a settings file is missing.",
         "steps": list(STEPS),
+        "not_when": "",
+        "domain": "python.testing",
+        "tags": ["pytest"],
         "evidence": ["s3", "s4"],
     }
     return plain | changes
 
 
 def items(*given: dict[str, JsonValue]) -> ScriptedAnswer:
-    return {"items": list(given)}
+    return {"analysis": "The missing file was the cause.", "items": list(given)}
 
 
 def verdict(label: Label, *reasons: str) -> Verdict:
@@ -59,6 +64,57 @@ async def test_an_item_becomes_a_draft_with_numbered_steps_and_its_evidence() ->
     assert draft.evidence == ("s3", "s4")
     assert (distilled.distiller, distilled.model, distilled.reason) == ("model", "scripted:test", None)
     assert distilled.prompt_hash == load_prompt("distill_success").hash
+
+
+async def test_one_sentence_gets_no_number_and_a_limit_stands_on_the_last_line() -> None:
+    said = "Do not use it when the settings file is generated. It would be overwritten."
+    distilled = await drawn(
+        item(steps=STEPS[0], not_when=said), item("Copy it", steps=list(STEPS[1:]), not_when="None."),
+        item("Copy it again", steps=[STEPS[2]], not_when="Projects that generate it."),
+    )  # fmt: skip
+    assert [draft.content for draft in distilled.drafts] == [
+        f"{STEPS[0]}\nNot when: the settings file is generated.",
+        f"1. {STEPS[1]}\n2. {STEPS[2]}",
+        f"{STEPS[2]}\nNot when: Projects that generate it.",
+    ]
+
+
+async def test_domain_and_tags_are_the_models_few_short_and_without_what_belongs_to_the_task() -> None:
+    tags: list[JsonValue] = [
+        "Pytest", "pytest", "guardrail", "https://corp.example/x", TOKEN, "anna@example.com", "missing file!", "c++",
+        "x" * 80, "six", "seven",
+    ]  # fmt: skip
+    distilled = await drawn(item(tags=tags, domain="Python / Testing"), item("Another", steps=STEPS[0], domain=TOKEN))
+    first, second = distilled.drafts
+    assert first.domain == "python.testing"
+    assert first.tags[:3] == ("pytest", "missing file", "c++")
+    assert len(first.tags) == 5
+    assert all(len(tag) <= 40 for tag in first.tags)
+    assert second.domain is None
+
+
+async def test_an_item_without_what_only_refines_it_is_one() -> None:
+    bare = {key: value for key, value in item().items() if key in ("title", "description", "steps", "evidence")}
+    model = ScriptedChatModel([{"items": [bare]}])
+    distilled = await distill_by_model(model, repaired(), verdict("Success"), SETTINGS)
+    assert len(distilled.drafts) == 1
+    assert (distilled.drafts[0].domain, distilled.drafts[0].tags) == (None, ())
+
+
+async def test_the_model_thinks_before_it_writes_items() -> None:
+    model = ScriptedChatModel([items()])
+    await distill_by_model(model, repaired(), verdict("Success"), SETTINGS)
+    schema = model.requests[0].answer_schema
+    assert schema is not None
+    assert list(cast("dict[str, object]", schema["properties"])) == ["analysis", "items"]
+    assert schema["required"] == ["analysis", "items"]
+
+
+async def test_for_a_small_context_window_the_record_is_halved() -> None:
+    long = record(*(message("assistant", "word " * 200) for _ in range(200)))
+    model = ScriptedChatModel([ModelWindowTooSmall("8192 tokens at most"), items()])
+    await distill_by_model(model, long, verdict("Failure"), SETTINGS)
+    assert len(model.requests[1].user) < len(model.requests[0].user) * 0.6
 
 
 async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
@@ -108,8 +164,9 @@ async def test_advice_that_only_a_tools_result_gave_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"steps": list(STEPS[:2])}, "it has 2 steps instead of 3 to 8"),
-        ({"steps": [*STEPS] * 3}, "it has 9 steps instead of 3 to 8"),
+        ({"steps": []}, "it has 0 steps instead of 1 to 6"),
+        ({"steps": [*STEPS] * 3}, "it has 9 steps instead of 1 to 6"),
+        ({"steps": ["word " * 70] * 4}, "its steps have more than 1,200 characters"),
         ({"steps": [*STEPS, "  "]}, "step 4 must have 3 to 400 characters"),
         ({"steps": [*STEPS, "x" * 401]}, "step 4 must have 3 to 400 characters"),
         ({"steps": [*STEPS, f"{TOKEN}"]}, "step 4 says nothing without what belongs to this task alone"),

@@ -47,6 +47,7 @@ def output(code: int, text: str) -> Message:
     return user(f"<returncode>{code}</returncode>\n<output>\n{text}\n</output>")
 
 
+BLOCK = "{name}\n```python\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n"
 PROMPT = (
     "Work on this.\n<pr_description>\nConsider the following PR description:\nadd() loses the sign\n</pr_description>"
 )
@@ -104,6 +105,37 @@ def test_a_code_block_in_a_talk_and_one_in_the_last_answer_are_no_calls() -> Non
     assert [call.input["command"] for call in worked] == ["ls"]
 
 
+def test_a_user_who_pastes_an_output_once_still_corrects() -> None:
+    trajectory = read(
+        user("How do I build it?"), agent("Run\n```bash\nmake\n```"), user("Output:\nmake: no rule"),
+        agent("Then\n```bash\nmake all\n```"), user("Please always show the folder too. It still fails."), agent("Hm."),
+    )  # fmt: skip
+    assert [step.text for step in trajectory.steps if step.role == "user"] == [
+        "Please always show the folder too. It still fails."
+    ]
+
+
+def test_what_the_task_tells_of_runs_is_the_task() -> None:
+    asked = "I ran this command:\npytest\nand it failed"
+    trajectory = read(
+        user(asked), agent("```bash\nls\n```"), output(0, "a"), agent("```bash\npwd\n```"), output(0, "/")
+    )
+    assert (trajectory.task, len(calls_of(trajectory))) == (asked, 2)
+
+
+def test_a_user_who_tells_of_a_run_tells_of_a_call() -> None:
+    told_of = "I ran this command:\n\npytest -q\n\nAnd got this output:\n\n1 failed in 0.10s"
+    edit = BLOCK.format(name="a.py", old="x", new="y")
+    found = calls(user("Fix a.py"), agent(edit), user(f"Applied edit to a.py\n{told_of}"), agent(edit), user(told_of))
+    assert [(call.tool, call.output.partition("\n")[0]) for call in found] == [
+        ("edit", "Applied edit to a.py"),
+        ("bash", "And got this output:"),
+        ("edit", ""),
+        ("bash", "And got this output:"),
+    ]
+    assert found[1].failed
+
+
 def test_where_real_calls_are_made_a_fence_is_prose() -> None:
     made = {"id": "c1", "function": {"name": "Bash", "arguments": '{"command": "ls"}'}}
     trajectory = read(
@@ -137,9 +169,6 @@ def test_a_line_editor_edits_the_file_that_is_open() -> None:
     assert edited.input["new_string"] == "    return (a +\n        b)"
     assert "Open file" not in edited.output
     assert ended.ends_task
-
-
-BLOCK = "{name}\n```python\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n"
 
 
 def test_search_and_replace_blocks_are_edits_and_the_harness_own_tests_are_calls() -> None:
@@ -213,6 +242,13 @@ def test_react_lines_of_a_message_are_answered_by_the_next() -> None:
     assert [step.text for step in trajectory.steps if step.kind == "thought"] == [
         "I list.", "I search.", "more", "Enough."
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "said", ["find the bug in sums.py", "I list the files", "To fix it, add these files.", "done."]
+)
+def test_a_sentence_that_a_tool_answers_is_no_command(said: str) -> None:
+    assert calls(user("Fix it"), agent(said), tool("sums.py\nAdd these files? yes")) == ()
 
 
 def test_bare_commands_and_named_calls_are_read_where_a_tool_answers() -> None:
@@ -299,8 +335,8 @@ def test_a_tag_that_is_never_closed_marks_no_task(opening: str) -> None:
 def test_a_message_of_a_megabyte_is_read_in_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     begun = time.process_time()
-    read(user(text), agent(text), tool(text), agent("```bash\nls\n```"), tool("a"))
-    read(user("Fix it"), agent("```bash\nls\n```"), output(0, "a"), agent(text), user(text))
+    read(user("Fix it"), agent(text), tool(text))
+    read(user("Fix it"), agent("```bash\nls\n```"), output(0, "a"), agent(text), output(0, text))
     assert time.process_time() - begun < 4
 
 

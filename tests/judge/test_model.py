@@ -1,14 +1,15 @@
 """A model as the judge: what it is shown, what is believed of its answer, and that no trajectory talks to it."""
 
 import json
+import re
 
 import pytest
 from pydantic import JsonValue
-from records import HOSTILE, LURE, Gullible, broken, message, outside_the_fence, record, repaired, result, unclear
+from records import HOSTILE, LURE, Gullible, broken, call, message, outside_the_fence, record, repaired, result, unclear
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 from scripted_server import ScriptedServer, completion, error
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.chat.openai import OpenAIChatModel
@@ -24,7 +25,8 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
 def answer(label: str = "Success", confidence: float = 0.85, *reasons: str) -> dict[str, JsonValue]:
-    return {"label": label, "confidence": confidence, "reasons": list(reasons or ("s6, s7: the tests passed",))}
+    told: list[JsonValue] = list(reasons or ("s6, s7: the tests passed",))
+    return {"analysis": "It asks for tests that pass.", "label": label, "confidence": confidence, "reasons": told}
 
 
 async def judged(trajectory: Trajectory, model: ChatModel) -> Judged:
@@ -202,6 +204,106 @@ async def test_the_model_decides_what_evidence_leaves_open() -> None:
     assert (outcome.verdict.label, outcome.verdict.confidence, outcome.verdict.judge) == ("Success", 0.8, "model")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"label": "success", "confidence": "0.85", "reasons": "s6, s7: the tests passed",}',
+        '<think>{"label": "Failure"}? No.</think>Here:\n```json\n'
+        '{"label": "SUCCESS", "confidence": 0.85, "reasons": ["s6, s7: the tests passed"]}\n```',
+    ],
+)
+async def test_what_a_weak_model_writes_is_read_where_it_can_mean_only_one_thing(said: str) -> None:
+    verdict = await judge_by_model(ScriptedChatModel([said]), repaired(), SETTINGS)
+    assert (verdict.label, verdict.confidence, verdict.evidence) == ("Success", 0.85, ("s6", "s7"))
+
+
+async def test_the_model_is_told_the_facts_of_the_record_as_data() -> None:
+    model = ScriptedChatModel([answer(), answer()])
+    correction = record(
+        *(step.model_dump(exclude={"id"}) for step in broken().steps),
+        message("user", "No, that is still wrong: it crashes."),
+    )
+    await judge_by_model(model, repaired(), SETTINGS)
+    await judge_by_model(model, correction, SETTINGS)
+    met, missed = (re.search(r"<facts (\w+)>\n(.*?)\n</facts \1>", asked.user, re.DOTALL) for asked in model.requests)
+    assert met is not None
+    assert missed is not None
+    assert met[2].splitlines()[0] == (
+        '- test pytest ran 2 times; the last run passed (s6, s7: "2 passed in 0.1s"); there before, as far as is seen; '
+        "the task asks for it; it had failed before (s2, s3)"
+    )
+    assert "- the user said nothing after the task" in met[2]
+    assert "- 1 file written: shop/settings.py" in missed[2]
+    assert "- the last call that failed: pytest (s4, s5:" in missed[2]
+    assert "nothing was seen to get past it" in missed[2]
+    assert '- the user said last (s7), which reads like correction: "No, that is still wrong: it crashes."' in missed[2]
+
+
+async def test_the_facts_say_of_a_check_that_the_agent_wrote_it_and_that_it_looks_at_a_part() -> None:
+    model = ScriptedChatModel([answer()])
+    own = record(
+        message("user", "Add a parser for dates."),
+        call("Write", file_path="tests/test_dates.py", content="def test_dates(): ..."),
+        result("File created successfully at: tests/test_dates.py"),
+        call("Bash", command="pytest -q tests/test_dates.py"),
+        result("1 passed in 0.1s", 0),
+        call("Edit", file_path="dates.py", old_string="a", new_string="b"),
+        result("The file dates.py has been updated."),
+        task="Add a parser for dates.",
+    )
+    await judge_by_model(model, own, SETTINGS)
+    for fact in (
+        "written by the agent itself in this record; it looks at a part only: tests/test_dates.py",
+        "; 1 change made after it",
+        "- 2 files written: tests/test_dates.py, dates.py",
+        "- no call failed",
+        "- the record ends without a word of the agent",
+    ):
+        assert fact in model.requests[0].user
+
+
+async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -> None:
+    steps = [message("assistant", f"turn {number} " + "word " * 100) for number in range(200)]
+    small = ModelWindowTooSmall("4096 tokens at most")
+    model = ScriptedChatModel([small, small, small, answer("Failure", 0.8, "s200: it gave up")])
+    verdict = await judge_by_model(model, record(*steps), SETTINGS)
+    assert (verdict.label, verdict.evidence) == ("Failure", ("s200",))
+    sizes = [count_tokens(request.user) for request in model.requests]
+    assert sizes[0] > 7_000
+    assert sizes[3] < 2_000
+    assert [request.max_tokens for request in model.requests] == [4000, 2000, 1000, 1000]
+    assert all(request.can_shorten and request.task_id == "t1" for request in model.requests)
+
+
+async def test_a_window_that_is_too_small_for_anything_leaves_it_to_the_evidence() -> None:
+    model = ScriptedChatModel([ModelWindowTooSmall("100 tokens at most")] * 9)
+    outcome = await judged(broken(), model)
+    assert (outcome.verdict.label, outcome.verdict.judge) == ("Failure", "evidence")
+    assert len(model.requests) == 6
+    assert model.requests[-1].can_shorten is False
+
+
+async def test_a_verdict_by_a_model_that_was_not_shown_the_last_result_is_worth_little() -> None:
+    talk = [message("assistant", f"turn {number} " + "word " * 200) for number in range(40)]
+    steps = [message("user", "Do it."), *talk[:20], call("Bash", command="make"), result("built", 0), *talk]
+    model = ScriptedChatModel([answer("Success", 0.9, "s1: it was asked")])
+    verdict = await judge_by_model(model, record(*steps), Settings(judge=JudgeSettings(max_trajectory_tokens=2000)))
+    assert (verdict.label, verdict.confidence) == ("Success", 0.6)
+    assert "the model was not shown the last result" in verdict.reasons
+
+
+async def test_a_huge_last_result_is_shown_by_its_ends() -> None:
+    output = "\n".join(
+        ["begin", *(f"line {number} of the output" for number in range(20_000)), "3 failed, 1 passed in 2s"]
+    )
+    model = ScriptedChatModel([answer("Failure", 0.9, "s3: three failed")])
+    verdict = await judge_by_model(
+        model, record(message("user", "x"), call("Bash", command="pytest"), result(output, 1)), SETTINGS
+    )
+    assert "3 failed, 1 passed in 2s" in model.requests[0].user
+    assert (verdict.confidence, verdict.evidence) == (0.9, ("s3",))
+
+
 # --- over real HTTP
 
 
@@ -219,7 +321,7 @@ async def test_over_http_the_schema_the_rules_and_the_fenced_data_are_sent_at_te
     assert body["temperature"] == 0
     form = body["response_format"]["json_schema"]
     assert form["strict"] is True
-    assert set(form["schema"]["properties"]) == {"label", "confidence", "reasons"}
+    assert list(form["schema"]["properties"]) == ["analysis", "label", "confidence", "reasons"], "it thinks first"
     system, user = body["messages"]
     assert (system["role"], user["role"]) == ("system", "user")
     assert LURE not in system["content"]

@@ -10,7 +10,7 @@ from worlds import GREEN, MIGRATE, RED, TASK, attempt, met, missed
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
-from swarm_memory.tools.distill.distill import check_drafts
+from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.matts.contrast import contrast_by_extraction
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged, numbered

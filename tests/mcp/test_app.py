@@ -43,6 +43,7 @@ TOOLS = {
     "index_sources",
     "search_sources",
     "run_benchmark",
+    "remember",
 }
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 ITEM = {
@@ -92,6 +93,7 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
     arguments: dict[str, Task] = {
         "retrieve_memories": {"query": "x"},
         "manage_memories": {"action": "list"},
+        "remember": {"text": "We use pnpm here"},
         "record_outcome": {"task_id": "t", "outcome": "Success"},
         "memory_status": {},
         "consolidate_memories": {},
@@ -541,4 +543,4 @@ async def test_a_schema_says_any_json_in_one_word() -> None:
         tools = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
     assert [name for name, schema in tools.items() if "JsonValue" in json.dumps(schema)] == []
     steps = tools["judge_trajectory"]["properties"]["steps"]
-    assert steps["items"] == {"type": "object", "additionalProperties": True}
+    assert steps["items"] == {"type": "object"}

@@ -105,8 +105,8 @@ def test_commands_that_pages_show_exist_with_their_options(page: Path) -> None:
 
 
 def test_a_command_or_an_option_that_does_not_exist_is_noticed() -> None:
-    lines = shown_commands("Say `swarm-memory remember x`.\n\n    swarm-memory learn --twice run.jsonl  # why\n")
-    assert lines == ["swarm-memory remember x", "swarm-memory learn --twice run.jsonl"]
+    lines = shown_commands("Say `swarm-memory recall x`.\n\n    swarm-memory learn --twice run.jsonl  # why\n")
+    assert lines == ["swarm-memory recall x", "swarm-memory learn --twice run.jsonl"]
     assert [line for line in lines if is_known(line)] == []
 
 

@@ -69,7 +69,7 @@ async def test_a_briefing_holds_one_of_two_and_says_that_another_differs(
 
     def told() -> dict[str, str]:
         with open_for_hook(tmp_path / ".swarm" / "memory.db", place, 1.0) as bank:
-            return {title: content for _, title, content in bank.briefing_rows(5)}
+            return {title: content for _, title, content, _ in bank.briefing_rows(5)}
 
     assert set(told()) == {NOT[0], "Ask before a release"}
     assert told()[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')

@@ -88,7 +88,8 @@ def undefended(monkeypatch: pytest.MonkeyPatch) -> None:
     def yes(_: MemoryItem) -> bool:
         return True
 
-    monkeypatch.setattr(gating, "screen", nothing)
+    monkeypatch.setattr(gating, "by_rules", nothing)
+    monkeypatch.setattr(gating, "by_wording", nothing)
     monkeypatch.setattr(trust, "rests_on_evidence", yes)
     monkeypatch.setattr(retrieve, "prefer_verified", all_of_them)
 

@@ -40,6 +40,7 @@ def write_former(connection: "Connection", memories: list[StoredMemory], model: 
     for seq, memory in enumerate(memories, start=1):
         now = to_text(memory.item.created_at)
         row = {"seq": seq, "type": "reasoning_memory", **pattern_row(memory.item, 1, now)}
+        del row["standing"]  # of schema 10
         names = ", ".join(row)
         connection.execute(f"INSERT INTO patterns ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
         fields = (memory.title_tokens, memory.description_tokens, memory.content_tokens)

@@ -107,11 +107,11 @@ async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
         await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
     with hook_reader.open_for_hook(database, WHERE, 1.0) as bank:
         rows = bank.briefing_rows(5)
-        assert [title for _, title, _ in rows] == ["Sure", "Unsure", "Global"]
+        assert [title for _, title, _, _ in rows] == ["Sure", "Unsure", "Global"]
         assert rows[0] == (items[0].id, items[0].title, items[0].content)
         assert len(bank.briefing_rows(1)) == 1
     with hook_reader.open_for_hook(database, ("default", GLOBAL_PROJECT), 1.0) as bank:
-        assert [title for _, title, _ in bank.briefing_rows(5)] == ["Global"]
+        assert [title for _, title, _, _ in bank.briefing_rows(5)] == ["Global"]
 
 
 async def test_a_hook_waits_no_longer_than_it_may(open_bank: Any, database: Path) -> None:

@@ -1,8 +1,11 @@
 """A trajectory is read once: what failed and what ended it, what was repeated, what was written, what the user said."""
 
+import json
+
 import pytest
 from scripted_runs import Script
 
+from swarm_memory.tools.trajectory.failures import signature_of_call
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 REFUSED = "vault: error: 401 Unauthorized: session has expired"
@@ -16,6 +19,44 @@ def test_what_was_read_is_not_read_again() -> None:
     reading = reading_of(Script("x").shell("ship", "done"))
     assert read(reading) is reading
     assert reading.calls is reading.calls
+
+
+# --- what failed
+
+FAULT = {"content": [{"type": "text", "text": "Error: customer 12 has no credit line"}], "isError": True}
+PRINTED = "CallToolResult(meta=None, content=[TextContent(type='text', text='{}')], isError={})"
+
+
+@pytest.mark.parametrize("reported", [None, False])
+@pytest.mark.parametrize("output", [json.dumps(FAULT), PRINTED.format("no customer of that name", True)])
+def test_a_result_that_says_of_itself_that_it_is_an_error_is_one(output: str, reported: bool | None) -> None:
+    (call,) = reading_of(Script("x").call("mcp__shop__order", {"id": 12}, output, error=reported)).calls
+    assert call.failed
+    assert call.error in ("Error: customer 12 has no credit line", "no customer of that name")
+    assert call.signature == signature_of_call("mcp__shop__order", {"id": 12}, output)
+
+
+@pytest.mark.parametrize("output", [json.dumps(FAULT | {"isError": False}), PRINTED.format("Error log: none", False)])
+def test_a_result_that_says_that_it_is_none_is_none_and_one_that_is_read_is_text(output: str) -> None:
+    assert not reading_of(Script("x").call("mcp__shop__order", {"id": 12}, output)).calls[0].failed
+    assert not reading_of(Script("x").shell("cat result.json", json.dumps(FAULT))).calls[0].failed
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("which node", ""),
+        ("command -v node", ""),
+        ("deploy --help", "error: unknown option\nusage: deploy [--force]"),
+        ("go version", "bash: go: command not found"),
+        ("test -f setup.cfg", ""),
+    ],
+)
+def test_a_probe_has_an_answer_and_does_not_fail(command: str, output: str) -> None:
+    (call,) = reading_of(Script("x").shell(command, output, 127)).calls
+    assert not call.failed
+    assert call.signature is None
+    assert not call.writes
 
 
 # --- errors

@@ -1,5 +1,7 @@
 """What a command line is for, and what the output of a check says."""
 
+import shlex
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,8 @@ def test_no_command_line_breaks_the_parser(text: str) -> None:
     command = parse_command(text)
     assert (command.main is None) == (not command.parts)
 
+
+BARE = ("{", "}", "!")
 
 PASSED = {
     "pytest": "=== 5 passed, 2 warnings in 0.31s ===",
@@ -125,7 +129,6 @@ def test_a_run_of_no_tests_proves_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "output"),
     [
-        ("pytest --version; echo '5 passed in 0.1s'", "pytest 8\n5 passed in 0.1s"),
         ("pytest || echo '5 passed in 0.1s'", "INTERNAL\n5 passed in 0.1s"),
         ("pytest --collect-only", "5 tests collected"),
         ("make --dry-run", "cc -o x x.c"),
@@ -140,3 +143,69 @@ def test_what_the_line_prints_itself_and_what_checks_nothing_prove_nothing(text:
 @pytest.mark.parametrize("text", ["echo '5 passed in 0.1s'", "cat log.txt", "grep -c FAILED log.txt", "git log"])
 def test_output_of_a_command_that_checks_nothing_is_no_result(text: str) -> None:
     assert read_check(parse_command(text), "=== 5 passed in 0.1s ===", False) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "outputs"),
+    [
+        ("cat <<'EOF' > a.txt\nrm -rf b; make\nEOF\nls", ["cat", "ls"], ["a.txt"]),
+        ("cat > a.txt << EOF\nit's\nEOF", ["cat"], ["a.txt"]),
+        ("cat <<-END >> a.txt\n\tx\n\tEND\ntest -f a.txt", ["cat", "test"], ["a.txt"]),
+        ("cat << A > a; cat << B > b\n1\nA\n2\nB\nmake", ["cat", "cat", "make"], ["a", "b"]),
+        ("python gen.py > 'out file.csv' 2> err.log", ["python"], ["out file.csv"]),
+        ("make >/dev/null 2>&1 && echo ok>done.txt", ["make", "echo"], ["done.txt"]),
+        ("make &> all.log", ["make"], ["all.log"]),
+        ("make >| all.log", ["make"], ["all.log"]),
+        ('echo "a > b" c\\>d', ["echo"], []),
+        ("sort < in.txt > out.txt", ["sort"], ["out.txt"]),
+        ("diff <(sort a) <(sort b)", ["diff"], []),
+        ('x=$(grep -c ";" a.sh) && echo "$(cat "my file") > x" > y', ["echo"], ["y"]),
+        ("(cd sub && make) > log", ["make"], ["log"]),
+        ("if [ -f x ]; then make; fi", ["[", "make"], []),
+        ("for f in a b; do ./run $f > $f.log; done", ["run"], ["$f.log"]),
+        ("bash -c 'pytest | tail -3; echo x > y'", ["pytest", "tail", "echo"], ["y"]),
+        ("> empty.txt", [":"], ["empty.txt"]),
+        ("echo it's > never-closed", ["echo"], ["never-closed"]),
+        ("grep '<<EOF' a.sh\nmake", ["grep", "make"], []),
+        ("echo a # > b\nmake", ["echo", "make"], []),
+        ("cat <<EOF > cut.txt\nthe end was cut off; make", ["cat"], ["cut.txt"]),
+    ],
+)
+def test_a_command_line_falls_into_its_commands_and_the_files_they_write(
+    text: str, parts: list[str], outputs: list[str]
+) -> None:
+    command = parse_command(text)
+    assert [part.program for part in command.parts] == parts
+    assert [path for part in command.parts for path in part.outputs] == outputs
+
+
+quoted = st.text(st.characters(blacklist_characters="\0"), max_size=40).map(shlex.quote)
+
+
+@given(st.lists(quoted, max_size=4), quoted.filter(lambda path: "/dev/" not in path and path != "''"))
+def test_whatever_stands_in_quotes_is_a_word_or_the_file_that_is_written(words: list[str], path: str) -> None:
+    (part,) = parse_command(" ".join(["show", *words, ">", path])).parts
+    assert list(part.words) == ["show", *(word for each in words for word in shlex.split(each) if word not in BARE)]
+    assert part.outputs == tuple(shlex.split(path))
+
+
+@given(
+    st.text(max_size=200).filter(lambda text: "EOF" not in text), st.sampled_from(["EOF", "'EOF'", '"EOF"', "\\EOF"])
+)
+def test_no_word_of_a_here_document_is_a_command(body: str, end: str) -> None:
+    command = parse_command(f"tee a.txt <<{end} && make\n{body}\nEOF\nls")
+    assert [part.program for part in command.parts] == ["tee", "make", "ls"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_probe"),
+    [
+        ("which node", True), ("command -v node", True), ("type node", True), ("test -f x", True), ("node -v", True),
+        ("deploy --help", True), ("deploy push -h", True), ("npm help ci", True), ("go version", True),
+        ("pytest -v", False), ("psql -h db -c x", False), ("command node x", False), ("git commit -m help", False),
+    ],
+)  # fmt: skip
+def test_a_question_for_what_there_is_and_how_it_is_called_is_a_probe(text: str, is_probe: bool) -> None:
+    main = parse_command(text).main
+    assert main is not None
+    assert main.is_probe is is_probe

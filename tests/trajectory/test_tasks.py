@@ -230,6 +230,30 @@ def test_a_request_says_nothing_of_the_work_done(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "Sorry, my mistake: it is port 8081.",
+        "I was wrong, the file is in src.",
+        "No, that's my fault, please take the other branch.",
+        "oh, I gave you the wrong path",
+        "I told you the wrong port; use 8081.",
+        "Mein Fehler, nimm Port 8081.",
+        "我搞错了",
+    ],
+)
+def test_an_admission_of_the_user_is_no_correction_and_continues_the_task(text: str) -> None:
+    assert feedback(text) is None
+    assert continues(text, "ship it")
+
+
+@pytest.mark.parametrize(
+    "text", ["My mistake. But it still fails.", "I was wrong about the port, but you broke the tests."]
+)
+def test_what_an_admission_says_of_the_work_besides_is_a_correction(text: str) -> None:
+    assert feedback(text) == "correction"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "/compact",
         "/review 12",
         "/plugin:command some arguments",

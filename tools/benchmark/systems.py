@@ -94,7 +94,7 @@ class Bank:
             title="",
             content=item.content,
             confidence=CONFIDENCE,
-            provenance=Provenance(distiller="user"),
+            provenance=Provenance(judge="evidence"),
             created_at=created_at,
         )
 

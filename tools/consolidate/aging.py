@@ -91,8 +91,8 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Agi
 
 
 def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging | None) -> UpkeepChange | None:
-    """Return what time does to an item; None for nothing."""
-    if item.id in run.gone:
+    """Return what time does to an item; None for nothing, as to all that the user said."""
+    if item.id in run.gone or item.standing > 0:
         return None
     settings, confidence = run.toolbox.settings.consolidate, item.confidence
     if this is not None:

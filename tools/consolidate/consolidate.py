@@ -22,7 +22,8 @@ from swarm_memory.tools.toolbox import Toolbox
 
 WELL_USED, OUTVOTED = 3, 6
 """A new memory is quarantined when those that it contradicts, each used three times or more, were used six times in
-sum: two that are well used, or one that is much used …"""
+sum: two that are well used, or one that is much used. One that contradicts what the user said is,
+however old and often used …"""
 
 DOUBTED = 0.5
 """… and so much of its confidence is left."""
@@ -174,13 +175,18 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         await run.write((), [related.link for related in part], part)
     against: dict[str, set[str]] = {}
     links = [related.link for related in relations.related]
-    for link in [*links, *await links_of(run.toolbox, [link.src_id for link in links])]:
-        if link.relation == "contradicts" and _is_doubtful(items.get(link.src_id), items.get(link.dst_id), run.gone):
-            against.setdefault(link.src_id, set()).add(link.dst_id)
+    said = [item.id for item in found.items if item.standing > 0]
+    for link in [*links, *await links_of(run.toolbox, [*said, *(link.src_id for link in links)])]:
+        ids = (link.src_id, link.dst_id)
+        if link.relation == "contradicts" and items.keys() >= {*ids} and run.gone.isdisjoint(ids):
+            for one, other in (ids, ids[::-1]):
+                if _is_doubtful(items[one], items[other]):
+                    against.setdefault(one, set()).add(other)
     doubted = [
         items[item_id]
         for item_id, others in against.items()
-        if sum(items[other].usage_count for other in others) >= OUTVOTED
+        if sum(items[each].usage_count for each in others) >= OUTVOTED
+        or any(items[each].standing > 0 for each in others)
     ]
     changes = [
         UpkeepChange(
@@ -203,11 +209,14 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         ]
 
 
-def _is_doubtful(newer: UpkeepItem | None, older: UpkeepItem | None, gone: set[str]) -> bool:
-    """Whether a contradiction speaks against the first: it is the newer one and hardly used, the other well used."""
-    if newer is None or older is None or newer.id in gone or older.id in gone:
-        return False
-    return newer.position > older.position and newer.usage_count < WELL_USED <= older.usage_count
+def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
+    """Whether a contradiction speaks against the first: the user said the other, or it is well used, this one new.
+
+    What somebody restored by hand stays.
+    """
+    if one.standing > 0 or other.standing > 0:
+        return one.standing <= 0 and one.status_reason is None
+    return one.position > other.position and one.usage_count < WELL_USED <= other.usage_count
 
 
 def _summary(result: Consolidation) -> dict[str, JsonValue]:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
-from swarm_memory.tools.distill.lessons import GUARDRAIL
+from swarm_memory.tools.distill.lessons import GUARDRAIL, PROVEN_REPAIR
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.text.opposition import is_negated, is_turned, opposition
@@ -56,13 +56,16 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
 
     Memories are taken by rank; one that is near enough to a kept one, and the same by `is_same`, goes. What a link
     joins already is left alone: somebody restored it, or it is known to be another matter. A memory that others were
-    archived for stays.
+    archived for stays, and so does what the user said.
     """
     threshold, contradiction = duplicate_threshold(toolbox), toolbox.settings.consolidate.contradiction_threshold
     pairs = [
         pair
         for pair in survey.pairs
-        if pair.cosine >= threshold and survey.ids(pair)[1] not in survey.kept_before and not survey.is_linked(pair)
+        if pair.cosine >= threshold
+        and survey.ids(pair)[1] not in survey.kept_before
+        and survey.items[pair.second].standing <= 0
+        and not survey.is_linked(pair)
     ]
     gone: set[str] = set()
     found: list[Duplicate] = []
@@ -146,12 +149,14 @@ def symptom_in(item: MemoryItem) -> Symptom | None:
 
 def is_way_out(item: MemoryItem) -> bool:
     """Whether an item tells what was seen to get past its error."""
-    return WAY_OUT in item.tags and item.status == "active" and symptom_of(item) is not None
+    return PROVEN_REPAIR in item.tags and item.status == "active" and symptom_of(item) is not None
 
 
 def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
     """Whether a way out makes an earlier guardrail out of date: the same program failed with the same symptom."""
-    if GUARDRAIL not in guardrail.tags or WAY_OUT in guardrail.tags or not is_way_out(repair):
+    if guardrail.provenance.is_users_word or not is_way_out(repair):
+        return False
+    if GUARDRAIL not in guardrail.tags or PROVEN_REPAIR in guardrail.tags:
         return False
     ours, theirs = symptom_of(guardrail), symptom_of(repair)
     if guardrail.created_at > repair.created_at or ours is None or theirs is None or ours[:2] != theirs[:2]:

@@ -167,9 +167,14 @@ def _kept_before(links: Sequence[MemoryLink]) -> frozenset[str]:
 
 
 def _ranked(toolbox: Toolbox, items: Sequence[UpkeepItem], links: Sequence[MemoryLink]) -> list[UpkeepItem]:
-    """Return items by rank: those that stand for duplicates already, then by the bank's score, then the older ones."""
+    """Return items by rank: what the user said, those that stand for duplicates already, then by the bank's score.
+
+    Of the same score the older ones come first.
+    """
     now, settings, kept = toolbox.clock.now(), toolbox.settings.retrieve, _kept_before(links)
-    return sorted(items, key=lambda item: (item.id not in kept, -keep_score(item, now, settings), item.position))
+    return sorted(
+        items, key=lambda item: (-item.standing, item.id not in kept, -keep_score(item, now, settings), item.position)
+    )
 
 
 async def _items_after(toolbox: Toolbox, after: int) -> list[UpkeepItem]:

@@ -46,8 +46,9 @@ async def record_outcome(
     """Record what came of a task, and change the confidence of the memories that it was given.
 
     Those are the memories of its recorded retrievals and of `trajectory.injected_memory_ids`, but not what the task
-    itself taught. `trajectory` is one that may be kept (`tools.archive`); the stored one of the task when not given.
-    Without any, no use can be seen but of those that the agent `named` as used. The same outcome twice changes nothing;
+    itself taught; outcomes move nothing that the user said. `trajectory` is one that may be kept (`tools.archive`);
+    the stored one of the task when not given. Without any, no use can be seen but of those that the agent `named` as
+    used. The same outcome twice changes nothing;
     a longer version of the task, or another label, replaces the former credit. A label that somebody gave (`given`)
     stays against what is only judged later. Raises `StorageError`.
     """
@@ -60,7 +61,11 @@ async def record_outcome(
     items = await _injected(toolbox, task_id, retrieved, known)
     uses = _uses(toolbox, items, retrieved, known, named)
     settings = toolbox.settings.credit
-    credits = tuple(Credit(**use.model_dump(), change=change_for(label, use.method, settings)) for use in uses)
+    fixed = {item.id for item in items if item.provenance.is_users_word}
+    credits = tuple(
+        Credit(**use.model_dump(), change=0.0 if use.memory_id in fixed else change_for(label, use.method, settings))
+        for use in uses
+    )
     record = OutcomeRecord(
         task_id=task_id,
         digest=known.content_digest if known else "",

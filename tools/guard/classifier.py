@@ -10,8 +10,8 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import chain
+from functools import cache, lru_cache
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,15 +31,16 @@ _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+"
 
 
 class Features(NamedTuple):
-    """A text as numbers: the columns that are not 0, with their values, in three groups."""
+    """A text as numbers: the columns that are not 0, in groups of one value each."""
 
-    concepts: list[tuple[int, float]]
-    words: list[tuple[int, float]]
-    characters: list[tuple[int, float]]
+    concepts: tuple[list[int], float]
+    pairs: tuple[list[int], float]
+    words: tuple[set[int], float]
+    characters: tuple[set[int], float]
 
     def columns(self) -> Iterator[tuple[int, float]]:
-        """Yield the columns of all groups."""
-        return chain.from_iterable(self)
+        """Yield the columns of all groups with their values."""
+        return ((column, value) for columns, value in self for column in columns)
 
 
 class Weights(NamedTuple):
@@ -85,8 +86,11 @@ def units(text: str) -> list[str]:
 def score(unit: str, weights: Weights) -> float:
     """Return how suspect one unit is, before the threshold is taken off."""
     signed = _signed(weights)
-    sums = (sum(signed[column] * value for column, value in group) for group in features_of(unit))
-    return weights.bias + sum(scale * part for scale, part in zip(weights.scales, sums, strict=True))
+    first, second, third = weights.scales
+    return weights.bias + sum(
+        scale * value * sum([signed[column] for column in columns])
+        for scale, (columns, value) in zip((first, first, second, third), features_of(unit), strict=True)
+    )
 
 
 def features_of(unit: str) -> Features:
@@ -94,22 +98,19 @@ def features_of(unit: str) -> Features:
     found = sorted(concepts_of(unit))
     count = len(concept_names())
     norm = 1.0 / (1 + len(found))
-    single = [(each, math.sqrt(3) * norm) for each in found]
-    pairs = [
-        (count + second * (second - 1) // 2 + first, math.sqrt(2) * norm)
-        for at, second in enumerate(found)
-        for first in found[:at]
-    ]
-    words, characters = set(_word_buckets(unit)), set(_character_buckets(unit))
+    pairs = [count + second * (second - 1) // 2 + first for at, second in enumerate(found) for first in found[:at]]
     first_word = concept_columns()
-    first_character = first_word + WORD_BUCKETS
+    words = {first_word + bucket for bucket in _word_buckets(unit)}
+    characters = _character_columns(unit, first_word + WORD_BUCKETS)
     return Features(
-        [*single, *pairs],
-        [(first_word + bucket, len(words) ** -0.5) for bucket in words],
-        [(first_character + bucket, len(characters) ** -0.5) for bucket in characters],
+        (found, math.sqrt(3) * norm),
+        (pairs, math.sqrt(2) * norm),
+        (words, len(words) ** -0.5 if words else 0.0),
+        (characters, len(characters) ** -0.5 if characters else 0.0),
     )
 
 
+@cache
 def concept_columns() -> int:
     """Return how many columns the concepts and their pairs take."""
     count = len(concept_names())
@@ -117,21 +118,22 @@ def concept_columns() -> int:
 
 
 def _word_buckets(unit: str) -> Iterator[int]:
-    words = [part for word in _WORD.findall(unit) for part in (word if _UNSPACED.search(word) else (word,))]
-    for at, word in enumerate(words):
-        yield _bucket(word, WORD_BUCKETS)
-        if at:
-            yield _bucket(f"{words[at - 1]} {word}", WORD_BUCKETS)
+    words: list[str] = _WORD.findall(unit)
+    if not unit.isascii():
+        words = [part for word in words for part in (word if _UNSPACED.search(word) else (word,))]
+    known = [_bucket(word) for word in words]
+    return chain(known, map(_bucket, map(" ".join, pairwise(words))))
 
 
-def _character_buckets(unit: str) -> Iterator[int]:
+def _character_columns(unit: str, first: int) -> set[int]:
     padded = f" {' '.join(unit.split())} "
-    for at in range(len(padded) - _CHARACTERS + 1):
-        yield _bucket(padded[at : at + _CHARACTERS], CHARACTER_BUCKETS)
+    grams = {padded[at : at + _CHARACTERS] for at in range(len(padded) - _CHARACTERS + 1)}
+    return {first + zlib.crc32(gram.encode("utf-8", "replace")) % CHARACTER_BUCKETS for gram in grams}
 
 
-def _bucket(text: str, buckets: int) -> int:
-    return zlib.crc32(text.encode("utf-8", "replace")) % buckets
+@lru_cache(1 << 14)
+def _bucket(words: str) -> int:
+    return zlib.crc32(words.encode("utf-8", "replace")) % WORD_BUCKETS
 
 
 @cache
@@ -192,21 +194,23 @@ def concepts_of(text: str) -> set[int]:
     tokens: list[str] = _TOKEN.findall(text)
     found = {concept for piece, concept in lexicon.pieces if piece in text} if not text.isascii() else set[int]()
     for at, token in enumerate(tokens):
-        for form in _forms(token):
-            found |= lexicon.words.get(form, set())
-            for end in range(2, len(form) + 1):
-                found |= lexicon.beginnings.get(form[:end], set())
-            found.update(
-                phrase.concept
-                for phrase in lexicon.phrases.get(form, ())
-                if _follows(phrase, tokens[at + 1 : at + 1 + len(phrase.rest)])
-            )
+        concepts, phrases = _said_by(token[:_LONGEST_WORD])
+        found |= concepts
+        for phrase in phrases:
+            if _follows(phrase, tokens[at + 1 : at + 1 + len(phrase.rest)]):
+                found.add(phrase.concept)
     return found
 
 
-def _forms(token: str) -> set[str]:
-    token = token[:_LONGEST_WORD]
-    return {token, token.strip(_EDGES), token.removesuffix("'s")}
+@lru_cache(1 << 14)
+def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
+    """Return the concepts of a word in whatever form, and the phrases that it begins."""
+    lexicon = _lexicon()
+    forms = {token, token.strip(_EDGES), token.removesuffix("'s")}
+    found = {concept for form in forms for concept in lexicon.words.get(form, ())}
+    beginnings = (form[:end] for form in forms for end in range(2, len(form) + 1))
+    found.update(concept for begun in beginnings for concept in lexicon.beginnings.get(begun, ()))
+    return frozenset(found), tuple(phrase for form in forms for phrase in lexicon.phrases.get(form, ()))
 
 
 def _follows(phrase: _Phrase, tokens: Sequence[str]) -> bool:

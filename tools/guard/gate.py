@@ -1,12 +1,12 @@
-"""The gate before the bank: how much may be added, and what is suspect waits in quarantine with the reason."""
+"""The gate before the bank: how much may be added, what waits in quarantine with the reason, what is trusted less."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
 
 from swarm_memory.schema.errors import ModelUnavailable, QuotaReached
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.screen import Finding, reason_of, screen
+from swarm_memory.tools.guard.screen import Finding, by_rules, by_wording, reason_of
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
@@ -22,6 +22,7 @@ LOCAL = "rules and classifier"
 
 _TIMEOUT_S = 30.0
 _MAX_REASON_CHARS, _MAX_SAID_CHARS = 500, 120
+_MAX_NAMED = 5
 
 
 async def check_quota(toolbox: Toolbox) -> None:
@@ -34,15 +35,37 @@ async def check_quota(toolbox: Toolbox) -> None:
         raise QuotaReached(limit)
 
 
-def screen_item(item: MemoryItem | MemoryDraft) -> tuple[Finding, ...]:
-    """Return what is suspect in an item as a whole: title, description, content, domain and tags together."""
-    texts = (item.title, item.description, item.content, item.domain or "", " ".join(item.tags))
-    return screen("\n".join(text for text in texts if text))
-
-
 def gated(item: MemoryItem) -> MemoryItem:
-    """Return the item as it may be stored: quarantined with the reason when it would be active and is suspect."""
-    return item if item.status != "active" else held_back(item, screen_item(item))
+    """Return an active item as it may be stored, any other as it is.
+
+    What a rule finds is quarantined with the reason; what the classifier alone finds is noted as suspect, which lowers
+    its trust (`Provenance.standing`). What the user's own command stores is only marked, whoever finds it.
+    """
+    return _weighed(item, by_rules(_text(item))) if item.status == "active" else item
+
+
+def gated_edit(former: MemoryItem, edited: MemoryItem) -> MemoryItem:
+    """Return an edited item, held back when the edit brought in what the former text, as it stood, did not have."""
+    if edited.status != "active":
+        return edited
+    before = {finding.rule for finding in by_rules(_text(former))}
+    return _weighed(edited, tuple(each for each in by_rules(_text(edited)) if each.rule not in before))
+
+
+def _weighed(item: MemoryItem, findings: tuple[Finding, ...]) -> MemoryItem:
+    source = item.provenance
+    by_own_command = source.is_users_word and source.judge is None
+    if findings and not by_own_command:
+        return held_back(item, findings)
+    found = findings or by_wording(_text(item))
+    suspect = clean(reason_of(found), _MAX_REASON_CHARS) if found else None
+    return item.model_copy(update={"provenance": source.model_copy(update={"suspect": suspect})})
+
+
+def _text(item: MemoryItem) -> str:
+    """Return an item as it is screened, as a whole: title, description, content, domain and tags together."""
+    texts = (item.title, item.description, item.content, item.domain or "", " ".join(item.tags))
+    return "\n".join(text for text in texts if text)
 
 
 def held_back(item: MemoryItem, findings: tuple[Finding, ...]) -> MemoryItem:
@@ -53,27 +76,43 @@ def held_back(item: MemoryItem, findings: tuple[Finding, ...]) -> MemoryItem:
     return item.model_copy(update={"status": "quarantined", "status_reason": reason})
 
 
-def gated_edit(former: MemoryItem, edited: MemoryItem) -> MemoryItem:
-    """Return an edited item, held back when the edit brought in what the former text, as it stood, did not have."""
-    if edited.status != "active":
-        return edited
-    before = {finding.rule for finding in screen_item(former)}
-    return held_back(edited, tuple(each for each in screen_item(edited) if each.rule not in before))
-
-
 def told_of(items: Iterable[MemoryItem]) -> str | None:
-    """Return one line that says how many items wait in quarantine and why, without their words; None when none does."""
-    held = [item for item in items if item.status == "quarantined"]
-    if not held:
+    """Return in one line what is held back, trusted less or marked, why, and how the user takes that back.
+
+    Without the words that were found, since an agent reads it. None where there is nothing to say.
+    """
+    held: list[MemoryItem] = []
+    less: list[MemoryItem] = []
+    marked: list[MemoryItem] = []
+    for item in items:
+        source = item.provenance
+        if item.status == "quarantined":
+            held.append(item)
+        elif source.suspect is not None:
+            (less if source.standing < 0 else marked).append(item)
+    told = (
+        _telling(
+            held, "in quarantine and not retrieved", "the user reads and releases it: swarm-memory memories restore"
+        ),
+        _telling(less, "stored with less trust", "the user vouches for it: swarm-memory memories restore"),
+        _telling(marked, "stored as you said it, and marked", "to see why: swarm-memory memories show"),
+    )
+    return "; ".join(each for each in told if each) or None
+
+
+def _telling(items: Sequence[MemoryItem], how: str, way: str) -> str | None:
+    if not items:
         return None
-    rules = dict.fromkeys(finding.rule for item in held for finding in screen_item(item))
-    why = ", ".join(rules) or "the model that screened them"
-    return f"{len(held)} wait in quarantine ({why}): see `swarm-memory memories list --status quarantined`"
+    findings = (each for item in items for each in by_rules(_text(item)) or by_wording(_text(item)))
+    rules = dict.fromkeys(finding.rule for finding in findings)
+    ids = " ".join(item.id for item in items[:_MAX_NAMED])
+    more = f" … ({len(items) - _MAX_NAMED} more)" if len(items) > _MAX_NAMED else ""
+    return f"{len(items)} {how} ({', '.join(rules) or 'by a model'}); {way} {ids}{more}"
 
 
 def suspects(items: Sequence[MemoryItem]) -> list[str]:
     """Return the ids of those that only a person may restore."""
-    return [item.id for item in items if screen_item(item) or (item.status_reason or "").startswith(SCREENED)]
+    return [item.id for item in items if (item.status_reason or "").startswith(SCREENED) or by_rules(_text(item))]
 
 
 class ItemVerdict(Answered):

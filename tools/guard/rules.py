@@ -79,10 +79,12 @@ class _Row(Model):
 
 
 class _File(Model):
-    """A file as it is written; rows by group and part. A row that is only a pattern is searched for in every text."""
+    """A file as it is written; rows by group and part. A row that is only a pattern has its hints apart, or none."""
 
     fragments: dict[str, str] = Field(default_factory=dict)
     words: dict[str, frozenset[str]] = Field(default_factory=dict)
+    hints: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Of the rows that are only patterns, by name."""
     rows: dict[str, dict[str, dict[str, _Row | str]]]
 
 
@@ -125,7 +127,7 @@ def read_table(path: Path) -> Table:
     """Return all rules of a file. Raises `ConfigError` that names the row and says what is wrong with it."""
     try:
         written: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        apart = {key: written.pop(key) for key in ("fragments", "words") if key in written}
+        apart = {key: written.pop(key) for key in ("fragments", "words", "hints") if key in written}
         file = _File.model_validate({**apart, "rows": written})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -136,6 +138,8 @@ def read_table(path: Path) -> Table:
     count = Counter(name for parts in file.rows.values() for rows in parts.values() for name in rows)
     if twice := [name for name, times in count.items() if times > 1]:
         raise ConfigError(f"{path}: the name {twice[0]} stands twice")
+    if stray := file.hints.keys() - count:
+        raise ConfigError(f"{path}: hints for {min(stray)}, which is no row")
     return Table(_rules_of(file, path), file.words)
 
 
@@ -155,7 +159,7 @@ def _rules_of(file: _File, path: Path) -> Iterator[Rule]:
             for name, row in rows.items():
                 section = f"{group}.{part}"
                 if isinstance(row, str):
-                    yield Rule(name, section, group, (), whole(row))
+                    yield Rule(name, section, group, file.hints.get(name, ()), whole(row))
                     continue
                 kind = row.kind or name
                 if row.pattern:

@@ -99,7 +99,7 @@ def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
     rules = table(SCREENING).rules
     for view in readings(text[:MAX_CHARS]):
         for rule in rules:
-            if quote := _found(rule, view):
+            if (not rule.hints or any(hint in view for hint in rule.hints)) and (quote := _found(rule, view)):
                 yield rule, quote
 
 
@@ -122,7 +122,7 @@ def readings(text: str) -> Iterator[str]:
     """Yield the text as it reads, then what is encoded in it."""
     plain = _readable(text)
     yield plain
-    if not text.isascii():
+    if not text.isascii() and text.translate(_ALIKE) != text:
         yield unicodedata.normalize("NFKC", clean(text)).casefold()  # other alphabets as they are
     if len(_LEET_WORD.findall(plain)) >= _MIN_LEET_WORDS:
         yield plain.translate(_LEET)

@@ -41,10 +41,13 @@ Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
-    """Whether an item was drawn here, without a model, under a verdict of hard evidence, or written by the user."""
+    """Whether an item is the user's word, or was drawn here, without a model, under a verdict of hard evidence.
+
+    No evidence vouches for what the agent was told, nor for a wording that is suspect.
+    """
     source = item.provenance
-    if source.distiller == "user":
-        return True
+    if source.standing != 0:
+        return source.standing > 0
     if source.hearsay:
         return False
     return source.judge == "evidence" and source.distiller in {"extractive", "agent"} and source.imported_from is None
@@ -53,14 +56,16 @@ def rests_on_evidence(item: MemoryItem) -> bool:
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     """Whether the user restored it, or another task of another session drew the same or succeeded by using it.
 
-    What was hearsay to begin with must be drawn by one who was not told. (`novelty` reinforces by no other.)
+    What was hearsay to begin with, or is of suspect wording, must be drawn by one who was not told. (`novelty`
+    reinforces by no other.)
     """
+    doubted = item.provenance.hearsay or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
     for event in history:
         if event.kind == RESTORED and "run_id" not in event.data:
             return True
         # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness of hearsay.
-        is_use = event.kind == CREDITED and _succeeded(event) and not item.provenance.hearsay
+        is_use = event.kind == CREDITED and _succeeded(event) and not doubted
         if event.kind == REINFORCED or is_use:
             witness = [str(told) for told in map(event.data.get, ("task_id", "session_id")) if told is not None]
             if witness and not any(_is_of(each, mine) for each in witness for mine in own):

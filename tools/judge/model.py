@@ -8,12 +8,14 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.judge.facts import facts_of
+from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
+from swarm_memory.tools.trajectory.reading import read
 
 PROMPT = "judge"
 
@@ -23,14 +25,18 @@ MAX_MODEL_CONFIDENCE = 0.9
 UNGROUNDED_CONFIDENCE = 0.7
 """A verdict that names no step is believed no further than this."""
 
+UNSEEN_CONFIDENCE = 0.6
+"""And one by a model that was not shown the last result, no further than this."""
+
 _MAX_REASONS, _MAX_REASON_CHARS = 6, 300
-_ANSWER_TOKENS, _TIMEOUT_S = 800, 45.0
+_TIMEOUT_S = 45.0
 _WORD = re.compile(r"[\w-]+")
 
 
 class ModelVerdict(Answered):
     """What the judge's prompt asks for."""
 
+    analysis: str
     label: Literal["Success", "Failure", "Undecided"]
     confidence: float
     reasons: list[str]
@@ -39,31 +45,36 @@ class ModelVerdict(Answered):
 async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Settings) -> Verdict:
     """Return what the model says of a trajectory, at `settings.judge.temperature` (0 unless somebody set it).
 
-    The trajectory is redacted, fenced and shortened to `settings.judge.max_trajectory_tokens` first. Undecided,
-    with the reason, when the answer cannot be used, and when the model is less sure than
-    `settings.judge.min_confidence`. Its confidence counts up to 0.9, and up to 0.7 when its reasons name no step that
-    it was shown. Raises `ModelUnavailable`.
+    The trajectory is redacted, fenced and shortened to `settings.judge.max_trajectory_tokens` first, and to less for a
+    model whose context window is smaller. Undecided, with the reason, when the answer cannot be used, and when the
+    model is less sure than `settings.judge.min_confidence`. Its confidence counts up to 0.9, up to 0.7 when its reasons
+    name no step that it was shown, and up to 0.6 when it was not shown the last result. Raises `ModelUnavailable`.
     """
-    prompt, shown = await asyncio.to_thread(_prompt, trajectory, settings)
-    answer, name = await ask(
+    kept = await asyncio.to_thread(archivable, trajectory, settings)
+    facts = await asyncio.to_thread(lambda: facts_of(read(kept)))
+
+    def write(tokens: int) -> tuple[Rendered, Shortened]:
+        shown = shorten_trajectory(kept, tokens)
+        untrusted = {"task": shown_task(kept, tokens // 2), "facts": facts, "trajectory": shown.text}
+        return render(load_prompt(PROMPT), given={}, untrusted=untrusted), shown
+
+    asked = await ask_about(
         model,
-        prompt,
+        write,
         ModelVerdict,
         purpose="judge",
-        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S, temperature=settings.judge.temperature),
+        effort=Effort(_TIMEOUT_S, temperature=settings.judge.temperature),
+        record_tokens=settings.judge.max_trajectory_tokens,
+        task_id=kept.task_id,
     )
-    if isinstance(answer, Unparsed):
-        return _undecided(name, f"the model's answer cannot be used: {answer.reason}")
-    return _believed(answer, name, shown, settings)
+    if isinstance(asked.answer, Unparsed):
+        return _undecided(asked.model, f"the model's answer cannot be used: {asked.answer.reason}")
+    results = [step.id for step in kept.steps if step.kind == "observation"]
+    has_end = not results or results[-1] in asked.shown.shown
+    return _believed(asked.answer, asked.model, asked.shown, has_end, settings)
 
 
-def _prompt(trajectory: Trajectory, settings: Settings) -> tuple[Rendered, Shortened]:
-    kept = archivable(trajectory, settings)
-    shown = shorten_trajectory(kept, settings.judge.max_trajectory_tokens)
-    return render(load_prompt(PROMPT), given={}, untrusted={"task": shown_task(kept), "trajectory": shown.text}), shown
-
-
-def _believed(answer: ModelVerdict, name: str, shown: Shortened, settings: Settings) -> Verdict:
+def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, settings: Settings) -> Verdict:
     reasons = tuple(filter(None, (_reason(reason, settings) for reason in answer.reasons[:_MAX_REASONS])))
     named = {word for reason in reasons for word in _WORD.findall(reason)}
     evidence = tuple(step for step in shown.shown if step in named)
@@ -71,7 +82,12 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, settings: Setti
         reasons = (*reasons, f"{counted(shown.left_out, 'step')} left out for length")
     if answer.label == "Undecided":
         return _undecided(name, *reasons, evidence=evidence)
-    limit = MAX_MODEL_CONFIDENCE if evidence else UNGROUNDED_CONFIDENCE
+    limit = min(
+        MAX_MODEL_CONFIDENCE if evidence else UNGROUNDED_CONFIDENCE,
+        MAX_MODEL_CONFIDENCE if has_end else UNSEEN_CONFIDENCE,
+    )
+    if not has_end:
+        reasons = (*reasons, "the model was not shown the last result")
     confidence = round(min(answer.confidence, limit), 3)
     if not 0 <= answer.confidence <= 1:
         return _undecided(name, "the model's answer cannot be used: its confidence is not from 0 to 1", *reasons)

@@ -13,7 +13,8 @@ from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.distill.distill import check_drafts, distill
+from swarm_memory.tools.distill.bounds import check_drafts
+from swarm_memory.tools.distill.distill import distill
 from swarm_memory.tools.distill.ways_out import ways_out_of
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored

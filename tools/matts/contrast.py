@@ -15,26 +15,20 @@ from swarm_memory.schema.memory import Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill.corrections import corrections
-from swarm_memory.tools.distill.distill import (
-    MIN_VALUE,
-    DistilledItem,
-    check_drafts,
-    check_items,
-    distill_by_extraction,
-)
-from swarm_memory.tools.distill.lessons import Lesson
-from swarm_memory.tools.distill.repairs import repair_lesson
+from swarm_memory.tools.distill.bounds import check_drafts
+from swarm_memory.tools.distill.corrections import corrections, pointers
+from swarm_memory.tools.distill.distill import MIN_VALUE, distill_by_extraction
+from swarm_memory.tools.distill.lessons import Lesson, repair_lesson
+from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.judge.model import shown_task
 from swarm_memory.tools.matts.differences import Looked, Shared, look, patterns, pitfalls, shared_repairs
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged
-from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory
+from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 
 PROMPT = "self_contrast"
 
@@ -50,7 +44,7 @@ _RELATIONS: dict[ScalingMode, str] = {
     "parallel": "independent of each other",
     "sequential": "refinements: each checks and corrects the one before",
 }
-_ANSWER_TOKENS, _TIMEOUT_S = 3_000, 90.0
+_TIMEOUT_S = 90.0
 _MAX_NOTES, _MAX_NOTE_CHARS = 5, 300
 
 
@@ -63,6 +57,7 @@ class ContrastedItem(DistilledItem):
 class Contrasted(Answered):
     """What the prompt asks for."""
 
+    analysis: str
     items: list[ContrastedItem]
     notes: list[str]
 
@@ -117,37 +112,40 @@ async def _asked(
     chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
 ) -> tuple[Contrast, bool]:
     """Return what the model draws, and whether it counts: items that may be kept, or its word that there are none."""
-    prompt, shown, whole = await asyncio.to_thread(_prompt, attempts, mode, settings)
-    answer, name = await ask(
+    asked = await ask_about(
         chat,
-        prompt,
+        lambda tokens: _prompt(attempts, mode, settings, tokens),
         Contrasted,
         purpose="self_contrast",
-        effort=Effort(max_tokens=_ANSWER_TOKENS, timeout_s=_TIMEOUT_S),
+        effort=Effort(_TIMEOUT_S),
+        record_tokens=ATTEMPTS_TOKENS,
+        task_id=attempts[0].trajectory.task_id,
     )
+    answer, hash_, name = asked.answer, asked.prompt.hash, asked.model
     if isinstance(answer, Unparsed):
         reason = f"the model's answer cannot be used: {answer.reason}"
-        return Contrast((), "model", reason=reason, prompt_hash=prompt.hash, model=name), False
-    drawn, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, shown, settings)
+        return Contrast((), "model", reason=reason, prompt_hash=hash_, model=name), False
+    whole = await asyncio.to_thread(merged, attempts)
+    drawn, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, asked.shown, settings)
     found = Contrast(
         drawn,
         "model",
         notes=tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES]),
         reason="; ".join(refused) or (None if drawn else "the model found nothing that would help another task"),
-        prompt_hash=prompt.hash,
+        prompt_hash=hash_,
         model=name,
     )
     return found, bool(drawn) or not answer.items
 
 
 def _prompt(
-    attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
-) -> tuple[Rendered, Shortened, Trajectory]:
+    attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings, tokens: int
+) -> tuple[Rendered, Shortened]:
     parts: list[str] = []
     ids: list[str] = []
     left_out = 0
     for attempt in attempts:
-        shown = shorten_trajectory(attempt.trajectory, ATTEMPTS_TOKENS // len(attempts))
+        shown = shorten_trajectory(attempt.trajectory, tokens // len(attempts))
         parts.append(f"{attempt.title}\n{shown.text}")
         ids += shown.shown
         left_out += shown.left_out
@@ -157,12 +155,12 @@ def _prompt(
         load_prompt(PROMPT),
         given={"relation": _RELATIONS[mode], "count": str(len(attempts)), "max_items": str(MAX_ITEMS)},
         untrusted={
-            "task": shown_task(attempts[0].trajectory),
+            "task": shown_task(attempts[0].trajectory, tokens // 2),
             "notes": "\n".join(notes) or "- none",
             "attempts": text,
         },
     )
-    return rendered, Shortened(text, tuple(ids), left_out), merged(attempts)
+    return rendered, Shortened(text, tuple(ids), left_out)
 
 
 def _checked(
@@ -262,6 +260,7 @@ def _told(shared: Shared) -> tuple[Lesson, Drawn]:
 def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
     """What the user said while an attempt was made holds for the others too."""
     for each in all_:
-        for lesson in corrections(each.material):
-            if lesson.proven and lesson.value >= MIN_VALUE:
-                yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt)
+        for find in (corrections, pointers) if each.calls else ():
+            for lesson in find(each.material):
+                if lesson.proven and lesson.value >= MIN_VALUE:
+                    yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt)

@@ -63,10 +63,13 @@ class MemoryChange(NamedTuple):
     domain: str | None = None
 
 
-async def edit_memory(toolbox: Toolbox, memory_id: str, change: MemoryChange, reason: str | None = None) -> MemoryItem:
+async def edit_memory(
+    toolbox: Toolbox, memory_id: str, change: MemoryChange, reason: str | None = None, *, by_hand: bool = True
+) -> MemoryItem:
     """Change what is given, embed anew, and keep the former text in the history.
 
-    Secrets in the new text are replaced; one that is suspect now is quarantined. Raises `InputError` when nothing is
+    Secrets in the new text are replaced; what is suspect now is held back or trusted less, as `gated_edit` says. What
+    the user said by hand and an agent changed counts as passed on by the agent. Raises `InputError` when nothing is
     given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was
     changed.
     """
@@ -77,6 +80,8 @@ async def edit_memory(toolbox: Toolbox, memory_id: str, change: MemoryChange, re
     edited = item.model_copy(update=checked_texts({**_texts(item), **changes}, toolbox.settings))
     if edited == item:
         return item
+    if not by_hand and item.provenance.is_users_word:
+        edited = _with_provenance(edited, judge="agent")
     edited = gated_edit(item, edited)
     (stored,) = await prepare(toolbox, [edited])
     await toolbox.store.replace_memory(stored, toolbox.embedder.name, _reason(reason, "edited"))
@@ -89,11 +94,19 @@ async def set_memory_status(
     """Restore (active), quarantine or archive; return how many changed. Raises as `get_memories`.
 
     What screening finds suspect is restored only `by_hand`, by the user: an agent that read it may be talked into it.
+    So the user vouches also for an active one that is trusted less for its wording.
     """
     found = await get_memories(toolbox, ids)
     if status == "active" and not by_hand and (held := suspects(found)):
         raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
     why = _reason(reason, "by the user" if by_hand else "by an agent")
+    if status == "active" and by_hand:
+        doubted = [item for item in found if item.provenance.standing < 0]
+        cleared = [_with_provenance(item, suspect=None) for item in doubted]
+        # Set aside first, so that restoring them with the others is an event that speaks for them (`trust`).
+        aside = [item.model_copy(update={"status": "quarantined", "status_reason": why}) for item in cleared]
+        for stored in await prepare(toolbox, aside):
+            await toolbox.store.replace_memory(stored, toolbox.embedder.name, why)
     return await toolbox.store.set_status(toolbox.scope.readable(), [item.id for item in found], status, why)
 
 
@@ -173,6 +186,10 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     except ValidationError as error:
         raise InputError(faults(error, MemoryDraft.model_json_schema())) from error
     return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
+
+
+def _with_provenance(item: MemoryItem, **changes: str | None) -> MemoryItem:
+    return item.model_copy(update={"provenance": item.provenance.model_copy(update=changes)})
 
 
 def _texts(item: MemoryItem) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
-from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.guard.gate import gated, told_of
 from swarm_memory.tools.memories.edit import checked_texts, every_memory
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.retrieve.embed import prepare_or_say
@@ -51,7 +51,8 @@ async def import_memories(
     """Add the memories of an export to the project of the toolbox; what was global there is global here.
 
     Texts are cleaned, redacted and screened as any other. A faulty line is described and skipped. `source` is noted in
-    the provenance; with `quarantine` nothing is retrieved before it is restored. Importing twice adds nothing.
+    the provenance, so that what a user said elsewhere is no word of this bank's user; with `quarantine` nothing is
+    retrieved before it is restored. Importing twice adds nothing.
     """
     result = Imported()
     seen_ids: set[str] = set()
@@ -60,6 +61,7 @@ async def import_memories(
         seen_ids.add(item.id)
         seen_texts.add(_said(item))
     batch: list[MemoryItem] = []
+    screened: list[MemoryItem] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -76,12 +78,17 @@ async def import_memories(
         seen_ids.add(item.id)
         seen_texts.add(_said(item))
         batch.append(item)
+        if item.provenance.suspect is not None or (item.status == "quarantined" and not quarantine):
+            screened.append(item)
         if len(batch) >= _WRITTEN_AT_ONCE:
             await _add(toolbox, batch, result)
             batch = []
     await _add(toolbox, batch, result)
+    unembedded = bool(result.notices)
+    if told := told_of(screened):
+        result.notices.append(told)
     if result.added:
-        await queue_when_due(toolbox, embedder_answers=not result.notices)
+        await queue_when_due(toolbox, embedder_answers=not unembedded)
     return result
 
 

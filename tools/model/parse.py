@@ -21,8 +21,9 @@ MAX_DEPTH = 64
 MAX_STARTS = 50
 """Places in a text that are tried as the beginning of an object: keeps the search linear."""
 
-THINKING = "analysis"
-"""What a model thinks before it answers. An answer without it is an answer, so a missing one is read as empty."""
+MAY_BE_MISSING = frozenset({"analysis", "not_when", "domain", "tags"})
+"""Keys that are asked for, and without which an answer is still one: what a model thinks before it answers, and what
+only refines it. A missing one is read as empty."""
 
 JsonObject: TypeAlias = dict[str, JsonValue]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -237,8 +238,9 @@ def _meant(value: JsonValue, schema: Mapping[str, Any], root: Mapping[str, Any])
         return [_meant(part, schema.get("items", {}), root) for part in listed]
     if isinstance(value, dict):
         known = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {}))
-        if THINKING in schema.get("required", ()) and value.get(THINKING) is None:
-            value = {THINKING: "", **{key: part for key, part in value.items() if key != THINKING}}
+        for key in MAY_BE_MISSING.intersection(schema.get("required", ())):
+            if value.get(key) is None:
+                value = {**value, key: [] if known[key].get("type") == "array" else ""}
         closed = schema.get("additionalProperties") is False
         return {
             key: _meant(part, known.get(key, {}), root) for key, part in value.items() if key in known or not closed

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus
+from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Standing
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
@@ -49,6 +49,7 @@ class Candidate:
     project: str
     confidence: float
     created_at: datetime
+    standing: Standing
     cosine: float | None
     """Given for every candidate that has a vector in the query's space, whichever leg found it."""
     keyword: float | None
@@ -156,7 +157,10 @@ class MemoryStore(Protocol):
         ...
 
     async def surest_memories(self, scope: Scope, limit: int) -> list[MemoryItem]:
-        """Return the active ones that one is surest of, those of the project before those of all projects."""
+        """Return what the user said, then the active ones that one is surest of, those of the project first.
+
+        None of suspect wording.
+        """
         ...
 
     async def add_memories(

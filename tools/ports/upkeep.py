@@ -8,7 +8,7 @@ from typing import Literal, Protocol, get_args
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import MemoryLink, MemoryStatus
+from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Standing
 from swarm_memory.tools.ports.models import Vector
 
 Retained = Literal["trajectories", "events", "metrics", "tool_calls"]
@@ -34,6 +34,7 @@ class UpkeepItem:
     status_reason: str | None
     version: str
     """Changes whenever the item is written, but for a use."""
+    standing: Standing
     direction: bytes | None
     """Its vector as the store keeps it: of any length above 0, only its direction means something. None: no vector."""
 

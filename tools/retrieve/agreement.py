@@ -39,6 +39,6 @@ async def _contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> Ca
     return contradict
 
 
-def _standing(item: MemoryItem) -> tuple[bool, float, datetime, str]:
+def _standing(item: MemoryItem) -> tuple[int, float, datetime, str]:
     """The user's own word first; then the surer one, in tenths, for less is no difference; then the newer one."""
-    return item.provenance.distiller == "user", round(item.confidence, 1), item.created_at, item.id
+    return item.provenance.standing, round(item.confidence, 1), item.created_at, item.id

@@ -51,7 +51,8 @@ async def retrieve(
 ) -> Retrieval:
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
-    The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), less
+    The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), plus
+    `user_preference` for what the user said, which does not age and comes first among those that are given, less
     `project_preference` for a global item, less the diversity penalty; of unverified ones (`guard.trust`) no more
     than one stands where verified ones fit; of two that contradict each other one comes, and says so. The answer is
     empty when nothing fits, and says why; a task that is held out (`credit.holdout`) gets nothing of what was found for
@@ -79,14 +80,20 @@ async def retrieve(
         lambda k, known: _memories(_chosen(scored, floor, k, 0.0), known),
         wanted,
     )
-    memories = await without_contradictions(toolbox, fitting)
+    agreeing = await without_contradictions(toolbox, fitting)
+    memories = tuple(sorted(agreeing, key=lambda each: -each.item.provenance.standing))
     best = None if memories else max(scored, key=lambda each: each.score, default=None)
     nearest = None if best is None else _near_miss(best.candidate, floor)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(text, _MAX_RECORDED_CHARS),
         memories=memories,
-        preamble=preamble([_note(each) for each in memories], settings.token_budget, count_tokens),
+        preamble=preamble(
+            [_note(each) for each in memories],
+            settings.token_budget,
+            count_tokens,
+            said=sum(each.item.provenance.standing > 0 for each in memories),
+        ),
         reason=_why_fewer(search, result.documents, floor, len(fitting), nearest, len(fitting) - len(memories))
         if len(memories) < wanted
         else None,
@@ -169,9 +176,11 @@ def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
         relevances = convex_fusion(cosines, keywords, weight)
     scored: list[_Scored] = []
     for candidate, relevance in zip(result.candidates, map(unit, relevances), strict=True):
-        recent = recency((now - candidate.created_at).total_seconds(), settings.recency_half_life_days)
+        age_s = (now - candidate.created_at).total_seconds()
+        recent = 1.0 if candidate.standing > 0 else recency(age_s, settings.recency_half_life_days)
         confidence = unit(candidate.confidence)
         score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
+        score += settings.user_preference * candidate.standing
         if candidate.project == GLOBAL_PROJECT != own:
             score -= settings.project_preference
         scored.append(_Scored(candidate, relevance, recent, confidence, score))

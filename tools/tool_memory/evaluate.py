@@ -1,7 +1,6 @@
 """What a call was worth: told by the chat model, or from what the call returned and what followed."""
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import anyio
-from pydantic import JsonValue
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.tool_memory import EvaluateResult, Evaluation, KeptCall, ToolCall
+from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
@@ -31,6 +30,8 @@ from swarm_memory.tools.tool_memory.inputs import (
     similarity,
 )
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.calls import Call, says_nothing
+from swarm_memory.tools.trajectory.failures import error_line
 from swarm_memory.tools.trajectory.phrasing import show_symptom
 
 PROMPT = "evaluate_tool_call"
@@ -62,23 +63,11 @@ TRIES = 6
 MIN_ALIKE = 0.2
 """A good call that has so much in common with a failed one resolved it."""
 
+_MAX_LINES = 40
 RIGHT_AFTER = timedelta(minutes=5)
 REPHRASED = (0.2, 0.95)
 """A call with so much in common with the next one was asked again in other words."""
 
-_ERROR_TEXT = re.compile(
-    r"(?i)\s*(?:\[?error\b|exception\b|traceback \(|fatal\b|failed\b|failure\b|service (?:busy|unavailable)|timed? ?out"
-    r"|internal server error|too many requests|access denied|permission denied|unauthorized|forbidden)"
-)
-_NOTHING = re.compile(
-    r"(?i)\s*(?:\[\]|\{\}|null|none|n/a|\"\""
-    r"|no (?:results?|matches|files|data|records?|items?|hits)(?: were)?(?: found)?"
-    r"|0 (?:results?|matches|rows|hits)(?: found)?|nothing (?:was )?found|not found)[\s.!]*"
-)
-_RESULT_KEYS = ("results", "result", "items", "data", "matches", "hits", "documents", "rows", "content")
-_ERROR_LINE = re.compile(
-    r"(?i)error|exception|fail|fatal|denied|not found|busy|timed? ?out|invalid|missing|cannot|refused"
-)
 _IDENTIFIER = re.compile(r"\w+(?:[.-]\w+)*")
 _TELLING_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -303,20 +292,23 @@ def evaluate_by_evidence(call: ToolCall, around: Surroundings, names: frozenset[
     )
 
 
-def error_line(output: str) -> str:
-    """Return the line of an output that names the error, as a symptom that may be quoted; may be empty."""
-    parsed = _error_of(_parsed(output))
-    lines = [line.strip() for line in (parsed or output).splitlines() if line.strip()]
-    telling = [line for line in lines if _ERROR_LINE.search(line)]
-    for line in (*telling[-1:], *telling, *lines):
-        if shown := show_symptom(line):
-            return shown
-    return ""
+def symptom_of(call: ToolCall) -> str:
+    """Return the line of a failed call's output that names the error, as it may be quoted; may be empty."""
+    lines = (error_line(call.output), *call.output.splitlines()[:_MAX_LINES])
+    return next((shown for line in lines if (shown := show_symptom(line.strip()))), "")
+
+
+def as_read(call: ToolCall) -> Call:
+    """Return a logged call as one of a trajectory, so that it failed, and was empty, by the same signs."""
+    given = arguments_of(call.input)
+    step = Step(id="s1", kind="tool_call", role="assistant", tool_name=call.tool_name, tool_input=given)
+    said = None if call.success else True
+    return Call(0, step, Step(id="s2", kind="observation", role="tool", text=call.output, is_error=said), 1)
 
 
 def is_error(call: ToolCall) -> bool:
-    """Tell whether a call failed: as its caller says, or as its output does at its very beginning."""
-    return not call.success or bool(_error_of(_parsed(call.output))) or _ERROR_TEXT.match(call.output) is not None
+    """Tell whether a call failed: as its caller says, or as its output does."""
+    return as_read(call).failed
 
 
 def went_well(kept: KeptCall) -> bool:
@@ -326,12 +318,12 @@ def went_well(kept: KeptCall) -> bool:
 
 def _against(call: ToolCall, around: Surroundings, names: frozenset[str]) -> str | None:
     if is_error(call):
-        line = error_line(call.output)
+        line = symptom_of(call)
         return f'it failed: "{line}"' if line else "it failed"
     if around.corrected:
         return "the user corrected what was done right after it"
     arguments = arguments_of(call.input)
-    if is_looking(call.tool_name, arguments) and _is_nothing(call.output):
+    if is_looking(call.tool_name, arguments) and says_nothing(call.output):
         return "it found nothing"
     asked = asked_of(arguments)
     found = _coverage(asked, call, names)
@@ -340,16 +332,6 @@ def _against(call: ToolCall, around: Surroundings, names: frozenset[str]) -> str
     if asked and (found is None or found < ENOUGH) and _was_rephrased(call, around.next_call):
         return "the same was asked again in other words right after it"
     return None
-
-
-def _is_nothing(output: str) -> bool:
-    if not output.strip() or _NOTHING.fullmatch(output):
-        return True
-    parsed = _parsed(output)
-    if not isinstance(parsed, dict):
-        return False
-    told = [parsed[key] for key in _RESULT_KEYS if key in parsed]
-    return bool(told) and all(not value for value in told)
 
 
 def _coverage(asked: str, call: ToolCall, names: frozenset[str]) -> float | None:
@@ -396,26 +378,6 @@ def _summary(call: ToolCall) -> str:
     lines = len(call.output.splitlines())
     returned = "nothing" if not call.output.strip() else f"{lines} line{'s' if lines != 1 else ''}"
     return f"called with {'; '.join(shown) or 'no telling arguments'}; returned {returned}"
-
-
-def _parsed(text: str) -> JsonValue:
-    if text.lstrip()[:1] != "{":
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _error_of(parsed: JsonValue) -> str:
-    """Return what a JSON answer says of an error; empty when it tells of none."""
-    if not isinstance(parsed, dict):
-        return ""
-    for key in ("error", "errors", "exception"):
-        if value := parsed.get(key):
-            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    failed = parsed.get("isError") is True or parsed.get("status") in ("error", "failed", "failure")
-    return str(parsed.get("message") or "error") if failed else ""
 
 
 def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | None:

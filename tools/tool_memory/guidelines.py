@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall
 from swarm_memory.tools.credit.intervals import rate_difference, wilson
 from swarm_memory.tools.text.tokens import words_as_written
-from swarm_memory.tools.tool_memory.evaluate import error_line, is_error, resolving_call
+from swarm_memory.tools.tool_memory.evaluate import is_error, resolving_call, symptom_of
 from swarm_memory.tools.tool_memory.inputs import (
     COMMANDS,
     arguments_of,
@@ -326,7 +326,7 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
 def _by_error(known: Sequence[KeptCall]) -> list[tuple[str, list[KeptCall]]]:
     groups: dict[str, list[KeptCall]] = defaultdict(list)
     for each in known:
-        if is_error(each.call) and (line := error_line(each.call.output)):
+        if is_error(each.call) and (line := symptom_of(each.call)):
             groups[line].append(each)
     return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))[:MAX_EACH]
 

@@ -10,7 +10,7 @@ from swarm_memory.schema.tool_memory import KeptCall
 from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import name_of
-from swarm_memory.tools.tool_memory.evaluate import error_line, resolving_call, went_well
+from swarm_memory.tools.tool_memory.evaluate import resolving_call, symptom_of, went_well
 from swarm_memory.tools.tool_memory.inputs import difference, similarity
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -52,7 +52,7 @@ def warning_of(tool_name: str, told: str, calls: Sequence[KeptCall]) -> str:
         good = resolving_call(failed, by_arrival)
         fix = difference(failed.call.input, good.call.input) if good is not None else ""
         if fix:
-            return _line(tool_name, sum(not went_well(each) for each in alike), error_line(failed.call.output), fix)
+            return _line(tool_name, sum(not went_well(each) for each in alike), symptom_of(failed.call), fix)
     return ""
 
 

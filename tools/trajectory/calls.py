@@ -47,7 +47,7 @@ _ERROR_START = re.compile(
     r"^\W{0,3}(?:<tool_use_error>|(?:\w+\.)*\w*(?:Error|Exception)\b|error\b|fatal:|traceback \(most recent|invalid\b"
     r"|failed\b|failure\b|unknown (?:command|tool|skill)|unrecognized|permission denied|access denied"
     r"|unauthorized|forbidden|not allowed|no such (?:file|tool|element)|could not (?!find)|cannot\b|unable to"
-    r"|bad request|timed? ?out)",
+    r"|bad request|timed? ?out|service (?:busy|unavailable)|internal server error|too many requests|mcp error\b)",
     re.I,
 )
 _ERROR_LINE = re.compile(
@@ -56,10 +56,16 @@ _ERROR_LINE = re.compile(
     r"|error(?:\[\w+\])?: .*|E: .*|Segmentation fault.*|Killed$|panic: .*)"
 )
 _EMPTY = re.compile(
-    r"(?i)^\W{0,3}(?:no (?:results?|matches|files?|pages?|more results?)\b|could not find|nothing found"
-    r"|nothing to|not found|0 results|none found|there are no)"
-    r"|^\s*(?:\[\]|\{\}|null|none|)\s*$"
+    r"(?i)^\W{0,3}(?:no (?:more )?(?:results?|matches|files?|pages?|data|records?|items?|hits)\b|could not find"
+    r"|nothing (?:was )?found|nothing to|not found|0 (?:results?|matches|rows|hits)\b|none found|there are no)"
+    r"|^\s*(?:\[\]|\{\}|null|none|n/a|\"\"|)[\s.!]*$"
 )
+_RESULT_FIELDS = ("results", "result", "items", "data", "matches", "hits", "documents", "rows", "content")
+_PRINTED_RESULT = re.compile(r"\A\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=(True|False)\b", re.S)
+"""A result of the Model Context Protocol as Python prints it."""
+
+_IS_ERROR = re.compile(r"\b[iI]s_?[eE]rror\W{1,4}[tT]rue\b")
+_MAX_ANSWER = 20_000
 _QUIET_EXIT = frozenset({"search", "print"})
 _SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
 """Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
@@ -162,15 +168,18 @@ class Call:
     def failed(self) -> bool:
         """Whether it did not do what it was called for, as far as the host, the exit code or the tool's own words tell.
 
-        A search that finds nothing has not failed, whatever its exit code; printed text is never an error.
+        A search that finds nothing has not failed, whatever its exit code, nor has a question for what there is;
+        printed text is never an error. A host may report none and pass on a result that says of itself that it is one.
         """
-        if self.observation is None or self.refused:
+        if self.observation is None or self.refused or (self.command and self.command.is_probe):
             return False
         if self.check is not None and self.check.passed is not None:
             return not self.check.passed
         purpose = self.command.purpose if self.command else None
         if self._reported is False and self._hides_exit_code and purpose not in _SHOWS_TEXT:
             return bool(_ERROR_START.match(self.output))
+        if not self._reported and purpose not in _SHOWS_TEXT and _IS_ERROR.search(self.output[-_MAX_ANSWER:]):
+            return says_error(self.output)
         if self._reported is not None:
             return self._reported and not (
                 purpose in _QUIET_EXIT and (self.exit_code or 1) == 1 and not self._complains
@@ -192,14 +201,14 @@ class Call:
 
     @property
     def _complains(self) -> bool:
-        if _ERROR_START.match(self.output) or _says_error(self.output):
+        if says_error(self.output):
             return True
         return self.command is not None and bool(_ERROR_LINE.search(self.output[-3000:]))
 
     @cached_property
     def empty(self) -> bool:
         """Whether it answered that there is nothing."""
-        return self.observation is not None and not self.failed and bool(_EMPTY.match(self.output))
+        return self.observation is not None and not self.failed and says_nothing(self.output)
 
     @cached_property
     def error(self) -> str:
@@ -243,20 +252,35 @@ class Call:
         return bool(_HAND_OVER_TOOL.search(self.step.tool_name or ""))
 
 
-def _says_error(output: str) -> bool:
-    """Whether a JSON answer reports an error."""
-    head = output.lstrip()[:1]
-    if head != "{" or len(output) > 20_000:
-        return False
+def _answer(output: str) -> dict[str, object]:
+    """Return the fields of a JSON answer; none of anything else."""
+    if output.lstrip()[:1] != "{" or len(output) > _MAX_ANSWER:
+        return {}
     try:
         answer = json.loads(output)
     except (ValueError, RecursionError):
-        return False
-    if not isinstance(answer, dict):
-        return False
-    fields = cast(dict[str, object], answer)
+        return {}
+    return cast(dict[str, object], answer) if isinstance(answer, dict) else {}
+
+
+def says_error(output: str) -> bool:
+    """Whether a tool's answer is an error: in its first words, or as a field of JSON or of a printed result."""
+    if (printed := _PRINTED_RESULT.search(output[:_MAX_ANSWER])) is not None:
+        return printed[1].lower() == "true"
+    fields = _answer(output)
     status = str(fields.get("status", "")).lower()
-    return bool(fields.get("error")) or fields.get("success") is False or status in ("error", "failed", "failure")
+    told = any(fields.get(name) for name in ("error", "errors", "exception"))
+    said = fields.get("success") is False or fields.get("isError") is True or status in ("error", "failed", "failure")
+    return told or said or _ERROR_START.match(output) is not None
+
+
+def says_nothing(output: str) -> bool:
+    """Whether a tool's answer is that there is nothing."""
+    if _EMPTY.match(output):
+        return True
+    fields = _answer(output)
+    told = [fields[name] for name in _RESULT_FIELDS if name in fields]
+    return bool(told) and not any(told)
 
 
 def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:

@@ -1,4 +1,4 @@
-"""A trajectory as compact text for a model, within a budget of tokens: whole steps only.
+"""A trajectory as compact text for a model, within a budget of tokens: whole steps, and the ends of huge ones.
 
 Each step begins at the left margin with its id and kind; whatever was said, called or observed stands indented below,
 so that no text of a step can look like a step of its own.
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import count_tokens
 
 HEAD_SHARE = 0.25
 """Of the budget for the beginning: how it ended tells more than how it began."""
 
-HUGE_SHARE = 0.5
-"""A step with a larger share of the budget is named and its text left out, so that it does not push out all others."""
+HUGE_SHARE, KEPT_SHARE = 0.5, 0.25
+"""A step with a larger share of the budget is shown by its head and its tail, so that it does not push out all others;
+both together have `KEPT_SHARE`."""
 
 TASK_TOKENS = 2_000
 """A longer task is shown with its middle left out."""
@@ -36,7 +37,7 @@ class Shortened:
 
     text: str
     shown: tuple[str, ...]
-    """Ids of the steps that stand in it as a whole, in order."""
+    """Ids of the steps that stand in it, of huge ones head and tail, in order."""
     left_out: int
     """Steps that do not, those included that the trajectory itself had lost before."""
 
@@ -47,19 +48,17 @@ class _Block:
 
     step: Step
     text: str
-    is_whole: bool
     tokens: int
 
 
 def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
     """Return the trajectory's steps as text of at most `budget_tokens` tokens, as `tools.text.count_tokens` counts.
 
-    When it is longer, steps are left out of the middle, never a part of a step, and a line in their place says how
-    many. Of a step that alone would fill half of the budget only the first line stands. Less than 200 tokens count as
-    200.
+    When it is longer, steps are left out of the middle, and a line in their place says how many. Of a step that alone
+    would fill half of the budget the middle is left out. Less than 200 tokens count as 200.
     """
     budget_tokens = max(budget_tokens, 200)
-    blocks = [_block(step, int(budget_tokens * HUGE_SHARE)) for step in trajectory.steps]
+    blocks = [_block(step, budget_tokens) for step in trajectory.steps]
     notes = _NOTES_TOKENS + 2 * max((count_tokens(_id(step)) for step in trajectory.steps), default=0)
     head, tail = _ends([block.tokens for block in blocks], budget_tokens - notes)
     parts = [block.text for block in blocks[:head]]
@@ -69,16 +68,19 @@ def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
         first, last = _id(blocks[head].step), _id(blocks[tail - 1].step)
         parts.append(f"[… {tail - head} steps left out here: {first} to {last} …]")
     parts += [block.text for block in blocks[tail:]]
-    shown = tuple(block.step.id for block in (*blocks[:head], *blocks[tail:]) if block.is_whole)
+    shown = tuple(block.step.id for block in (*blocks[:head], *blocks[tail:]))
     return Shortened("\n".join(parts), shown, len(blocks) - len(shown) + trajectory.dropped_steps)
 
 
-def shown_task(trajectory: Trajectory) -> str:
+def shown_task(trajectory: Trajectory, most_tokens: int = TASK_TOKENS) -> str:
     """Return the task's words as a model gets to see them, with the middle of a very long one left out."""
-    task = trajectory.task
-    while (tokens := count_tokens(task)) > TASK_TOKENS:
-        task = clean(task, len(task) * TASK_TOKENS // (tokens + TASK_TOKENS // 10))
-    return task
+    return _within(trajectory.task, min(most_tokens, TASK_TOKENS))
+
+
+def _within(text: str, most_tokens: int) -> str:
+    while (tokens := count_tokens(text)) > most_tokens:
+        text = shorten(clean(text), len(text) * most_tokens // (tokens + most_tokens // 10 + 1))
+    return text
 
 
 def _ends(costs: Sequence[int], room: int) -> tuple[int, int]:
@@ -101,14 +103,17 @@ def _fitting(costs: Sequence[int], room: int) -> tuple[int, int]:
     return len(costs), used
 
 
-def _block(step: Step, huge: int) -> _Block:
+def _block(step: Step, budget_tokens: int) -> _Block:
     head, body = _headline(step), "\n".join(_body(step))
     text = f"{head}\n{body}" if body else head
     tokens = count_tokens(f"{text}\n")
-    if tokens <= huge:
-        return _Block(step, text, True, tokens)
-    text = f"{head} [its text is left out: about {tokens} tokens]"
-    return _Block(step, text, False, count_tokens(f"{text}\n"))
+    if tokens > int(budget_tokens * HUGE_SHARE):
+        head += f" [the middle of about {tokens} tokens is left out]"
+        kept = _within(body, max(int(budget_tokens * KEPT_SHARE) - count_tokens(head), 20))
+        # Where the text was cut, a line may have lost the indent that tells it from a step.
+        text = "\n".join([head, *(line if line.startswith(_INDENT) else _INDENT + line for line in kept.splitlines())])
+        tokens = count_tokens(f"{text}\n")
+    return _Block(step, text, tokens)
 
 
 def _headline(step: Step) -> str:

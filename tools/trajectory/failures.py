@@ -132,6 +132,14 @@ _TELLING_LINES = (
     re.compile(r"(?i)^\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
     re.compile(r"(?i)^(.*\berror\b.*)$"),
 )
+_OBJECT = re.compile(r"\s*(?:\{|\w*(?:Result|Response)\()")
+_MESSAGES = tuple(
+    re.compile(rf"(?i)(?<!\w)[\"']?(?:{names})[\"']?\s*[:=]\s*(\"(?:[^\"\\]|\\.)+\"|'(?:[^'\\]|\\.)+')")
+    for names in ("errors?|exception", "message|detail|reason", "text")
+)
+"""How such an answer tells of its error, the surest first."""
+
+_ESCAPED = re.compile(r"\\[nrt]|\\(?=[\"'])")
 _LAST_WINS = 1
 """Of a traceback the last line tells; of all else the first."""
 
@@ -296,8 +304,11 @@ def error_line(output: str) -> str:
 
 
 def telling_line(output: str) -> str:
-    """Return that line with at most 400 characters."""
+    """Return that line with at most 400 characters; of an answer in JSON, or a printed result, that of its message."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|</?tool_use_error>", "", output[-_MAX_OUTPUT:])
+    if _OBJECT.match(output):
+        said = (pattern.search(output[:_MAX_OUTPUT]) for pattern in _MESSAGES)
+        text = next((_ESCAPED.sub(" ", match[1][1:-1]) for match in said if match), text)
     lines = [line.strip()[:_MAX_LINE] for line in text.splitlines() if line.strip()]
     for number, pattern in enumerate(_TELLING_LINES):
         found = [match.group(1) for line in lines if (match := pattern.match(line))]

@@ -30,7 +30,6 @@ _BY_PROGRAM: dict[str, How] = {
 }  # fmt: skip
 _IN_PLACE = re.compile(r"-[a-z0]*i|--in-place")
 _SCRIPT_OPTION = re.compile(r"-[a-z]*[ef]$|--expression|--file")
-_OUTPUT = re.compile(r"(?:\d|&)?(>>|>\||>)(.*)", re.S)
 _LISTS = re.compile(r"^(?:ls|find|fd|tree|rg|grep|egrep|ack|git (?:ls-files|grep|status|diff|show|log))\b")
 _LISTING_TOOL = re.compile(r"(?i)^(?:ls|glob|grep|list\w*|find\w*|search\w*)$")
 _MAX_LISTED = 20_000
@@ -190,17 +189,9 @@ def _of_command(command: Command) -> Iterator[tuple[str, How]]:
 
 
 def _of_part(part: Part) -> Iterator[tuple[str, How]]:
-    words: list[str] = []
-    rest = iter(part.words[1:])
-    for word in rest:
-        found = _OUTPUT.fullmatch(word)
-        if found:
-            yield found[2] or next(rest, ""), "write"
-        elif word.startswith("<"):
-            if word == "<":
-                next(rest, "")
-        else:
-            words.append(word)
+    for path in part.outputs:
+        yield path, "write"
+    words = part.words[1:]
     plain = [word for word in words if not word.startswith("-")]
     how = _BY_PROGRAM.get(part.program)
     if part.program in ("sed", "perl"):

@@ -1,8 +1,7 @@
 """What a shell command is for, read from its text alone."""
 
 import re
-import shlex
-from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
@@ -15,7 +14,7 @@ CHECKS: frozenset[Purpose] = frozenset({"test", "build", "lint"})
 _MAX_COMMAND_CHARS = 20_000
 _WRAPPERS = {
     "sudo": 0, "time": 0, "nohup": 0, "env": 0, "command": 0, "exec": 0, "nice": 0, "npx": 0, "timeout": 1, "stdbuf": 0,
-    "then": 0, "do": 0, "else": 0,
+    "then": 0, "do": 0, "else": 0, "if": 0, "elif": 0, "while": 0, "until": 0,
 }  # fmt: skip
 """Programs that run the command given to them; how many arguments of their own come before it."""
 
@@ -24,9 +23,6 @@ _WRAPPER_PAIRS = frozenset({
     ("conda", "run"), ("bundle", "exec"), ("yarn", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "dlx"),
     ("npm", "exec"), ("coverage", "run"), ("cargo", "+nightly"),
 })  # fmt: skip
-
-_WITH_VALUE = frozenset({"-n", "--name", "-p", "--prefix", "--extra", "--group", "--with", "--python", "--project"})
-"""Options of these that are followed by a value."""
 
 _BY_PROGRAM: dict[str, Purpose] = {
     **dict.fromkeys(
@@ -44,8 +40,8 @@ _BY_PROGRAM: dict[str, Purpose] = {
         "lint",
     ),
     **dict.fromkeys(
-        ("grep", "rg", "egrep", "fgrep", "ack", "find", "fd", "locate", "which", "type", "diff", "cmp", "test", "[",
-         "[[", "pgrep", "lsof"),
+        ("grep", "rg", "egrep", "fgrep", "ack", "find", "fd", "locate", "which", "type", "command -v", "hash",
+         "whereis", "diff", "cmp", "test", "[", "[[", "pgrep", "lsof"),
         "search",
     ),
     **dict.fromkeys(
@@ -103,10 +99,20 @@ _INTERPRETERS = re.compile(r"^(python[\d.]*|pypy\d*|node|ruby|php|bash|sh|zsh|ts
 _TEST_FILE = re.compile(r"(^|/)(run_?tests?|tests?|test_[\w-]+|[\w-]+_test|runtests|[\w-]+[._](test|spec))(\.\w+)?$")
 _SCRIPT_FILE = re.compile(r"\.\w{1,5}$")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
-_SEPARATOR = re.compile(r"^(&&|\|\||;;?|&|\||\|&)$")
-_REDIRECTION = re.compile(r"\d?>&\d|&>>?\s*[\w./-]+")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
-_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
+_CONTROL = frozenset(
+    {"cd", "pushd", "popd", "export", "set", "source", ".", "unset", "ulimit", "umask", "for", "select", "case", "fi",
+     "done", "esac", "function"}
+)  # fmt: skip
+"""Words at the beginning of what runs no program of its own."""
+
+_PROBING_PROGRAMS = frozenset({"which", "type", "test", "[", "[[", "hash", "whereis", "command -v"})
+_PLAIN = re.compile(r"[^\s'\"\\$`#;&|<>()]+")
+_OPERATOR = re.compile(r"&&|\|\||;;?&?|\|&|&(?!>)|\|")
+_REDIRECT = re.compile(r"&>>?|<<<|<<-?|<>|<&|>&|>>|>\||<|>")
+_DESCRIPTOR = re.compile(r"\d+-?|-")
+_IN_QUOTES = re.compile(r"\\(.)|\$\(|\"", re.S)
+_IN_PARENTHESES = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[()]", re.S)
 
 
 class Part(NamedTuple):
@@ -120,6 +126,13 @@ class Part(NamedTuple):
     words: tuple[str, ...]
     joined_by: str
     """The separator that follows it: `&&`, `||`, `;`, `|` or empty for the last."""
+    outputs: tuple[str, ...] = ()
+    """The files that its standard output is redirected to."""
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it only asks what there is, or how something is called: its "no" and its usage are answers."""
+        return self.program in _PROBING_PROGRAMS or _asks_for_help(self.words)
 
 
 class Command(NamedTuple):
@@ -136,6 +149,11 @@ class Command(NamedTuple):
             if found:
                 return found[-1] if wanted is CHECKS else found[0]
         return None
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether its main part only asks what there is, or how something is called."""
+        return self.main is not None and self.main.is_probe
 
     @property
     def purpose(self) -> Purpose:
@@ -178,89 +196,166 @@ class Command(NamedTuple):
 @lru_cache(maxsize=512)
 def parse_command(text: str) -> Command:
     """Parse a command line. It never fails: what the shell could not parse is split at white space."""
-    parts: list[Part] = []
-    for line in _logical_lines(text[:_MAX_COMMAND_CHARS]):
-        words: list[str] = []
-        for token in [*_tokens(line), ";"]:
-            if _SEPARATOR.match(token):
-                part = _part(words, token)
-                if part is not None:
-                    parts.append(part)
-                words = []
-            else:
-                words.append(token)
+    parts = [
+        part
+        for words, outputs, separator in _Scanner(text[:_MAX_COMMAND_CHARS]).commands()
+        for part in _parts(words, tuple(outputs), separator)
+    ]
     if parts:
-        last = parts[-1]
-        parts[-1] = Part(last.program, last.subcommand, last.purpose, last.words, "")
+        parts[-1] = parts[-1]._replace(joined_by="")
     return Command(text, tuple(parts))
 
 
-def _logical_lines(text: str) -> list[str]:
-    """Split at line ends outside quotes; here-documents and redirections that are no commands are taken out."""
-    flat = _REDIRECTION.sub(" ", _without_here_documents(text).replace("\\\n", " "))
-    lines, quote, start = list[str](), "", 0
-    for position, char in enumerate(flat):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "\n":
-            lines.append(flat[start:position])
-            start = position + 1
-    lines.append(flat[start:])
-    return lines
+class _Scanner:
+    """Takes a command line apart as a shell does, in one pass; what is never closed is taken as it stands."""
 
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+        self._unclosed = set[str]()
+        """What was seen to have no end: it is not looked for again, which would be quadratic."""
+        self._ends: list[str] = []
+        """Of the here-documents that begin after this line."""
 
-def _without_here_documents(text: str) -> str:
-    """Take out here-documents that end, in one pass: a search for the end from each beginning would be quadratic."""
-    lines = text.split("\n")
-    ends: dict[str, list[int]] = {}
-    for number, line in enumerate(lines):
-        ends.setdefault(line.strip(), []).append(number)
-    kept: list[str] = []
-    following = 0
-    while following < len(lines):
-        line = lines[following]
-        following += 1
-        for begin in _HEREDOC.finditer(line):
-            places = ends.get(begin[2], [])
-            end = bisect_left(places, following)
-            if end < len(places):
-                line = line[: begin.start()] + line[begin.end() :]
-                following = places[end] + 1
+    def commands(self) -> Iterator[tuple[list[str], list[str], str]]:
+        """Yield words, the files that output goes to, and the separator that follows, of each simple command."""
+        words, outputs = list[str](), list[str]()
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            found = _OPERATOR.match(self._text, self._at)
+            if found or char == "\n":
+                self._at += len(found[0] if found else char)
+                if not found:
+                    self._skip_documents()
+                yield words, outputs, found[0] if found else ";"
+                words, outputs = [], []
+            elif char.isspace() or char in "()":
+                self._at += 1
+            elif char == "#":
+                end = self._text.find("\n", self._at)
+                self._at = len(self._text) if end < 0 else end
+            elif found := _REDIRECT.match(self._text, self._at):
+                numbered = bool(words) and words[-1].isdigit() and self._text[self._at - 1].isdigit()
+                stream = words.pop() if numbered else "1"
+                target = self._redirected(found)
+                if stream == "1" and target and not target.startswith("/dev/"):
+                    outputs.append(target)
+            else:
+                words.append(self._word())
+        yield words, outputs, ""
+
+    def _redirected(self, found: re.Match[str]) -> str:
+        """Step over a redirection and its target, and return the file that it writes to; empty where it writes none."""
+        self._at = found.end()
+        if self._text.startswith("(", self._at):
+            self._at = self._end_of_parentheses(self._at + 1) or self._at + 1
+            return ""
+        while self._text[self._at : self._at + 1] in (" ", "\t"):
+            self._at += 1
+        first = self._text[self._at : self._at + 1]
+        target = self._word()
+        if found[0] in ("<<", "<<-") and (first.isalpha() or first in ("'", '"', "_", "\\")):
+            self._ends.append(target)
+        is_file = ">" in found[0] and not (found[0] == ">&" and _DESCRIPTOR.fullmatch(target))
+        return target if is_file else ""
+
+    def _skip_documents(self) -> None:
+        """Step over here-documents; one that does not end reaches to the end, as a shell has it."""
+        for end in self._ends:
+            line = None
+            while line != end and self._at < len(self._text):
+                following = self._text.find("\n", self._at)
+                following = len(self._text) if following < 0 else following
+                line, self._at = self._text[self._at : following].strip(), following + 1
+        self._ends = []
+
+    def _word(self) -> str:
+        """Return the word that begins here, without its quotes; what stands in `$(…)` stays in it."""
+        pieces: list[str] = []
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            if found := _PLAIN.match(self._text, self._at):
+                pieces.append(found[0])
+                self._at = found.end()
+            elif char == "\\":
+                pieces.append(self._text[self._at + 1 : self._at + 2].strip("\n"))
+                self._at += 2
+            elif char in "'\"`$" or (char == "(" and pieces and pieces[-1].endswith("=")):
+                pieces.append(self._quoted(char))
+            elif char == "#":
+                pieces.append(char)
+                self._at += 1
+            else:
                 break
-        kept.append(line)
-    return "\n".join(kept)
+        return "".join(pieces)
 
+    def _quoted(self, char: str) -> str:
+        """Return what a quote, `$(…)`, back-ticks or the parentheses of a list hold, or the one character."""
+        begin, text = self._at, self._text
+        self._at += 1
+        if char == '"' and char not in self._unclosed:
+            return self._double_quoted(begin)
+        if char in "'`" and (end := text.find(char, begin + 1)) >= 0:
+            self._at = end + 1
+            return text[begin + 1 : end] if char == "'" else text[begin : end + 1]
+        if char == "(" or text.startswith("$(", begin):
+            self._at = self._end_of_parentheses(begin + 1 + (char == "$")) or self._at
+        elif text.startswith("$'", begin):
+            return ""
+        return text[begin : self._at]
 
-def _tokens(line: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|")
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
-    try:
-        return list(lexer)
-    except ValueError:
-        return line.split()
+    def _double_quoted(self, begin: int) -> str:
+        pieces, at = list[str](), begin + 1
+        while found := _IN_QUOTES.search(self._text, at):
+            pieces.append(self._text[at : found.start()])
+            at = found.end()
+            if found[0] == '"':
+                self._at = at
+                return "".join(pieces)
+            end = self._end_of_parentheses(at) if found[0] == "$(" else None
+            pieces.append(self._text[found.start() : end] if end else _unescaped(found))
+            at = end or at
+        self._unclosed.add('"')
+        return '"'
 
-
-def _part(words: list[str], separator: str) -> Part | None:
-    words = _unwrapped([word for word in words if word not in ("(", ")", "{", "}", "!")])
-    if not words or words[0] in ("cd", "pushd", "popd", "export", "set", "source", ".", "unset", "ulimit", "umask"):
+    def _end_of_parentheses(self, at: int) -> int | None:
+        """Return where what was opened before `at` is closed; None where it never is."""
+        depth = 1
+        for found in _IN_PARENTHESES.finditer(self._text, at) if "(" not in self._unclosed else ():
+            depth += (found[0] == "(") - (found[0] == ")")
+            if not depth:
+                return found.end()
+        self._unclosed.add("(")
         return None
-    program = PurePosixPath(words[0].strip("()`$\"'")).name or words[0]
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1] == "\n":
+        return ""
+    return found[1] if found[1] and found[1] in '$`"\\' else found[0]
+
+
+def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[Part, ...]:
+    words = _unwrapped([word for word in words if word not in ("{", "}", "!")])
+    if not words or words[0] in _CONTROL:
+        return (Part(":", "", "edit", (":",), separator, outputs),) if outputs else ()
+    first = words[0].split()[-1] if words[0].startswith(("$(", "`")) else words[0]
+    program = PurePosixPath(first.strip("()`$\"'")).name or words[0]
     rest = words[1:]
     script = _script_of_shell(program, rest)
     if script is not None:
-        inner = parse_command(script).main
-        return Part(inner.program, inner.subcommand, inner.purpose, inner.words, separator) if inner else None
+        inner = parse_command(script).parts
+        return (
+            (*inner[:-1], inner[-1]._replace(joined_by=separator, outputs=inner[-1].outputs + outputs)) if inner else ()
+        )
     if _INTERPRETERS.match(program) and len(rest) > 1 and rest[0] == "-m":
         program, rest = rest[1], rest[2:]
         purpose = _MODULES.get(program, "run")
-        return Part(program, _first_plain(rest), purpose, (program, *rest), separator)
+        return (Part(program, _first_plain(rest), purpose, (program, *rest), separator, outputs),)
     subcommand = _first_plain(rest)
     if program in _TASK_RUNNERS and subcommand in ("run", "run-script") and len(rest) > 1:
         subcommand = _first_plain(rest[rest.index(subcommand) + 1 :]) or subcommand
-    return Part(program, subcommand, _purpose(program, subcommand, rest), (program, *rest), separator)
+    purpose = _purpose(program, subcommand, rest, writes=bool(outputs))
+    return (Part(program, subcommand, purpose, (program, *rest), separator, outputs),)
 
 
 def _script_of_shell(program: str, rest: list[str]) -> str | None:
@@ -277,6 +372,8 @@ def _unwrapped(words: list[str]) -> list[str]:
     while words:
         if _ASSIGNMENT.match(words[0]):
             words = words[1:]
+        elif words[0] == "command" and len(words) > 2 and words[1] in ("-v", "-V"):
+            return ["command -v", *words[2:]]
         elif words[0] in _WRAPPERS:
             taken = _WRAPPERS[words[0]]
             words = words[1:]
@@ -286,18 +383,29 @@ def _unwrapped(words: list[str]) -> list[str]:
         elif len(words) > 2 and (PurePosixPath(words[0]).name, words[1]) in _WRAPPER_PAIRS:
             words = words[2:]
             while len(words) > 1 and words[0].startswith("-") and words[0] != "-m":
-                words = words[1 + (words[0] in _WITH_VALUE) :]
-            words = ["python", *words] if words and words[0] == "-m" else words
+                words = words[1:]
+            words = ["python", *words] if words[0] == "-m" else words
         else:
             break
     return words
 
 
 def _first_plain(words: list[str]) -> str:
-    return next((word for word in words if not word.startswith(("-", "+", "<", ">", "2>"))), "")
+    return next((word for word in words if not word.startswith(("-", "+"))), "")
 
 
-def _purpose(program: str, subcommand: str, rest: list[str]) -> Purpose:
+def _asks_for_help(words: Sequence[str]) -> bool:
+    """Whether a program is asked for its usage or its version, and does nothing else."""
+    program, rest = words[0], words[1:]
+    if "--help" in rest or (rest and (rest[0] == "help" or (rest[-1] == "-h" and len(rest) <= 2))):
+        return True
+    is_short = _INTERPRETERS.match(program) is not None or program in _TASK_RUNNERS
+    return len(rest) == 1 and (rest[0] in ("--version", "version") or (rest[0] in ("-v", "-V") and is_short))
+
+
+def _purpose(program: str, subcommand: str, rest: list[str], *, writes: bool) -> Purpose:
+    if _asks_for_help([program, *rest]):
+        return "read"
     if program in _SUBCOMMANDS and subcommand in _SUBCOMMANDS[program]:
         return _SUBCOMMANDS[program][subcommand]
     if program in ("mvn", "mvnw", "gradle", "gradlew"):
@@ -308,7 +416,7 @@ def _purpose(program: str, subcommand: str, rest: list[str]) -> Purpose:
             if pattern.search(subcommand):
                 return purpose
         return _BY_PROGRAM.get(program, "run")
-    if program in ("cat", "echo", "printf") and any(word.startswith(">") for word in rest):
+    if program in ("cat", "echo", "printf") and writes:
         return "edit"
     if program == "sed" and not any(word.startswith(("-i", "--in-place")) for word in rest):
         return "read"

@@ -70,6 +70,17 @@ APPROVAL = _words(
     r"谢谢|多谢|太好了|完美|很好|不错|成功了|可以了|好了",
 )
 NEGATED_TROUBLE = _words(r"\bno (?:more )?(?:errors?|failures?|problems?|issues?|warnings?|complaints)\b")
+ADMISSION = _words(
+    r"\bmy (?:own )?(?:mistake|bad|fault|error|apologies)\b",
+    r"\bi(?:'m| am| was|'ve been| have been) (?:\w+ )?(?:wrong|mistaken|confused)\b",
+    r"\bi (?:\w+ )?(?:gave|told|sent|pasted|wrote|pointed|copied|typed|used|picked|asked)\b(?: \w+){0,4} wrong\b",
+    r"\bi (?:misread|misspoke|misremembered|mixed (?:\w+ )?up|made (?:a|the) (?:mistake|typo|error))\b",
+    r"\bmein (?:fehler|irrtum)\b|\bich (?:hatte|habe) mich (?:geirrt|vertan|verschrieben)\b",
+    r"我的错|我(?:搞|弄|说|写)?错了",
+)
+"""The user speaks of a mistake of his own: the clause says nothing of the work."""
+
+_CLAUSE_END = re.compile(r"(?<=[.!?;。!])\s*|,? (?=(?:but|however|aber)\b)")
 THANKS_LEAD = _words(
     r"(?:(?:(?:good|great|nice) (?:job|work)|ok(?:ay)?|alright|right|sure|yes|yep|yeah"
     r"|great|perfect|awesome|excellent|amazing|nice|cool"
@@ -209,8 +220,7 @@ def feedback(text: str) -> Literal["correction", "approval"] | None:
     lead = _lead(text)
     if _corrects(lead):
         return "correction"
-    opening = lead if _word_count(lead) <= 25 else lead[:80]
-    return "approval" if re.search(APPROVAL, opening) or re.match(NEGATED_TROUBLE, lead) else None
+    return "approval" if re.search(APPROVAL, _opening(lead)) or re.match(NEGATED_TROUBLE, lead) else None
 
 
 def continues(prompt: str, task: str) -> bool:
@@ -225,7 +235,7 @@ def continues(prompt: str, task: str) -> bool:
         return True
     if re.match(NEW_TASK, re.sub(THANKS_LEAD, "", lead, count=1) or lead) or re.match(NEW_TASK, lead):
         return False
-    if _corrects(lead):
+    if _corrects(lead) or re.search(ADMISSION, _opening(lead)):
         return True
     led = re.match(THANKS_LEAD, lead)
     rest = lead[led.end() :] if led else lead
@@ -257,11 +267,17 @@ def _points_back(text: str) -> bool:
 
 
 def _corrects(lead: str) -> bool:
+    if re.search(ADMISSION, lead):
+        lead = " ".join(clause for clause in _CLAUSE_END.split(lead) if not re.search(ADMISSION, clause))
     calm = re.sub(NEGATED_TROUBLE, " ", lead)
     if re.match(CORRECTION_START, calm):
         return True
-    opening = calm if _word_count(calm) <= 25 else calm[:80]
-    return re.search(CORRECTION_ANYWHERE, opening) is not None
+    return re.search(CORRECTION_ANYWHERE, _opening(calm)) is not None
+
+
+def _opening(lead: str) -> str:
+    """Return where a prompt may speak of the past: all of a short one."""
+    return lead if _word_count(lead) <= 25 else lead[:80]
 
 
 def _lead(text: str) -> str:

@@ -11,7 +11,7 @@ import click
 
 from swarm_memory.schema.base import counted, plural
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import MemoryItem, MemoryStatus
+from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus
 from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
@@ -40,6 +40,41 @@ id_argument = click.argument("memory_id", metavar="ID")
 
 
 reason_option = click.option("--reason", help="Why; kept in the history.")
+
+
+@click.command()
+@click.argument("text", nargs=-1, required=True, metavar="TEXT...")
+@click.option("--kind", type=click.Choice(get_args(Kind)), default="fact", show_default=True, help="What it is.")
+@click.option(
+    "--scope",
+    type=click.Choice(["project", "global"]),
+    default="project",
+    show_default=True,
+    help="For this project, or for all of yours.",
+)
+@json_option
+@click.pass_obj
+def remember(invocation: Invocation, text: tuple[str, ...], kind: Kind, scope: str, as_json: bool) -> None:
+    """Keep what you say, as your own word: it goes before what was learned, and it never fades.
+
+    - reads it from standard input.
+
+    \b
+    Examples:
+      swarm-memory remember "We use pnpm here, never npm" --kind convention
+      swarm-memory remember "Answer in German" --kind preference --scope global
+    """
+    from swarm_memory.tools.memories.remember import remember as keep
+
+    said = sys.stdin.read() if text == ("-",) else " ".join(text)
+    done = invocation.run(lambda toolbox: keep(toolbox, said, kind, everywhere=scope == "global", by_hand=True))
+    if as_json:
+        print_json({"memory": done.item, "new": done.is_new, "notices": done.notices})
+        return
+    say(f"{'Kept' if done.is_new else 'Known already'}: {done.item.title}", bold=True)
+    say(f"  {_stands_in_short(done.item)}")
+    for notice in done.notices:
+        say(f"  {notice}", fg="yellow")
 
 
 @click.group()
@@ -140,12 +175,15 @@ def edit_command(
     as_json: bool,
 ) -> None:
     """Change a memory; the former text stays in its history."""
+    from swarm_memory.tools.guard.gate import told_of
     from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
 
     steps = sys.stdin.read() if content == "-" else content
     change = MemoryChange(title, description, steps, tags or None, domain)
     changed = invocation.run(lambda toolbox: edit_memory(toolbox, memory_id, change, reason))
     print_json(changed) if as_json else _show(changed)
+    if not as_json and (notice := told_of([changed])):
+        say(f"  {notice}", fg="yellow")
 
 
 @memories.command("forget", short_help="Delete memories for good, with every trace.")
@@ -271,7 +309,10 @@ def _in_parts(
 def _stands_in_short(item: MemoryItem) -> str:
     why = item.status != "active" and item.status_reason
     status = f"{item.status}: {why}" if why else item.status
-    return f"{item.id} · {status} · {item.outcome} · confidence {item.confidence:.2f} · used {item.usage_count}x"
+    if item.provenance.suspect is not None:
+        status += f", {'trusted less' if item.provenance.standing < 0 else 'marked'}: {item.provenance.suspect}"
+    said = f"the user's {item.tags[0] if item.tags else 'word'}" if item.provenance.is_users_word else item.outcome
+    return f"{item.id} · {status} · {said} · confidence {item.confidence:.2f} · used {item.usage_count}x"
 
 
 def _show(item: MemoryItem) -> None:
@@ -350,4 +391,4 @@ def _show_exports(tally: Tally) -> None:
             say(f"    {fault}")
 
 
-COMMANDS = {"memories": memories, "export": export, "import": import_}
+COMMANDS = {"remember": remember, "memories": memories, "export": export, "import": import_}

@@ -50,6 +50,9 @@ _CLOSING_TAG = re.compile(r"</?[a-z_]{1,40}>")
 _LINE_EDIT = re.compile(r"edit[ \t]{1,8}(\d{1,9}):(\d{1,9})[^\n]{0,100}\n")
 _PROGRAM = re.compile(r"[a-z][\w./+-]{0,80}|[A-Za-z_]\w{0,80}=\S{0,200}")
 _SHELL_WORD = re.compile(r"--?\w[\w=-]{0,80}|\||\|\||&&|>>?|<|2>&1")
+_ARTICLES = frozenset({"the", "a", "an", "all", "this", "that", "it", "my", "your", "for", "and", "of", "if"})
+"""What follows a verb that is the name of a program too: `find the bug`."""
+
 _SENTENCE_END = re.compile(r"[a-z]{2}[.:?!]$|, ")
 
 
@@ -378,10 +381,10 @@ def _act(name: str, given: str, form: Form) -> Act | None:
 def is_command(text: str) -> bool:
     """Tell whether a text is surely a command: it begins with a program that is known, or has options or a pipe."""
     line = text.strip().split("\n", 1)[0][:2000]
-    first = line.split(" ", 1)[0]
+    first, second = [*line.split(" ", 2), ""][:2]
     if first in ENDS or first.startswith(("./", "/", "~/")):
         return True
-    if not _PROGRAM.fullmatch(first):
+    if not _PROGRAM.fullmatch(first) or second in _ARTICLES:
         return False
     return parse_command(line).purpose != "other" or any(_SHELL_WORD.fullmatch(word) for word in line.split(" ")[1:30])
 
@@ -390,4 +393,4 @@ def may_be_command(text: str) -> bool:
     """Tell whether a text may be a command line and is no sentence: what a shell answered was one."""
     line = text.strip().split("\n", 1)[0][:2000]
     first = line.split(" ", 1)[0]
-    return is_command(text) or bool(_PROGRAM.fullmatch(first) and not _SENTENCE_END.search(line))
+    return is_command(text) or first == "#" or bool(_PROGRAM.fullmatch(first) and not _SENTENCE_END.search(line))

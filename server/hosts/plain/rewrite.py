@@ -8,6 +8,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from swarm_memory.schema.trajectory import Role
 from swarm_memory.server.hosts.plain.acts import (
@@ -19,6 +20,7 @@ from swarm_memory.server.hosts.plain.acts import (
     editor_act,
     fenced_act,
     fences,
+    is_command,
     json_acts,
     labelled,
     may_be_command,
@@ -84,7 +86,7 @@ def with_calls(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
     if any(map(_is_structured, head)):
         yield from everything
         return
-    rewriter = _Rewriter(answers_as_user=_answers_as_user(head), has_edits=any(edit_acts(_said(m)).acts for m in head))
+    rewriter = _Rewriter(speaker=_who_answers(head), has_edits=any(edit_acts(_said(m)).acts for m in head))
     for message in everything:
         yield from rewriter.read(message)
     yield from rewriter.end()
@@ -112,23 +114,34 @@ def _is_structured(message: JsonObject) -> bool:
     return _role(message) == "assistant" and TOOL_CALLS_MARK in _text(message)
 
 
-def _answers_as_user(head: list[JsonObject]) -> bool:
-    """Tell whether a harness speaks as the user: it wraps what it says, or each message is one act and is answered."""
+Speaker = Literal["tool", "harness", "wrapping harness"]
+"""Who answers: a tool, a harness that speaks as the user, one of which few answers are seen, each in its wrapper."""
+
+
+def _who_answers(head: list[JsonObject]) -> Speaker:
+    """Tell who answers. A harness speaks as the user where it wraps what it says, or each message is one act."""
     if any(_role(message) == "tool" for message in head):
-        return False
+        return "tool"
     acting = wrapped = plain = 0
     for message, following in itertools.pairwise(head):
         if _role(message) != "assistant" or _role(following) != "user":
             continue
         said, answer = _read(_text(message)), _text(following)
-        if not said.acts:
+        if not said.acts or is_reminder(answer):
             plain += not is_reminder(answer)
             continue
         acting += 1
-        wrapped += read_answer(answer).is_wrapped or edit_outcome(answer).is_told or bool(harness_runs(answer)[1])
+        wrapped += _is_wrapped(answer)
     opening = " ".join(_text(message) for message in head[:2] if _role(message) != "assistant").lower()
     in_step = acting >= _MIN_IN_STEP and not plain and any(word in opening for word in _OPENING_WORDS)
-    return in_step or (wrapped > 0 and 2 * wrapped >= acting)
+    if in_step or (wrapped >= _MIN_IN_STEP and 2 * wrapped >= acting):
+        return "harness"
+    return "wrapping harness" if wrapped else "tool"
+
+
+def _is_wrapped(text: str) -> bool:
+    """Tell whether the words of a harness stand in or around a text."""
+    return read_answer(text).is_wrapped or edit_outcome(text).is_told or bool(harness_runs(text)[1])
 
 
 def _read(text: str, *, with_fences: bool = True) -> Said:
@@ -138,7 +151,7 @@ def _read(text: str, *, with_fences: bool = True) -> Said:
         found = parse(text)
         if found.acts:
             return Said(found.prose, _both(thought, found.thought), found.acts)
-    if any(part.kind == "action" for part in labelled(text)[1]):
+    if with_fences and any(part.kind == "action" for part in labelled(text)[1]):
         found = react_acts(text)
         if found.acts:
             return Said(found.prose, _both(thought, found.thought), found.acts)
@@ -162,8 +175,9 @@ def _both(*texts: str) -> str:
 
 @dataclass(slots=True)
 class _Rewriter:
-    answers_as_user: bool
+    speaker: Speaker
     has_edits: bool
+    is_structured: bool = False
     run: list[JsonObject] = field(default_factory=list[JsonObject])
     """Messages of the agent that nothing has followed yet."""
     open: deque[tuple[str, Act]] = field(default_factory=deque[tuple[str, Act]])
@@ -177,12 +191,16 @@ class _Rewriter:
     def read(self, message: JsonObject) -> Iterator[JsonObject]:
         """Yield what a message and those that waited for it have become."""
         role = _role(message)
-        if role == "assistant":
+        self.is_structured = self.is_structured or _is_structured(message)
+        if self.is_structured:
+            yield from self._as_prose()
+            yield message
+        elif role == "assistant":
             self.open.clear()
             self.run.append(message)
-            if len(self.run) > _MAX_RUN:
+            while len(self.run) > _MAX_RUN or sum(len(_text(each)) for each in self.run[:-1]) > _HEAD_CHARS:
                 yield self._prose(self.run.pop(0))
-        elif role == "tool" or (role == "user" and self.answers_as_user):
+        elif role == "tool" or (role == "user" and self._is_answer(_text(message))):
             yield from self._answered(message, role)
         else:
             yield from self._as_prose()
@@ -196,6 +214,12 @@ class _Rewriter:
             counts = bool(said.acts) and all(map(self._counts_unanswered, said.acts))
             yield self._acting(message, said) if counts else self._prose(message)
         self.run.clear()
+
+    def _is_answer(self, text: str) -> bool:
+        """Whether what stands in the user's name is a harness's answer."""
+        if not self.run and not self.made:
+            return False
+        return self.speaker == "harness" or (self.speaker == "wrapping harness" and _is_wrapped(text))
 
     def _counts_unanswered(self, act: Act) -> bool:
         """Whether an act that nothing follows was made: a command in a fence at the end may be a part of the answer."""
@@ -276,7 +300,7 @@ class _Rewriter:
         call_id, act = self.open.popleft()
         self.answered.add(act.form)
         yield _result(message, call_id, answer)
-        if self.answers_as_user:
+        if self.speaker != "tool":
             self.open.clear()
 
     def _answer_edits(self, message: JsonObject, answer: Answer) -> Iterator[JsonObject]:
@@ -304,10 +328,10 @@ class _Rewriter:
 
 
 def _bare(said: Said, *, is_usual: bool) -> Said:
-    """Read a message that is nothing but a command, or a call in brackets; with a comment first where that is usual."""
+    """Read a message that is nothing but a command, or a call in brackets; where that is usual it need not be known."""
     text = said.prose.strip()
-    is_command = may_be_command(text) or (is_usual and text.startswith("#"))
-    act = bracketed_act(text) or (command_act(text, SHELL, "bare") if is_command else None)
+    is_one = may_be_command(text) if is_usual else is_command(text)
+    act = bracketed_act(text) or (command_act(text, SHELL, "bare") if is_one else None)
     return Said("", said.thought, [act]) if act is not None else said
 
 

@@ -133,13 +133,15 @@ Without a command on the line the next one that is not blank is the command.
 RUN_TIMED_OUT = r"[^\n]{0,200}\b(?:run|tests?|command) timed out\b[^\n]{0,200}"
 
 REMINDERS = (
-    r"(?:please )?(?:always )?provide exactly one (?:action|command)", r"please always provide",
-    r"(?:format error|your (?:last )?(?:output|response|message|command) (?:was|could|did|has|is) (?:not|no)\b)",
-    r"your output was not formatted correctly", r"please continue working on the task",
-    r"no (?:valid )?(?:action|command|tool ?call|code block)s? (?:was |were )?(?:found|detected)",
+    r"(?:please )?(?:always )?provide exactly one (?:action|command)",
+    r"please always provide (?:exactly one |a |an )?(?:action|command|tool ?call|code block)",
+    r"format error", r"your (?:last )?(?:output|response|message|command) (?:was|could|did) not (?:be )?"
+    r"(?:formatted|parsed|executed|valid|recognized|conform|contain|include)",
+    r"please continue working on the task on whatever approach",
+    r"no (?:valid )?(?:actions?|commands?|tool ?calls?|code blocks?) (?:was |were )?(?:found|detected) in",
     r"\[error\] you did not use a tool", r"expected exactly one (?:action|command|tool|code)", r"found \d{1,4} actions",
-    r"(?:the )?(?:harness|environment) (?:starts|started|begins) ", r"(?:starting |new |next )+attempt\b",
-    r"environment reminder:", r"you must (?:use|call|provide) (?:a|one|exactly)",
+    r"\(?(?:the )?(?:harness|environment) (?:starts|started|begins) ", r"(?:starting |new |next ){1,2}attempt \d",
+    r"environment reminder:", r"you must (?:use|call|provide) (?:a|one|exactly one) (?:tool|function|command|action)\b",
 )  # fmt: skip
 """What harnesses, not users, say in the user's name when nothing could be run, or when they begin again."""
 

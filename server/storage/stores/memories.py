@@ -354,13 +354,14 @@ def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tup
             project=item[2],
             confidence=item[4],
             created_at=to_moment(item[6]),
+            standing=standing,
             cosine=known.get(seq) if distance is None else 1.0 - distance,
             keyword=score,
             words=words,
             read_item=partial(item_of, item),
             read_vector=partial(_decoded, blob, quantization),
         )
-        for (seq, _, blob, distance, *item), (score, words) in zip(rows, scored, strict=True)
+        for (seq, _, blob, distance, *item, standing), (score, words) in zip(rows, scored, strict=True)
     )
 
 

@@ -283,7 +283,7 @@ def _space(connection: "Connection", scope: Scope, embedder: str, dimensions: in
 
 
 def _item(row: Sequence[Any]) -> UpkeepItem:
-    position, item_id, confidence, usage_count, created_at, last_used, reason, version, vector = row
+    position, item_id, confidence, usage_count, created_at, last_used, reason, version, standing, vector = row
     return UpkeepItem(
         position,
         item_id,
@@ -293,6 +293,7 @@ def _item(row: Sequence[Any]) -> UpkeepItem:
         optional_moment(last_used),
         reason,
         version,
+        standing,
         vector,
     )
 

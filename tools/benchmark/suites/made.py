@@ -53,7 +53,7 @@ class MadeMemories:
             content="\n".join(steps),
             domain=self._draw.choice(DOMAINS),
             confidence=self._draw.random(),
-            provenance=Provenance(distiller="user"),
+            provenance=Provenance(judge="evidence"),
             created_at=self._now - timedelta(days=self._draw.random() * _DAYS),
         )
 
