@@ -10,6 +10,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.tools.judge.evidence import Signal, signals_of
 from swarm_memory.tools.judge.judge import combine, hard_label, judge_by_evidence
+from swarm_memory.tools.trajectory.reading import read
 
 FIX = "Repair the rounding of amounts in the shop."
 
@@ -205,3 +206,58 @@ def test_hints_alone_never_decide() -> None:
     script = Script("Book it.", source="steps").call("find", {"a": 1}, "two").call("finish", {"answer": "two"}, "ok")
     script.user("Perfect, excellent!")
     assert judge_by_evidence(script.done(), Settings()).label == "Undecided"
+
+
+def test_a_tool_that_runs_the_tests_is_a_check_and_none_that_ran_is_neither_pass_nor_failure() -> None:
+    def script(before: str, after: str) -> Script:
+        tests = Script("test_total_is_rounded fails. Repair shop.py.", source="steps").call("run_tests", {}, before)
+        return tests.call("write_file", {"path": "shop.py", "content": "x"}, "{}").call("run_tests", {}, after)
+
+    passed = '{"status": "passed", "exit_code": 0, "passed": 2, "failed": 0, "tests": ["test_total_is_rounded"]}'
+    failed = '{"status": "failed", "exit_code": 1, "passed": 1, "failed": 1, "tests": ["test_total_is_rounded"]}'
+    none = '{"status": "no_tests", "exit_code": 5, "passed": 0, "failed": 0}'
+    assert judged(script(failed, passed)).label == "Success"
+    assert judged(script(passed, failed)).label == "Failure"
+    assert judged(script(none, none)).label == "Undecided"
+
+
+def test_a_test_that_the_task_names_is_asked_for_wherever_the_run_tells_of_it() -> None:
+    script = Script("test_rounding_of_halves does not go through; repair it.").edit("/r/shop.py", "a", "b")
+    script.shell("pytest tests/test_shop.py -v", "tests/test_shop.py::test_rounding_of_halves PASSED\n1 passed in 0.1s")
+    assert judged(script).label == "Success"
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (FIX, "I replaced the hard-coded rate by the one of the settings."),
+        (FIX, "No placeholder is left."),
+        ("Give the search field a placeholder text.", "The search field has its placeholder now."),
+    ],
+)
+def test_what_is_gone_or_is_the_subject_of_the_task_is_no_admission(task: str, words: str) -> None:
+    script = Script(task).edit("/r/shop.py", "a", "b").shell("pytest", "40 passed in 1.0s").say(words)
+    assert not any(each.name == "admits" for each in signals_of(script.done()))
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "code", "passed"),
+    [
+        ("pytest -q", "no tests ran in 0.01s", 5, None),
+        ("python -m pytest", "/usr/bin/python: No module named pytest", 1, None),
+        (
+            "python test_shop.py",
+            "Traceback (most recent call last):\nModuleNotFoundError: No module named 'shop'",
+            1,
+            False,
+        ),
+        ("conda run -n env bin/test -C shop", "= tests finished: 16 passed, 4 failed, in 3.2 seconds =", 0, False),
+        ("bin/test shop", "==== tests finished: 16 passed, 1 skipped, in 3.2 seconds ====", 0, True),
+        ("test -f shop.py", "", 1, None),
+    ],
+)
+def test_what_a_check_says_is_told_from_one_that_did_not_start(
+    command: str, output: str, code: int, passed: bool | None
+) -> None:
+    (call,) = read(Script(FIX).shell(command, output, code).done()).calls
+    assert (call.check.passed if call.check else None) is passed

@@ -12,7 +12,7 @@ def procedures(material: Material) -> Iterator[Lesson]:
     if material.verdict.label != "Success" or any(call.failed for call in material.calls):
         return
     done = [call for call in material.calls if call.observation is not None and not call.refused and not call.empty]
-    checked = [call for call in done if call.check is not None and call.check.passed]
+    checked = [call for call in done if call.command and call.check and call.check.passed]
     changed = [call for call in done if call.writes]
     if checked and changed:
         yield _checked_procedure(material, changed, checked)

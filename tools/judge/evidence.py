@@ -27,7 +27,7 @@ nothing went wrong, that it came to an end, that the user was polite, that the a
 PASSED = {"test": 2.0, "build": 1.1, "lint": 0.7}
 """Of a check that proves what the task asks for: the task names it, or it failed before anything was changed."""
 
-FAILED = {"test": 2.4, "build": 1.4, "lint": 1.0}
+FAILED = {"test": 2.4, "build": 1.4, "lint": 0.7}
 """A check that fails at the end is surer than one that passes: what passes may look at something else."""
 
 NOT_BROKEN = {"test": 0.8, "build": 0.3, "lint": 0.3}
@@ -60,16 +60,21 @@ _INABILITY = re.compile(
 )
 _ADMITS = re.compile(
     r"(?i)\b(?:mock(?:ed)? (?:data|implementation|version|responses?|results?|server|api)|place-?holders?|dummy"
-    r"|stub(?:bed)?|simulat(?:ed|es|ing|ion)|synthetic|made-?up|faked?|hard-?cod(?:ed?|ing)"
-    r"|as a (?:substitute|stand-in|workaround|fallback)|substitut\w+"
-    r"|instead of the (?:real|actual|original|requested)|partly|partial(?:ly)?|would (?:still )?(?:need|require)"
-    r"|(?:need|remain)s? to be (?:done|implemented|fixed|tested|verified|completed)"
+    r"|stub(?:bed)?|simulat(?:ed|es|ing|ion)|synthetic|made-?up|faked?|hard-?cod(?:ed?|ing)|substitut(?:ed?|es|ing|ion)"
+    r"|as a (?:stand-in|workaround|fallback)|instead of the (?:real|actual|original|requested)"
+    r"|partly|partial(?:ly)? (?:\w+ )?(?:solution|success\w*|complet\w+|implement\w+|work\w*|fix\w*|done|met|solved)"
+    r"|would (?:still )?(?:need|require)|(?:need|remain)s? to be (?:done|implemented|fixed|tested|verified|completed)"
     r"|(?:could|can|was|were)(?: ?not|n't) (?:be )?(?:able to )?(?:fully )?"
     r"(?:verif\w+|test(?:ed)?|confirm(?:ed)?|run|check(?:ed)?)"
-    r"|(?:un|not )(?:verified|tested)|not (?:fully |yet )?implemented|in a (?:real|production) \w+"
-    r"|known (?:issues?|limitations?)|best[- ]effort|approximat\w+)\b"
+    r"|(?:un|not )(?:verified|tested)|not (?:fully |yet )?implemented|in a (?:real|production) (?:environment|system)"
+    r"|best[- ]effort)\b"
 )
 """What an agent says at the end that did something else than was asked for, or less."""
+
+_TAKEN_AWAY = re.compile(
+    r"(?i)\b(?:replac|remov|fix|eliminat|no |not |without|rather than|instead of|avoid|delet)[\w ]*$"
+)
+"""Before such a word: it is gone, or was never there."""
 
 _ASKS_TO_LOOK = re.compile(
     r"(?i)\W*(?:(?:please|can you|could you) )?(?:run|check|verify|test|show|list|explain|what|why|how|does|do|is|are"
@@ -348,11 +353,20 @@ def _ending(run: Reading) -> Iterator[Signal]:
         return
     if _INABILITY.search(words):
         yield Signal("says_unable", -0.8, "the last message says that it was not done", (step.id,), "agent")
-    elif admitted := _ADMITS.search(words):
-        reason = f"the last message admits that it was not done as asked: {admitted[0]}"
+    elif admitted := _admission(words, run.trajectory.task):
+        reason = f"the last message admits that it was not done as asked: {admitted}"
         yield Signal("admits", -0.8, reason, (step.id,), "agent")
     elif steps[-1] is step and words.rstrip().endswith("?") and not _OFFER.search(words[-200:]):
         yield Signal("asks", -HINT, "it ends with a question to the user", (step.id,), "agent")
+
+
+def _admission(words: str, task: str) -> str | None:
+    """Return the words that admit something; what the task itself speaks of is its subject."""
+    for found in _ADMITS.finditer(words):
+        is_gone = _TAKEN_AWAY.search(words[max(0, found.start() - 30) : found.start()])
+        if found[0].lower() not in task.lower() and not is_gone:
+            return found[0]
+    return None
 
 
 def _user(run: Reading) -> Iterator[Signal]:

@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.trajectory.checks import CheckResult, read_check
+from swarm_memory.tools.trajectory.checks import CheckResult, read_check, read_tool_check
 from swarm_memory.tools.trajectory.failures import (
     EXIT_CODE,
     Signature,
@@ -145,9 +145,11 @@ class Call:
 
     @cached_property
     def check(self) -> CheckResult | None:
-        """The result of a test, build or lint run; None for any other call."""
-        if self.command is None or self.observation is None or self.refused or self.is_background:
+        """The result of a test, build or lint run, by a command or a tool; None for any other call."""
+        if self.observation is None or self.refused or self.is_background:
             return None
+        if self.command is None:
+            return read_tool_check(self.tool, self.output, self._reported)
         return read_check(self.command, self.output, self._reported)
 
     @property
@@ -173,8 +175,8 @@ class Call:
         """
         if self.observation is None or self.refused or (self.command and self.command.is_probe):
             return False
-        if self.check is not None and self.check.passed is not None:
-            return not self.check.passed
+        if self.check is not None and (self.check.passed is not None or self.check.summary):
+            return self.check.passed is False
         purpose = self.command.purpose if self.command else None
         if self._reported is False and self._hides_exit_code and purpose not in _SHOWS_TEXT:
             return bool(_ERROR_START.match(self.output))

@@ -32,15 +32,17 @@ _TAKES_NAMES = frozenset({"cargo", "npm", "yarn", "pnpm", "manage.py", "mix", "r
 """Runners that take a bare word for the name of what to run."""
 
 _LEADING_FOLDER = re.compile(r"^\s*(?:cd|pushd)\s+(/[^\s;&|]*)")
+_TEST_ID = re.compile(r"\b(?:test_\w{4,}|Test[A-Z]\w{4,})\b")
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
+_ASKED = (
+    r"(?i)\b(?:make|get|keep|ensure|until|so that|fix|repair|failing|broken|red|run)\b[^.\n]{{0,60}}\b(?:{0})\b"
+    r"|\b(?:{0})\b[^.\n]{{0,40}}\b(?:pass(?:es|ing)?|succeeds?|green|goes? through)\b"
+    r"|\b(?:{0})\b[^.\n]{{0,12}}\b(?:fail\w*|broken|red|crash\w*)\b"
+)
 _WANTED: dict[Purpose, re.Pattern[str]] = {
-    "test": re.compile(
-        r"(?i)\b(?:make|get|keep|ensure|until|so that|fix|repair|failing|broken|red|run)\b[^.\n]{0,60}"
-        r"\b(?:tests?|specs?|suite|ci)\b"
-        r"|\b(?:tests?|specs?|suite|ci)\b[^.\n]{0,40}\b(?:pass|fail|green|broken|red|crash)"
-    ),
-    "build": re.compile(r"(?i)\b(?:build|compil|makefile)"),
-    "lint": re.compile(r"(?i)\b(?:lint|type.?check|type errors?|mypy|ruff|eslint|clippy|pyright|tsc\b)"),
+    "test": re.compile(_ASKED.format(r"tests?|specs?|suite|ci")),
+    "build": re.compile(_ASKED.format(r"builds?|compil\w+|makefile")),
+    "lint": re.compile(_ASKED.format(r"lint\w*|type.?check\w*|type errors?|mypy|ruff|eslint|clippy|pyright|flake8")),
 }
 """Words with which a task asks for what a kind of check shows."""
 
@@ -72,8 +74,17 @@ class Selection(NamedTuple):
         return not self.paths or any(_holds(each, path) or _same(each, path) for each in given)
 
 
-def selection_of(command: Command) -> Selection:
-    """Return what the check of a command line looks at."""
+def selection_of(call: Call) -> Selection:
+    """Return what the check of a command line, or a tool that checks, looks at."""
+    command = call.command
+    if command is None:
+        given = [value for value in call.input.values() if isinstance(value, str) and value]
+        paths = frozenset(value.removeprefix("./").rstrip("/") for value in given if _PATH.search(value))
+        return Selection(paths - {"", "."}, frozenset(value for value in given if not _PATH.search(value)))
+    return _selection_of_command(command)
+
+
+def _selection_of_command(command: Command) -> Selection:
     paths: set[str] = set()
     filters: set[str] = set()
     check = command.check
@@ -133,11 +144,11 @@ def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun
     seen = test_files(task)
     runs: list[CheckRun] = []
     for call in calls:
-        check, command = call.check, call.command
+        check = call.check
         seen |= test_files(call.output[:_MAX_READ]) if check is not None or not call.failed else set()
-        if command is None or check is None or check.passed is None:
+        if check is None or check.passed is None:
             continue
-        selection = selection_of(command)
+        selection = selection_of(call)
         looked_at = [file for file in tests if selection.looks_at(file.path)]
         changed = [each.position for file in looked_at if not file.is_own for each in file.writes]
         before = any(each.name == check.name and not each.is_own for each in runs)
@@ -147,23 +158,21 @@ def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun
                 call=call,
                 result=check,
                 selection=selection,
-                is_own=_is_own(call, command, selection, files, before, seen),
+                is_own=_is_own(call, selection, files, before, seen),
                 changed_at=max((at for at in changed if at < call.position), default=-1),
-                named=call.step.role == "user" or _stands_in(task, command, selection),
+                named=call.step.role == "user" or _stands_in(task, call, selection),
                 wanted=bool(wanted and wanted.search(task)),
             )
         )
     return tuple(runs)
 
 
-def _is_own(
-    call: Call, command: Command, selection: Selection, files: Files, was_run: bool, seen: set[str]
-) -> bool:  # fmt: skip
+def _is_own(call: Call, selection: Selection, files: Files, was_run: bool, seen: set[str]) -> bool:
     """Whether a check rests on files alone that the agent had written first.
 
     Of one that names no files another test file that was seen, or that it was run before they were, says otherwise.
     """
-    check = command.check
+    check = call.command.check if call.command else None
     runner = files.of(_RUNNERS.get(check.program, check.words[0])) if check else None
     if _was_written(runner, call):
         return True
@@ -181,19 +190,19 @@ def _was_written(file: File | None, call: Call) -> bool:
     return file is not None and file.is_own and any(each.position <= call.position for each in file.writes)
 
 
-def _stands_in(task: str, command: Command, selection: Selection) -> bool:
-    """Whether a task holds a check's command, or names a file or a test that it was given."""
-    check = command.check
-    if check is None:
-        return False
-    wanted = (parse_command(span).check for span in _SPAN.findall(task))
-    if any(each and each.program == check.program and set(each.words) <= set(check.words) for each in wanted):
-        return True
+def _stands_in(task: str, call: Call, selection: Selection) -> bool:
+    """Whether a task holds a check's command, or names a file or a test that it was given or tells of."""
     told = {part for path in selection.paths for part in (path, path.rpartition("/")[2], path.rpartition("::")[2])}
     told |= {part.split()[-1] for part in selection.filters}
     names = {part for part in told if _is_file(part) or part.startswith("test_")}
-    names |= {" ".join(check.words)} if check.words[1:] else set()
-    return any(
+    check = call.command.check if call.command else None
+    if check is not None:
+        wanted = (parse_command(span).check for span in _SPAN.findall(task))
+        if any(each and each.program == check.program and set(each.words) <= set(check.words) for each in wanted):
+            return True
+        names |= {" ".join(check.words)} if check.words[1:] else set()
+    shown = call.output[-_MAX_READ:]
+    return any(name in shown for name in _TEST_ID.findall(task)) or any(
         len(name) >= _MIN_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", task) is not None
         for name in names
     )

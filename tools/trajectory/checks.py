@@ -3,9 +3,11 @@
 Only the summary lines of known runners count. A line that merely contains "error" or "passed" says nothing.
 """
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from swarm_memory.tools.trajectory.shell import Command, Purpose
 
@@ -55,6 +57,9 @@ _READERS: tuple[_Reader, ...] = (
     _reader(r"^[= ]*(?P<line>(?=.*\b\d+ (?:failed|errors?)\b)(?:\d+ [a-z]+(?:, )?)+ in [\d.]+ ?s.*)$", _always(False)),
     _reader(r"^[= ]*(?P<line>(?P<good>\d+) passed(?:, \d+ [a-z]+)* in [\d.]+ ?s.*)$", _by_failures),
     _reader(r"^[= ]*no tests (?:ran|collected).* in [\d.]+ ?s.*$", _always(None)),
+    # sympy's own
+    _reader(r"^[= ]*tests finished: (?P<good>\d+) passed(?=(?:.*?\b(?P<bad>\d+) failed)?)"
+            r"(?=(?:.*?\b(?P<worse>\d+) exceptions?)?).*$", _by_failures),
     # unittest
     _reader(r"^FAILED \((?:failures|errors|unexpected successes)=\d+.*\)$", _always(False)),
     _reader(r"^Ran (?P<good>\d+) tests? in .*$", _by_failures),
@@ -96,6 +101,15 @@ _TELLING = re.compile(
     r"(?i)passed|fail|passing|error|\bok\b|\btests? ran|tests? (?:run|in)|^ran \d|examples|build|success|problems"
     r"|no issues|\*\*\*|checks"
 )
+_CHECK_TOOL = re.compile(
+    r"(?i)^(?:(?:run|execute)_?)?(?:(?P<test>(?:unit_?|all_?)?tests?|test_?suite|pytest)|(?P<build>build|compile)"
+    r"|(?P<lint>lint(?:er)?|type_?check))(?:_(?:project|code|suite|all))?$"
+)
+"""Tools that are named as a check is."""
+
+_GOOD, _BAD = frozenset({"passed", "pass", "ok", "success"}), frozenset({"failed", "fail", "failure", "error"})
+_FIELDS = ("status", "success", "passed", "failed", "failures", "errors")
+_MAX_JSON_CHARS = 200_000
 _LOOKS_ONLY = frozenset(
     {"--help", "--version", "--collect-only", "--co", "--dry-run", "--just-print", "--list", "--listTests",
      "--fixtures", "--markers", "--showConfig"}
@@ -104,7 +118,7 @@ _LOOKS_ONLY = frozenset(
 
 _NO_RUN = re.compile(
     r"(?im)^[^\n]{0,80}: (?:command )?not found\s*$|(?<!Error): No module named '?[\w.-]+'?\s*$"
-    r"|' is not recognized as an internal|missing script|can't open file|no makefile found|no rule to make target"
+    r"|' is not recognized as an internal|missing script|can't open file"
 )
 """The check could not be started: that says nothing of what it was to look at."""
 
@@ -127,12 +141,52 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
         passed, summary = None, ""  # it was printed by the command line itself
     own = command.exit_code_is_of_check
     if passed is None and failed:
-        passed = False if own and not _NO_RUN.search(text) else None
+        passed = False if own and not summary and not _NO_RUN.search(text) else None
     elif passed is None and failed is False and own and not summary:
         passed = True
     elif passed and failed and own:
         passed = False
     return CheckResult(command.name, check.purpose, passed, summary, counted=bool(summary) and passed is not None)
+
+
+def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult | None:
+    """Return what a tool that runs a check showed, such as `run_tests`; None where it is another tool.
+
+    Its answer is read as JSON with a status or counts, else as the output of a runner; else `failed` counts, which the
+    host says of the call.
+    """
+    found = _CHECK_TOOL.match(tool.rpartition("__")[2])
+    if found is None:
+        return None
+    purpose: Purpose = "test" if found["test"] else "build" if found["build"] else "lint"
+    passed, summary = _read_answer(output) or _read_summary(_ANSI.sub("", output[-_TAIL_CHARS:]))
+    if passed is None and not summary and failed is not None:
+        passed = not failed
+    return CheckResult(tool, purpose, passed, summary, counted=bool(summary) and passed is not None)
+
+
+def _read_answer(output: str) -> tuple[bool | None, str] | None:
+    """Return what a JSON answer says of a check and the words that say so; None where it is none, or says nothing."""
+    try:
+        answer = json.loads(output) if output.lstrip()[:1] == "{" and len(output) <= _MAX_JSON_CHARS else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(answer, dict):
+        return None
+    fields = cast("dict[str, object]", answer)
+    told = {
+        name: fields[name] for name in ("status", "success", "passed", "failed", "failures", "errors") if name in fields
+    }
+    told = {name: value for name, value in told.items() if isinstance(value, bool | int | str)}
+    if not told:
+        return None
+    summary = ", ".join(f"{name} {value}" for name, value in told.items())
+    status = str(told.get("status", "")).lower()
+    is_bad = any(told.get(name) not in (None, 0, False, "") for name in ("failed", "failures", "errors"))
+    if is_bad or told.get("success") is False or told.get("passed") is False or status in _BAD:
+        return False, summary
+    is_good = told.get("success") is True or status in _GOOD or told.get("passed") not in (None, 0, False, "")
+    return (True if is_good else None), summary
 
 
 def _read_summary(text: str) -> tuple[bool | None, str]:

@@ -24,6 +24,9 @@ _WRAPPER_PAIRS = frozenset({
     ("npm", "exec"), ("coverage", "run"), ("cargo", "+nightly"),
 })  # fmt: skip
 
+_ENVIRONMENT = frozenset({"-n", "--name", "-p", "--prefix", "--python", "--with", "--env"})
+"""Options of these that take a value."""
+
 _BY_PROGRAM: dict[str, Purpose] = {
     **dict.fromkeys(
         ("pytest", "tox", "jest", "vitest", "mocha", "ava", "jasmine", "karma", "rspec", "phpunit", "ctest", "trial"),
@@ -354,7 +357,8 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
     subcommand = _first_plain(rest)
     if program in _TASK_RUNNERS and subcommand in ("run", "run-script") and len(rest) > 1:
         subcommand = _first_plain(rest[rest.index(subcommand) + 1 :]) or subcommand
-    purpose = _purpose(program, subcommand, rest, writes=bool(outputs))
+    is_suite = program == "test" and "/" in words[0] and not words[0].startswith(("/bin/", "/usr/bin/"))
+    purpose = "test" if is_suite else _purpose(program, subcommand, rest, writes=bool(outputs))
     return (Part(program, subcommand, purpose, (program, *rest), separator, outputs),)
 
 
@@ -383,7 +387,7 @@ def _unwrapped(words: list[str]) -> list[str]:
         elif len(words) > 2 and (PurePosixPath(words[0]).name, words[1]) in _WRAPPER_PAIRS:
             words = words[2:]
             while len(words) > 1 and words[0].startswith("-") and words[0] != "-m":
-                words = words[1:]
+                words = words[2 if words[0] in _ENVIRONMENT else 1 :]
             words = ["python", *words] if words[0] == "-m" else words
         else:
             break
