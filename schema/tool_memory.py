@@ -165,6 +165,8 @@ class LogResult(Model):
     logged: int
     known: int
     """Calls that were there already, by their id."""
+    repeated: int = 0
+    """Calls that stand in the list more than once, beyond the first: those with an id count once, others each time."""
     tools: tuple[str, ...]
 
 

@@ -20,6 +20,11 @@ WHERE scope_id = excluded.scope_id AND content_digest = excluded.content_digest;
 SELECT id, run_id, verdict_json FROM task_trajectories
 WHERE scope_id = ? AND task_id = ? AND content_digest = ? AND run_id IS NOT NULL ORDER BY seq DESC LIMIT 1;
 
+-- name: judged_before
+-- Exactly this trajectory, where it has a verdict and nothing was learned from it.
+SELECT id FROM task_trajectories
+WHERE scope_id = ? AND task_id = ? AND content_digest = ? AND run_id IS NULL ORDER BY seq DESC LIMIT 1;
+
 -- name: ids_of_run
 -- The items that a run made in a scope.
 SELECT id FROM patterns WHERE run_id = ? AND scope_id = ? ORDER BY seq;

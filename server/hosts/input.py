@@ -15,6 +15,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.server.hosts.paths import checked_file
 from swarm_memory.server.streaming import in_thread
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.text.cleaning import clean
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import LearnSettings
@@ -36,6 +38,8 @@ class Given(NamedTuple):
     task: str | None = None
     steps: list[dict[str, JsonValue]] | None = None
     task_id: str | None = None
+    agent_id: str | None = None
+    """Who acted; what a transcript says of it when not given."""
     folders: tuple[Path, ...] | None = None
     """Below one of these a transcript must lie; None, for what a person names on the command line: anywhere."""
 
@@ -52,6 +56,12 @@ class Given(NamedTuple):
         _check_steps(self.steps)
         record = {"id": self.task_id or f"task-{digest(self.task)[:16]}", "task": self.task, "steps": self.steps}
         return io.StringIO(json.dumps(record))
+
+    def named(self, trajectory: "Trajectory") -> "Trajectory":
+        """Return the trajectory as that of the agent that was given."""
+        if self.agent_id is None:
+            return trajectory
+        return trajectory.model_copy(update={"agent_id": redact(clean(self.agent_id, 200)).text})
 
 
 def _check_steps(steps: Sequence[Mapping[str, JsonValue]]) -> None:
@@ -88,7 +98,7 @@ async def read_one(given: Given, limits: "LearnSettings") -> "Trajectory":
 
     Reading is done in a thread. Raises `InputError`, `NotFoundError`.
     """
-    return await anyio.to_thread.run_sync(_read_one, given.source(), given.task_id, limits)
+    return given.named(await anyio.to_thread.run_sync(_read_one, given.source(), given.task_id, limits))
 
 
 async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
@@ -98,7 +108,7 @@ async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Tra
     source = given.source()
     wanted = given.task_id if isinstance(source, Path) else None
     async for trajectory in in_thread(lambda: read_asked(source, wanted, limits=limits)):
-        yield trajectory
+        yield given.named(trajectory)
 
 
 def _read_one(source: Source, task_id: str | None, limits: "LearnSettings") -> "Trajectory":

@@ -77,10 +77,11 @@ def _said_by(item: "MemoryItem") -> str | None:
     return "user" if item.provenance.is_users_word else None
 
 
-def of_verdict(task_id: str, verdict: "Verdict") -> Row:
-    """A verdict, who gave it, and the steps it rests on."""
+def of_verdict(task_id: str, verdict: "Verdict", trajectory_id: str | None) -> Row:
+    """A verdict, who gave it, the steps it rests on, and the trajectory that it was kept with."""
     return row(
         task_id=task_id,
+        trajectory_id=trajectory_id,
         verdict=verdict.label,
         confidence=round(verdict.confidence, 3),
         reasons=verdict.reasons,
@@ -295,7 +296,13 @@ def _beginning(text: str | None) -> str | None:
 
 def of_logged(result: "LogResult") -> Row:
     """What became of the calls."""
-    return row(logged=result.logged, known=result.known, tools=result.tools)
+    repeated = (
+        f"{result.repeated} of the calls stand in the list more than once: those with a call_id were counted once, "
+        "others each time"
+        if result.repeated
+        else None
+    )
+    return row(logged=result.logged, known=result.known, repeated=repeated, tools=result.tools)
 
 
 def of_guidance(found: "ToolGuidance") -> Row:

@@ -1,6 +1,6 @@
 """The MCP tools of the loop: judge, distill, learn, credit."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import anyio.to_thread
 from mcp.types import CallToolResult
@@ -13,18 +13,16 @@ from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
 from swarm_memory.server.mcp.answers import Row, of_kept, of_learned, of_outcome, of_proposed, of_verdict
 from swarm_memory.server.mcp.tool import ADDS, AGAIN, AppContext, TaskId, answered, answered_job, bank_of, tool
 
-if TYPE_CHECKING:
-    pass
-
-TranscriptPath = Annotated[str | None, Field(description="Claude Code transcript or trajectory (.jsonl, .json)")]
+TranscriptPath = Annotated[str | None, Field(description="Transcript or trajectory (.jsonl, .json)")]
 Task = Annotated[str | None, Field(description="With steps: what was asked")]
 Steps = Annotated[
     list[dict[str, JsonValue]] | None,
     Field(description="In order: {role, content}, or chat messages with tool calls and results"),
 ]
 Outcome = Annotated[Literal["Success", "Failure", "Undecided"] | None, Field(description="Yours; else from evidence")]
-Sure = Annotated[float, Field(ge=0, le=1, description="How sure you are of your verdict")]
-Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why, one sentence each")]
+Sure = Annotated[float, Field(ge=0, le=1, description="How sure you are")]
+Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why, a sentence each")]
+AgentId = Annotated[str | None, Field(description="Who acted")]
 
 
 async def judge_trajectory(
@@ -36,18 +34,22 @@ async def judge_trajectory(
     verdict: Outcome = None,
     confidence: Sure = 0.8,
     reasons: Reasons = None,
+    agent_id: AgentId = None,
+    store: Annotated[bool, Field(description="false: only look")] = True,
 ) -> CallToolResult:
-    """Say whether a task was met, with the reasons and the steps they rest on.
+    """Say whether a task was met, why and by which steps, and keep that verdict.
 
-    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` it is judged from
-    evidence (tests, exit codes, the user's words) and a chat model if one is set; with it, yours is recorded.
+    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` evidence (tests, exit
+    codes, the user's words) and a chat model, if one is set, judge; with it, yours is recorded.
     """
     from swarm_memory.tools.judge.judge import judge_given
 
     toolbox = await bank_of(ctx).toolbox()
-    trajectory = await read_one(_given(ctx, transcript_path, task, steps, task_id), toolbox.settings.learn)
-    kept, result = await judge_given(toolbox, trajectory, _own_verdict(verdict, confidence, reasons))
-    return answered(of_verdict(kept.task_id, result))
+    given = _given(ctx, transcript_path, task, steps, task_id, agent_id)
+    own = _own_verdict(verdict, confidence, reasons)
+    trajectory = await read_one(given, toolbox.settings.learn)
+    kept, result, trajectory_id = await judge_given(toolbox, trajectory, own, store=store)
+    return answered(of_verdict(kept.task_id, result, trajectory_id))
 
 
 async def distill_memories(
@@ -62,21 +64,23 @@ async def distill_memories(
     items: Annotated[
         list[MemoryDraft] | None, Field(max_length=10, description="Your own items, to be checked and stored")
     ] = None,
+    agent_id: AgentId = None,
 ) -> CallToolResult:
     """Draw general strategies (of a success) or guardrails (of a failure) from a trajectory.
 
     Without `items` they are only proposed: nothing is stored. With `items` and your `verdict`, yours are checked,
-    cleaned of paths, secrets and personal data, and stored. Good items are general steps.
+    cleaned of paths, secrets and personal data, and stored.
     """
     from swarm_memory.tools.distill.distill import distill
     from swarm_memory.tools.judge.judge import judge_given
     from swarm_memory.tools.learn.learn import learn
 
     toolbox = await bank_of(ctx).toolbox()
-    trajectory = await read_one(_given(ctx, transcript_path, task, steps, task_id), toolbox.settings.learn)
+    given = _given(ctx, transcript_path, task, steps, task_id, agent_id)
+    trajectory = await read_one(given, toolbox.settings.learn)
     own = _own_verdict(verdict, confidence, reasons)
     if not items:
-        kept, judged = await judge_given(toolbox, trajectory, own)
+        kept, judged, _ = await judge_given(toolbox, trajectory, own, store=own is not None)
         return answered(of_proposed(kept.task_id, judged, await distill(toolbox, kept, judged)))
     result = await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
     bank_of(ctx).wake_worker()
@@ -94,18 +98,19 @@ async def learn_from_trajectory(
     verdict: Outcome = None,
     confidence: Sure = 0.8,
     reasons: Reasons = None,
+    agent_id: AgentId = None,
 ) -> CallToolResult:
     """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
 
     Give either transcript_path (all its tasks, or only task_id) or task and steps. With `verdict` yours counts
-    instead of the evidence. Learning twice from the same work changes nothing. Says what was stored, or why nothing.
+    instead of the evidence. Twice from the same work changes nothing. Says what was stored, or why nothing.
     """
     own = _own_verdict(verdict, confidence, reasons)
     if own is not None and transcript_path is not None and task_id is None:
         raise InputError("your verdict is of one task: say which by task_id")
     if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
         return await _imported(ctx, folder, task_id)
-    return answered(await _learned(ctx, _given(ctx, transcript_path, task, steps, task_id), own))
+    return answered(await _learned(ctx, _given(ctx, transcript_path, task, steps, task_id, agent_id), own))
 
 
 async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> Row:
@@ -148,8 +153,10 @@ async def record_outcome(
     return answered(of_outcome(await record(toolbox, task_id, verdict, given=True, named=used or ())))
 
 
-def _given(ctx: AppContext, path: str | None, task: str | None, steps: Steps, task_id: str | None) -> Given:
-    return Given(path, task, steps, task_id, bank_of(ctx).transcript_folders)
+def _given(
+    ctx: AppContext, path: str | None, task: str | None, steps: Steps, task_id: str | None, agent_id: str | None
+) -> Given:
+    return Given(path, task, steps, task_id, agent_id, bank_of(ctx).transcript_folders)
 
 
 def _own_verdict(label: Outcome, confidence: float, reasons: Reasons) -> Verdict | None:

@@ -93,6 +93,22 @@ def test_the_same_deed_after_which_the_call_had_succeeded_was_not_in_vain() -> N
     assert "did not help" not in text(drawn)
 
 
+def test_one_success_and_one_failure_teach_the_one_deed_that_tells_them_apart() -> None:
+    built, pushed, checked = ("docker build .", "built", 0), ("docker push web", "pushed", 0), ("make smoke", "ok", 0)
+    drawn, _ = with_verdicts(judged("Success", built, checked, pushed), judged("Failure", built, pushed))
+    (one,) = drawn
+    assert one.outcome == "Success"
+    assert "Do `make smoke`: done in 1 of 1 attempts that met the task, in none of the 1 that did not." in text(drawn)
+    assert "docker" not in text(drawn)
+
+
+def test_of_one_success_with_several_deeds_of_its_own_nothing_is_guessed() -> None:
+    built, checked, tagged = ("docker build .", "built", 0), ("make smoke", "ok", 0), ("git tag v2", "", 0)
+    drawn, reason = with_verdicts(judged("Success", built, checked, tagged), judged("Failure", built))
+    assert drawn == ()
+    assert reason == "the attempts differ in nothing that would help with another task"
+
+
 def test_a_way_out_counts_though_the_attempt_failed_later_on() -> None:
     drawn, _ = with_verdicts(
         judged("Failure", DOWN, NAMESPACE, UP, ("helm test app", "Error: timed out", 1)), judged("Failure", DOWN)

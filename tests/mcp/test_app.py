@@ -230,6 +230,43 @@ async def test_the_agents_verdict_is_kept_with_the_trajectory(connected: Connect
     assert json.loads(content.text)["verdict"]["judge"] == "agent"
 
 
+async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(connected: Connected, fixed: Task) -> None:
+    async with connected() as caller:
+        looked = await caller.call("judge_trajectory", **fixed, store=False)
+        assert "trajectory_id" not in looked
+        assert (await caller.call("memory_status"))["trajectories"] == 0
+        first = await caller.call("judge_trajectory", **fixed, agent_id="reviewer")
+        second = await caller.call("judge_trajectory", **fixed, verdict="Failure", confidence=0.6)
+        assert first["trajectory_id"] == second["trajectory_id"]
+        (content,) = (await caller.client.read_resource(f"memory://trajectory/{first['trajectory_id']}")).contents
+        (task,) = (await caller.call("learn_from_trajectory", **fixed, agent_id="reviewer"))["tasks"]
+        shown = await caller.call("manage_memories", action="get", ids=task["stored"])
+    assert isinstance(content, TextResourceContents)
+    assert task["status"] == "learned"
+    assert shown["memories"][0]["provenance"]["agent_id"] == "reviewer"
+
+
+async def test_items_that_say_the_same_as_another_of_their_call_are_told(connected: Connected, fixed: Task) -> None:
+    again = ITEM | {"title": f"{ITEM['title']}!"}
+    async with connected() as caller:
+        kept = await caller.call(
+            "distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM, ITEM, again]
+        )
+    assert len(kept["stored"]) == 1
+    assert "item 2: says the same as an earlier one" in kept["reason"]
+
+
+async def test_calls_that_stand_twice_in_one_list_are_told(connected: Connected) -> None:
+    known = {"tool_name": "search", "input": {"q": "x"}, "success": True, "session_id": "s", "call_id": "c1"}
+    plain = {"tool_name": "search", "input": {"q": "y"}, "success": True}
+    async with connected() as caller:
+        said = await caller.call("log_tool_call", calls=[known, known, plain, plain])
+        once = await caller.call("log_tool_call", calls=[plain])
+    assert (said["logged"], said["known"]) == (3, 1)
+    assert said["repeated"].startswith("2 of the calls stand in the list more than once")
+    assert "repeated" not in once
+
+
 async def test_the_agent_can_be_the_distiller(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         kept = await caller.call("distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM])

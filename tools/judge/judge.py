@@ -82,17 +82,20 @@ async def judge_in_full(
     return await judge_with_fallback(toolbox.chat, trajectory, toolbox.settings, found, signals)
 
 
-async def judge_given(toolbox: Toolbox, given: Trajectory, agent_verdict: Verdict | None) -> tuple[Trajectory, Verdict]:
-    """Return a trajectory as it may be kept and the verdict on it, for those who look before anything is learned.
+async def judge_given(
+    toolbox: Toolbox, given: Trajectory, agent_verdict: Verdict | None, *, store: bool
+) -> tuple[Trajectory, Verdict, str | None]:
+    """Return a trajectory as it may be kept, the verdict on it, and the trajectory's id where both were stored.
 
-    An agent's verdict is stored with its trajectory; nothing counts as learned from it. Raises as `judge`.
+    It is for those who look before anything is learned: nothing counts as learned from what is stored. Raises as
+    `judge`, and `StorageError`.
     """
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
     verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
-    if agent_verdict is not None:
-        archived = await asyncio.to_thread(stored, kept, toolbox.settings)
-        await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, verdict)
-    return kept, verdict
+    if not store:
+        return kept, verdict, None
+    archived = await asyncio.to_thread(stored, kept, toolbox.settings)
+    return kept, verdict, await toolbox.store.save_verdict(toolbox.scope, new_id(TRAJECTORY), archived, verdict)
 
 
 def judge_by_evidence(trajectory: Trajectory, settings: Settings) -> Verdict:

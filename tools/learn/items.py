@@ -121,6 +121,8 @@ class SortedOut:
     reinforcement: float = 0.0
     fault: str | None = None
     """What could not be done for it: vectors, a model's screening."""
+    doubled: int = 0
+    """Items that say the same as another one that was drawn with them."""
     drawn: tuple[tuple[str, MemoryItem], ...] = ()
     """Each item as it was drawn, with the id of the memory that says it: its own, or a known one's of that error."""
 
@@ -134,7 +136,8 @@ class SortedOut:
         `drawn` is why less was drawn.
         """
         known = f"the bank already says {len(self.known)} of them" if self.known else None
-        return "; ".join(part for part in (drawn, known, told_of(self.items), self.fault) if part) or None
+        doubled = f"{self.doubled} of them said the same as another" if self.doubled else None
+        return "; ".join(part for part in (drawn, known, doubled, told_of(self.items), self.fault) if part) or None
 
 
 async def new_items(
@@ -178,6 +181,7 @@ async def _sorted_out(
     """
     new: list[StoredMemory] = []
     known: dict[str, MemoryItem] = {}
+    doubled = 0
     drawn: list[tuple[str, MemoryItem]] = []
     for memory in prepared:
         same = await _same_in_bank(toolbox, memory)
@@ -185,13 +189,15 @@ async def _sorted_out(
             known[same.id] = same
             if _of_one_error(same, memory.item):
                 drawn.append((same.id, memory.item))
-        elif not any(_alike(toolbox, memory, other) for other in new):
+        elif any(_alike(toolbox, memory, other) for other in new):
+            doubled += 1
+        else:
             new.append(memory)
             drawn.append((memory.item.id, memory.item))
     hearsay = any(memory.item.provenance.hearsay for memory in prepared)
     repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
     reinforcement = 0.0 if hearsay or any(repeated) else REINFORCEMENT
-    return SortedOut(tuple(new), tuple(known), reinforcement, fault, tuple(drawn))
+    return SortedOut(tuple(new), tuple(known), reinforcement, fault, doubled, tuple(drawn))
 
 
 def _of_one_error(known: MemoryItem, drawn: MemoryItem) -> bool:

@@ -220,7 +220,11 @@ class _Done:
 
 
 def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]:
-    """Yield one item of the deeds and orders of most successes, and of two at least, that no failure has."""
+    """Yield one item of the deeds and orders of most successes that no failure has.
+
+    Of one success alone only beside one failure, where one deed is all that tells them apart: of several nobody knows
+    which it was.
+    """
     if not met:
         return
     ours, theirs = [_done(each) for each in met], [_done(each) for each in missed]
@@ -228,14 +232,15 @@ def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]
     usual = _usual(ours)
     deeds = [key for key in usual if not any(key in each.tried for each in theirs)][:_MAX_PATTERNS]
     orders = list(_orders(usual, ours, theirs))[: _MAX_PATTERNS - min(len(deeds), 2)]
-    if not deeds and not orders:
+    alone = len(met) == 1 and (len(missed) != 1 or len(deeds) != 1 or len(usual) == 1)
+    if alone or not (deeds or orders):
         return
     told = {key: next(each.deeds[key] for each in (shortest, *ours) if key in each.deeds) for key in usual}
     of = f"attempts that met the task, in none of the {len(missed)} that did not"
     lines = [f"Do {told[key].shown}: done in {usual[key]} of {len(met)} {of}." for key in deeds]
     lines += [f"Do {first} before {then}: so in {count} of {len(met)} {of}." for first, then, count in orders]
     way = [told[key].shown for key in sorted(usual, key=lambda key: told[key].position)]
-    if len(way) > 1:
+    if len(way) > 1 and len(met) > 1:
         lines.append(f"What most attempts that met it did, in order: {'; then '.join(way[:_MAX_VAIN])}.")
     lines += [f"Checked and corrected: {note}" for note in shortest.looked.attempt.notes[:2]]
     lines.append("Check the result before saying that it is done; without that step take it for not done.")
@@ -285,9 +290,10 @@ def _is_particular(value: str) -> bool:
 
 
 def _usual(met: Sequence[_Done]) -> dict[str, int]:
-    """Return the deeds of most attempts, and of two at least, the commonest first, with in how many they stand."""
+    """Return the deeds of most attempts, the commonest first, with in how many they stand."""
     counts = Counter(key for each in met for key in each.deeds)
-    return {key: count for key, count in counts.most_common() if count >= MIN_SEEN and count * 2 > len(met)}
+    least = min(MIN_SEEN, len(met))
+    return {key: count for key, count in counts.most_common() if count >= least and count * 2 > len(met)}
 
 
 def _orders(usual: dict[str, int], met: Sequence[_Done], missed: Sequence[_Done]) -> Iterator[tuple[str, str, int]]:

@@ -60,9 +60,12 @@ class TrajectoryStore(Protocol):
         """
         ...
 
-    async def save_verdict(
-        self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
-    ) -> None: ...
+    async def save_verdict(self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict) -> str:
+        """Keep a trajectory with its verdict, which replaces an earlier one on the same; return the id it is kept by.
+
+        One that was learned from keeps the verdict that was learned with.
+        """
+        ...
 
     async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
         """Look up by trajectory id, or by task id for the newest of that task."""

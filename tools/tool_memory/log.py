@@ -44,8 +44,8 @@ async def log_tool_calls(
     """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
 
     A repeated call is a new row; only one with the session and call id of an earlier one is known already, and costs
-    next to nothing. Redacting runs in a thread, so that a server goes on answering. Raises `InputError` that names the
-    call and key to change, and then nothing is kept; `StorageError`.
+    next to nothing. What stands twice in one list is told. Redacting runs in a thread, so that a server goes on
+    answering. Raises `InputError` that names the call and key to change, and then nothing is kept; `StorageError`.
     """
     mappings = [each for each in calls if not isinstance(each, LoggedCall)]
     read = iter(read_calls(mappings) if mappings or not calls else ())
@@ -58,7 +58,15 @@ async def log_tool_calls(
             await store.put_schema(scope, name, schema)
     if added and evaluate_later:
         await queue_evaluation(toolbox)
-    return LogResult(logged=added, known=len(logged) - added, tools=tuple(sorted(set(map(_tool_name, logged)))))
+    repeated = len(logged) - len(set(map(_key, logged)))
+    tools = tuple(sorted(set(map(_tool_name, logged))))
+    return LogResult(logged=added, known=len(logged) - added, repeated=repeated, tools=tools)
+
+
+def _key(call: LoggedCall) -> tuple[str | None, ...]:
+    """What makes a call of one list the same as another: its session and id; without an id all of it."""
+    session_id, call_id = _ids(call)
+    return (None, call.model_dump_json()) if call_id is None else (session_id, call_id)
 
 
 async def _not_known(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[LoggedCall]:

@@ -250,7 +250,7 @@ async def _judged(
     from swarm_memory.tools.judge.judge import judge_by_evidence, judge_given
 
     if toolbox is not None:
-        return await judge_given(toolbox, trajectory, None)
+        return (await judge_given(toolbox, trajectory, None, store=False))[:2]
     kept = archivable(trajectory, settings)
     return kept, judge_by_evidence(kept, settings)
 

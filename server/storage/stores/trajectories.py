@@ -80,9 +80,13 @@ class SqliteTrajectories(BankThreads):
     @writes
     def save_verdict(
         self, connection: "Connection", scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
-    ) -> None:
+    ) -> str:
         scope_id = make_scope(connection, scope)
-        add_trajectory(connection, scope_id, trajectory_id, trajectory, verdict, datetime.now(UTC))
+        same = (scope_id, trajectory.task_id, trajectory.content_digest)
+        before = connection.execute(_QUERIES["judged_before"], same).fetchone()
+        kept_id = trajectory_id if before is None else str(before[0])
+        add_trajectory(connection, scope_id, kept_id, trajectory, verdict, datetime.now(UTC))
+        return kept_id
 
     @reads
     def get_trajectory(
