@@ -39,8 +39,8 @@ async def judge_trajectory(
 ) -> CallToolResult:
     """Say whether a task was met, why and by which steps, and keep that verdict.
 
-    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` evidence (tests, exit
-    codes, the user's words) and a chat model, if one is set, judge; with it, yours is recorded.
+    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` evidence and a chat
+    model, if one is set, judge.
     """
     from swarm_memory.tools.judge.judge import judge_given
 
@@ -61,15 +61,13 @@ async def distill_memories(
     verdict: Outcome = None,
     confidence: Sure = 0.8,
     reasons: Reasons = None,
-    items: Annotated[
-        list[MemoryDraft] | None, Field(max_length=10, description="Your own items, to be checked and stored")
-    ] = None,
+    items: Annotated[list[MemoryDraft] | None, Field(max_length=10, description="Your own")] = None,
     agent_id: AgentId = None,
 ) -> CallToolResult:
     """Draw general strategies (of a success) or guardrails (of a failure) from a trajectory.
 
-    Without `items` they are only proposed: nothing is stored. With `items` and your `verdict`, yours are checked,
-    cleaned of paths, secrets and personal data, and stored.
+    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned of paths,
+    secrets and personal data, and stored.
     """
     from swarm_memory.tools.distill.distill import distill
     from swarm_memory.tools.judge.judge import judge_given
@@ -102,8 +100,8 @@ async def learn_from_trajectory(
 ) -> CallToolResult:
     """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
 
-    Give either transcript_path (all its tasks, or only task_id) or task and steps. With `verdict` yours counts
-    instead of the evidence. Twice from the same work changes nothing. Says what was stored, or why nothing.
+    Give either transcript_path (all its tasks, or only task_id) or task and steps. Twice from the same work changes
+    nothing. Says what was stored, or why nothing.
     """
     own = _own_verdict(verdict, confidence, reasons)
     if own is not None and transcript_path is not None and task_id is None:
