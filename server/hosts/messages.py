@@ -82,8 +82,8 @@ def read_list(
 
 def read_object(record: JsonObject, limits: LearnSettings, *, task_id: str, session_id: str | None) -> Trajectory:
     """Return the trajectory of an object with `steps` or `messages`; its own id and task come before `task_id`."""
-    own = record.get("task_id" if _is_ours(record) else "id")
-    named = str(own) if isinstance(own, str | int) and str(own).strip() else task_id
+    owns = map(record.get, ("task_id",) if _is_ours(record) else ("id", "instance_id"))
+    named = next((str(own) for own in owns if isinstance(own, str | int) and str(own).strip()), task_id)
     draft = read_list(
         map(as_object, messages_of(record) or []),
         limits,

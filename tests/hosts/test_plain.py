@@ -161,7 +161,7 @@ def test_a_line_editor_edits_the_file_that_is_open() -> None:
         agent("```\nsubmit\n```"),
     )
     opened, refused, edited, ended = calls_of(trajectory)
-    assert (opened.tool, opened.input) == ("open", {"file_path": "sums.py"})
+    assert (opened.tool, opened.input) == ("open", {"file_path": "sums.py", "line": "3"})
     assert refused.input == {
         "file_path": "/repo/sums.py", "start_line": 2, "end_line": 2, "new_string": "    return a + b"
     }  # fmt: skip
@@ -344,14 +344,14 @@ def test_a_line_editor_is_known_by_what_a_tool_answers_too() -> None:
     found = calls(
         user("Look"), agent("I make it.\n```\ncreate try.py\n```"),
         tool("[File: /repo/try.py (1 lines total)]\n1:\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
-        agent("```\nsearch_dir \"def add\"\n```"),
+        agent("```\nsearch_dir \"def add\" src\n```"),
         tool("Found 1 matches\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
         agent("```\nedit 1:1\nprint(1)\nend_of_edit\n```"),
         tool("File updated.\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
     )  # fmt: skip
     assert [(call.tool, dict(call.input)) for call in found] == [
         ("create", {"file_path": "try.py"}),
-        ("search_dir", {"query": "def add"}),
+        ("search_dir", {"query": "def add", "path": "src"}),
         ("edit", {"file_path": "/repo/try.py", "start_line": 1, "end_line": 1, "new_string": "print(1)"}),
     ]
 
@@ -374,11 +374,12 @@ def test_commands_typed_into_a_terminal_as_json_are_calls() -> None:
 
 @pytest.mark.parametrize("key", ["history", "trajectory", "messages"])
 def test_lists_of_other_names_are_read_without_the_demonstration(key: str) -> None:
-    record = {"id": "r", "task": "Fix", key: [
+    record = {"instance_id": "r", "task": "Fix", key: [
         {"role": "assistant", "content": "```\nrm\n```", "is_demo": True},
         {"role": "ai", "text": "```\nls\n```"}, {"role": "tool", "content": "a\n[exit code: 0]"},
     ]}  # fmt: skip
     (trajectory,) = read_trajectories(io.StringIO(json.dumps(record)))
+    assert trajectory.task_id == "r"
     assert [told(call) for call in calls_of(trajectory)] == [("bash", {"command": "ls"}, "a", 0)]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -289,9 +290,17 @@ def editor_act(act: Act) -> Act:
         return act
     if word == "edit":
         return Act("edit", {"file_path": "", "input": rest}, "edit")
-    key = LINE_EDITOR[word]
-    value = rest.strip().strip("\"'") if key != "file_path" else rest.strip().split(" ")[0].strip("\"'")
-    return Act(word, {key: value} if key and value else {}, act.form)
+    given = _words_of(rest)
+    names = (LINE_EDITOR[word], "path" if LINE_EDITOR[word] == "query" else "line")
+    return Act(word, {name: value for name, value in zip(names, given, strict=False) if name}, act.form)
+
+
+def _words_of(text: str) -> list[str]:
+    """Return the words of a line as a shell takes them apart; what it could not, at white space."""
+    try:
+        return shlex.split(text[:2000])
+    except ValueError:
+        return text[:2000].split()
 
 
 class Label(NamedTuple):
