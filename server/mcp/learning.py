@@ -17,11 +17,11 @@ TranscriptPath = Annotated[str | None, Field(description="Transcript or trajecto
 Task = Annotated[str | None, Field(description="With steps: what was asked")]
 Steps = Annotated[
     list[dict[str, JsonValue]] | None,
-    Field(description="In order: {role, content}, or chat messages with tool calls and results"),
+    Field(description="In order: {role, content}, or chat messages with calls and results"),
 ]
 Outcome = Annotated[Literal["Success", "Failure", "Undecided"] | None, Field(description="Yours; else from evidence")]
 Sure = Annotated[float, Field(ge=0, le=1, description="How sure you are")]
-Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why, a sentence each")]
+Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why")]
 AgentId = Annotated[str | None, Field(description="Who acted")]
 
 
