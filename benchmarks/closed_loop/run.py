@@ -1,8 +1,10 @@
-"""Does memory help an agent that only reads? A small world with hidden rules, without any model; it prints tables.
+"""Does memory help an agent that only reads? Small tasks with hidden rules, without any model; it prints tables.
 
     python benchmarks/closed_loop/run.py --seeds 20 --tasks 12 [--html FILE]
+    python benchmarks/closed_loop/run.py --quick
 
-Arms on the same tasks and random streams: no memory, memory, memory of shuffled tasks (which must not help); and, on
+Arms on the same tasks and random streams: no memory; notes at the prompt, the way out at a failure, both, and notes of
+another task (which must not help), each for a reader that knows the wording of the notes and for a plain one. And, on
 fewer seeds and tasks, parallel scaling with k = 1, 3, 6 with the notes of earlier tasks and, as best-of-k alone,
 without. Figures and every result go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report`
 and `benchmark compare` read; `--html` writes one page with the learning curves.
@@ -21,7 +23,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from world.experiment import ARMS, Arm, Place, Result, run_arm, run_scaled, scaled_arm, schedule
+from world.experiment import ARMS, Arm, Bank, Place, Result, run_arm, run_scaled, scaled_arm, schedule
 from world.report import WorldReport
 
 from swarm_memory.schema.base import new_id
@@ -30,7 +32,6 @@ from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSett
 from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, open_toolbox, place_of
 from swarm_memory.tools.benchmark.report import page
-from swarm_memory.tools.toolbox import Toolbox
 
 K = (1, 3, 6)
 FILE = Path(__file__).resolve().parent.parent / "results" / "closed_loop.json"
@@ -57,15 +58,22 @@ def main() -> None:
     parser.add_argument("--scaling-seeds", type=int, default=8)
     parser.add_argument("--scaling-tasks", type=int, default=4, help="of each family")
     parser.add_argument("--retrieve-k", type=int, default=RetrieveSettings().k, help="notes for a task at most")
+    parser.add_argument("--quick", action="store_true", help="4 seeds of 4 tasks and no scaling, in under two minutes")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--html", type=Path, help="write one page with the learning curves")
     options = parser.parse_args()
+    if options.quick:
+        options.seeds, options.tasks, options.scaling_seeds = 4, 4, 0
     started, clock = time.perf_counter(), SystemClock()
     begun = clock.now()
     with ProcessPoolExecutor(options.processes) as pool:
         results = [result for part in pool.map(do, work_of(options)) for result in part]
-    order = (*ARMS, *(scaled_arm(k, with_notes=with_notes) for with_notes in (False, True) for k in K))
+    order = (
+        *(arm.name for arm in ARMS),
+        *(scaled_arm(k, with_notes=with_notes) for with_notes in (False, True) for k in K),
+    )
     results.sort(key=lambda each: order.index(each.arm))
+    ks = K if options.scaling_seeds else ()
     run = BenchmarkRun(
         run_id=new_id("bench"),
         suite="closed loop",
@@ -77,7 +85,7 @@ def main() -> None:
         machine={"system": platform.system(), "architecture": platform.machine()},
         started_at=begun,
         ended_at=clock.now(),
-        results=WorldReport(results, K).results(),
+        results=WorldReport(results, ks).results(),
     )
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(run.model_dump_json(indent=1), encoding="utf-8")
@@ -113,14 +121,14 @@ async def _results(work: Work) -> list[Result]:
 
 
 @asynccontextmanager
-async def open_bank(retrieved: int) -> AsyncGenerator[Toolbox]:
+async def open_bank(retrieved: int) -> AsyncGenerator[Bank]:
     """Open a new bank in a folder that goes away with it; a task gets at most `retrieved` notes."""
     with tempfile.TemporaryDirectory() as folder:
         storage = StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop")
         settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved))
         toolbox = await open_toolbox(place_of(Path(folder), settings), settings)
         try:
-            yield toolbox
+            yield Bank(toolbox, Path(folder, "memory.db"))
         finally:
             await toolbox.store.close()
 

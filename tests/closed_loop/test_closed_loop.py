@@ -11,23 +11,28 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from world import advice, agent, terms
+from world import advice, agent, plain, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import (
     ARMS,
+    NONE,
     Arm,
+    Bank,
     ExplorerRunner,
     OpenBank,
     Place,
     Result,
+    is_false_cure,
     other_family,
     run_arm,
     run_scaled,
     schedule,
 )
-from world.figures import calls, gain, judged, level, success
+from world.families import FAMILIES
+from world.figures import calls, changed, gain, judged, level, success
+from world.folders import IN_FOLDERS
+from world.plain import read_plain
 from world.report import WorldReport
-from world.rules import FAMILIES
 from world.terms import Action, shell
 
 from swarm_memory.schema.rollout import MattsRequest
@@ -35,7 +40,8 @@ from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettin
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.matts.matts import run_matts
-from swarm_memory.tools.toolbox import Toolbox
+
+NOTES, WAY_OUT, BOTH, SHUFFLED, PLAIN_NOTES, *_ = ARMS[1:]
 
 NOTE = (
     "<swarm-memory-notes>\n1) Run `python manage.py migrate` before `pytest` [rm_01]\n"
@@ -49,13 +55,13 @@ def open_bank(tmp_path: Path) -> OpenBank:
     names = count()
 
     @asynccontextmanager
-    async def opened() -> AsyncGenerator[Toolbox]:
+    async def opened() -> AsyncGenerator[Bank]:
         folder = tmp_path / f"bank-{next(names)}"
         folder.mkdir()
         settings = Settings(storage=StorageSettings(db=str(folder / "memory.db"), project="closed-loop"))
         toolbox = await open_toolbox(place_of(folder, settings), settings)
         try:
-            yield toolbox
+            yield Bank(toolbox, folder / "memory.db")
         finally:
             await toolbox.store.close()
 
@@ -66,9 +72,14 @@ async def results_of(arm: Arm, places: list[Place], open_bank: OpenBank) -> list
     return [result async for result in run_arm(arm, places, open_bank)]
 
 
+def in_memory(places: list[Place]) -> list[Place]:
+    """Those without folders, which cost the least."""
+    return [place for place in places if place.family not in IN_FOLDERS]
+
+
 async def test_the_same_seed_gives_the_same_results_with_a_new_bank(open_bank: OpenBank) -> None:
-    places = schedule(3, 2)
-    for arm in ("memory", "shuffled"):
+    places = [*in_memory(schedule(3, 2))[:6], *schedule(3, 1)]
+    for arm in (BOTH, PLAIN_NOTES):
         assert await results_of(arm, places, open_bank) == await results_of(arm, places, open_bank)
 
 
@@ -80,30 +91,30 @@ async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside
     open_bank: OpenBank,
 ) -> None:
     first = schedule(5, 1)[:1]
-    (without,), (beside,) = await results_of("none", first, open_bank), await results_of("memory", first, open_bank)
+    (without,), (beside,) = await results_of(NONE, first, open_bank), await results_of(BOTH, first, open_bank)
     assert beside.notes == 0
     assert (without.met, without.steps) == (beside.met, beside.steps)
 
 
 async def test_no_memory_opens_no_bank() -> None:
-    def refuse() -> AbstractAsyncContextManager[Toolbox]:
+    def refuse() -> AbstractAsyncContextManager[Bank]:
         raise AssertionError("a bank was opened")
 
-    assert await results_of("none", schedule(1, 1), refuse)
+    assert await results_of(NONE, schedule(1, 1), refuse)
 
 
 async def test_the_control_is_never_given_a_note_for_its_own_task(open_bank: OpenBank) -> None:
-    places = schedule(2, 4)
+    places = in_memory(schedule(2, 4))
     assert all(other_family(place).family != place.family for place in places)
-    results = await results_of("shuffled", places, open_bank)
+    results = await results_of(SHUFFLED, places, open_bank)
     assert sum(result.notes for result in results) > 0
     assert sum(result.own_notes for result in results) < 0.2 * sum(result.notes for result in results)
 
 
 async def test_notes_of_other_tasks_do_not_help(open_bank: OpenBank) -> None:
-    places = [place for seed in range(2) for place in schedule(seed, 3)]
-    none = await results_of("none", places, open_bank)
-    shuffled = await results_of("shuffled", places, open_bank)
+    places = [place for seed in range(2) for place in schedule(seed, 2)]
+    none = await results_of(NONE, places, open_bank)
+    shuffled = await results_of(SHUFFLED, places, open_bank)
     assert gain(shuffled, none, success).mean < 0.05
 
 
@@ -135,11 +146,11 @@ def test_advice_is_read_for_against_and_in_order() -> None:
 
 
 def test_an_agent_stops_at_the_step_limit() -> None:
-    made = [attempt(place.world(), "", place.rng()) for seed in range(20) for place in schedule(seed, 1)]
+    made = [attempt(place.world(), "", place.rng()) for seed in range(20) for place in in_memory(schedule(seed, 1))]
     assert max(sum(step.kind == "tool_call" for step in steps) for steps in made) == STEP_LIMIT
 
 
-@pytest.mark.parametrize("module", [agent, advice, terms])
+@pytest.mark.parametrize("module", [agent, advice, plain, terms])
 def test_no_rule_of_a_world_is_within_reach_of_the_agent(module: ModuleType) -> None:
     source = Path(module.__file__ or "").read_text(encoding="utf-8")
     imported = {
@@ -148,26 +159,112 @@ def test_no_rule_of_a_world_is_within_reach_of_the_agent(module: ModuleType) -> 
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
     }
-    assert not any(word in name for name in imported for word in ("rules", "experiment", "learn", "retrieve", "server"))
+    assert not any(
+        word in name
+        for name in imported
+        for word in ("rules", "folders", "families", "experiment", "learn", "retrieve", "server")
+    )
     shown = {action.text for family in FAMILIES for action in Place(0, family, 1).world().actions()}
     assert not any(text in source for text in shown if " " in text)
 
 
 def test_an_agent_is_shown_the_environment_only() -> None:
     parameters = inspect.signature(attempt).parameters
-    assert list(parameters) == ["environment", "prompt", "rng"]
+    assert list(parameters) == ["environment", "prompt", "rng", "read", "at_failure"]
     assert not hasattr(terms.Environment, "met")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_task_can_be_met_and_is_not_met_by_doing_nothing(family: str) -> None:
     assert not Place(0, family, 1).world().met
-    met = 0
-    for number in range(200):
+    tries, met = 24 if family in IN_FOLDERS else 200, 0
+    for number in range(tries):
         world = Place(0, family, number).world()
         attempt(world, "", Random(number))
         met += world.met
-    assert 0 < met < 200
+    assert 0 < met < tries
+
+
+def test_a_flaky_step_passes_at_its_third_try_whatever_is_done_between() -> None:
+    world = Place(0, "flaky", 1).world()
+    (goal,) = (action for action in world.actions() if action.text in world.task)
+    assert [world.act(goal).failed for _ in range(3)] == [True, True, False]
+    assert world.met
+
+
+def test_two_steps_help_in_one_order_only() -> None:
+    world = Place(0, "two-steps", 1).world()
+    (goal,) = (action for action in world.actions() if action.text in world.task)
+    for step in ("sh sign.sh", "sh build.sh"):
+        assert not world.act(shell(step)).failed
+    assert world.act(goal).failed
+    assert not world.act(shell("sh sign.sh")).failed
+    assert not world.act(goal).failed
+    assert world.met
+
+
+def test_what_a_misleading_error_names_does_not_help() -> None:
+    world = Place(0, "misleading", 1).world()
+    (goal,) = (action for action in world.actions() if action.text in world.task)
+    assert "section format of the configuration" in world.act(goal).text
+    for step in ("sh config.sh repair", "sh format.sh reset"):
+        assert not world.act(shell(step)).failed
+        assert world.act(goal).failed
+    world.act(shell("sh spool.sh flush"))
+    assert not world.act(goal).failed
+    assert world.met
+
+
+def test_an_own_test_passes_where_the_hidden_check_fails() -> None:
+    world = Place(0, "own-test", 1).world()
+    assert world.act(shell("sh check.sh")).exit_code == 2
+    write = next(action for action in world.actions() if "own_test.sh" in action.text)
+    for step in (write, shell("sh convert.sh fast"), shell("sh check.sh")):
+        assert not world.act(step).failed
+    assert not world.met
+    world.act(shell("sh convert.sh strict"))
+    assert world.met
+
+
+async def test_what_ended_an_error_is_told_beside_it_in_a_later_task(open_bank: OpenBank) -> None:
+    places = [Place(0, "misleading", number) for number in range(1, 4)]
+    results = await results_of(WAY_OUT, places, open_bank)
+    learned = next(at for at, result in enumerate(results) if result.stored and result.met)
+    assert [result.ways_out for result in results[: learned + 1]] == [0] * (learned + 1)
+    told = [result for result in results[learned + 1 :] if result.ways_out]
+    assert told
+    assert all(result.met for result in told)
+    assert not any(result.false_cure for result in told)
+    assert {result.notes for result in results} == {0}, "nothing is told at the prompt"
+
+
+def test_a_plain_reader_finds_commands_and_quoted_errors_and_knows_no_wording() -> None:
+    first, second = read_plain(
+        '1) Run `a b` before `c`\n   Steps: When `c` ends with "it is locked now", stop; What did not help: `d`\n'
+        "2) Checks are run with `e`\n"
+    )
+    assert (set(first.advised), first.discouraged, first.order) == ({"a b", "c", "d"}, (), ())
+    assert first.meets("error: it is locked now, wait")
+    assert (second.advised, second.at_once, first.at_once) == (("e",), True, False)
+
+
+def test_a_cure_is_false_when_nothing_that_is_advised_helps() -> None:
+    world = Place(0, "lock", 1).world()
+    (cure,) = world.cures
+    told = '1) After "another run holds the lock"\n   Steps: Run `{}`\n'
+    assert is_false_cure(world, told.format("feedsync cache clear"))
+    assert not is_false_cure(world, told.format(cure))
+    assert not is_false_cure(world, told.format(f"feedsync cache clear`, `{cure}"))
+    assert not is_false_cure(world, "")
+
+
+def test_tasks_that_only_one_of_two_arms_met_are_counted() -> None:
+    base = Result(0, "lock", 1, "none", met=True, steps=10, label=None)
+    theirs = [replace(base, number=number, met=number < 3) for number in range(5)]
+    ours = [replace(each, arm="notes", met=each.number in (0, 4)) for each in theirs]
+    assert changed(ours, theirs) == (2, 1)
+    with pytest.raises(ValueError, match="same tasks"):
+        changed(ours[1:], theirs)
 
 
 def test_a_token_expires() -> None:
@@ -193,46 +290,46 @@ def test_pages_repeat_and_a_wrong_total_is_taken_in_silence() -> None:
 
 
 async def test_scaling_repeats_and_chooses_one_of_its_rollouts(open_bank: OpenBank) -> None:
-    places = schedule(1, 1)[:3]
+    places = in_memory(schedule(1, 1))[:3]
     first = [result async for result in run_scaled(3, places, open_bank)]
     assert first == [result async for result in run_scaled(3, places, open_bank)]
     assert [result.number for result in first] == [1, 1, 1]
 
 
 async def test_best_of_k_alone_makes_as_many_attempts_and_is_told_nothing(open_bank: OpenBank) -> None:
-    places = schedule(1, 2)
+    places = in_memory(schedule(1, 2))
     alone = [result async for result in run_scaled(2, places, open_bank, with_notes=False)]
     told = [result async for result in run_scaled(2, places, open_bank)]
     assert {result.notes for result in alone} == {0}
     assert {result.arm for result in alone} == {"k=2, no notes"}
     assert sum(result.notes for result in told) > 0
     first = [result async for result in run_scaled(1, places, open_bank, with_notes=False)]
-    none = await results_of("none", places, open_bank)
+    none = await results_of(NONE, places, open_bank)
     assert [(result.met, result.steps) for result in first] == [(result.met, result.steps) for result in none]
 
 
 async def test_a_task_that_is_held_out_is_told_nothing_in_any_arm(tmp_path: Path) -> None:
     @asynccontextmanager
-    async def all_held_out() -> AsyncGenerator[Toolbox]:
+    async def all_held_out() -> AsyncGenerator[Bank]:
         storage = StorageSettings(db=str(tmp_path / "memory.db"), project="closed-loop")
         settings = Settings(storage=storage, credit=CreditSettings(holdout_rate=1.0))
         toolbox = await open_toolbox(place_of(tmp_path, settings), settings)
         try:
-            yield toolbox
+            yield Bank(toolbox, tmp_path / "memory.db")
         finally:
             await toolbox.store.close()
 
-    places = schedule(1, 3)
-    memory = await results_of("memory", places, all_held_out)
+    places = in_memory(schedule(1, 3))
+    memory = await results_of(BOTH, places, all_held_out)
     assert sum(len(result.stored) for result in memory) > 0
     assert {result.notes for result in memory} == {0}
-    none = await results_of("none", places, all_held_out)
+    none = await results_of(NONE, places, all_held_out)
     assert [(result.met, result.steps) for result in memory] == [(result.met, result.steps) for result in none]
-    async with all_held_out() as toolbox:
+    async with all_held_out() as bank:
         task = places[0].world().task
         for task_id in (places[0].key, None):
             ended = await run_matts(
-                toolbox, MattsRequest(task=task, count=1, task_id=task_id), ExplorerRunner(places[0])
+                bank.toolbox, MattsRequest(task=task, count=1, task_id=task_id), ExplorerRunner(places[0])
             )
             assert ended.run.summary.memory_ids == ()
             assert not ended.run.summary.preamble
@@ -257,16 +354,17 @@ def test_the_judge_is_held_against_the_world() -> None:
 
 
 async def test_the_report_has_levels_curves_with_bands_and_paired_differences(open_bank: OpenBank) -> None:
-    places = [place for seed in (1, 2) for place in schedule(seed, 2)]
+    families = ("lock", "flaky")
+    places = [place for seed in (1, 2) for place in schedule(seed, 2) if place.family in families]
     results = [each for arm in ARMS for each in await results_of(arm, places, open_bank)]
     for with_notes in (False, True):
-        results += [each async for each in run_scaled(1, places[:6], open_bank, with_notes=with_notes)]
+        results += [each async for each in run_scaled(1, places, open_bank, with_notes=with_notes)]
     found = WorldReport(results, (1,)).results()
     values = {(each.subject, each.measure): each.value for each in found.figures if not each.part}
-    gained = values["memory", "success_rate"] - values["none", "success_rate"]
-    assert values["memory less none", "success_rate"] == pytest.approx(gained, abs=1e-3)
+    gained = values["notes", "success_rate"] - values["none", "success_rate"]
+    assert values["notes less none", "success_rate"] == pytest.approx(gained, abs=1e-3)
     assert values["k=1, no notes", "steps"] > 1
-    assert len(found.case_ids) == 2 * 2 * 6
-    assert {each.subject for each in found.cases} == {"none", "memory", "shuffled"}
-    assert [len(each.low) for each in found.plots[0].series] == [2, 2, 2]
+    assert len(found.case_ids) == 2 * 2 * 2
+    assert {arm.name for arm in ARMS} <= {each.subject for each in found.cases}
+    assert [len(each.low) for each in found.plots[0].series] == [2] * len(ARMS)
     assert "<polygon" in svg(found.plots[0])

@@ -26,6 +26,8 @@ class Note:
     discouraged: tuple[str, ...]
     order: tuple[tuple[str, str], ...]
     """What it wants done before what."""
+    at_once: bool = False
+    """What it advises may help from the beginning, whatever was refused."""
 
     def meets(self, error: str) -> bool:
         """Whether an error reads like one that the note quotes."""

@@ -4,8 +4,8 @@ It knows no rule of any world, no outcome but what it is shown, and not how ofte
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from swarm_memory.schema.trajectory import Step
@@ -24,10 +24,18 @@ _NAMED_IN_ERROR, _ADVISED, _DISCOURAGED = 2.0, 8.0, 0.2
 _COMMON = frozenset({"error", "is", "the", "a", "to", "not", "of", "in", "bash", "no", "it"})
 
 
+Reader = Callable[[str], tuple[Note, ...]]
+"""Reads the notes of a text."""
+
+AtFailure = Callable[[Action, Seen], str]
+"""Gives what is told beside a failed result; empty for nothing."""
+
+
 @dataclass
 class _Mind:
     """What the agent remembers of this one attempt."""
 
+    read: Reader
     notes: tuple[Note, ...]
     goals: tuple[str, ...]
     reached: set[str] = field(default_factory=set[str])
@@ -55,6 +63,10 @@ class _Mind:
             self.reached.add(goal)
             self.error = ""
             self.done.clear()
+
+    def hear(self, text: str, error: str) -> None:
+        """Take in what is told beside a failed result: it speaks of that error."""
+        self.notes += tuple(replace(note, symptoms=(words(error),), at_once=False) for note in self.read(text))
 
     def weights(self, actions: Sequence[Action]) -> list[float]:
         advised, discouraged = self._advice(actions)
@@ -84,7 +96,7 @@ class _Mind:
         advised: set[int] = set()
         discouraged: set[int] = set()
         for note in self.notes:
-            if self.error and note.meets(self.error):
+            if note.at_once or (self.error and note.meets(self.error)):
                 advised.update(at for span in note.advised for at in meant(span, actions))
                 discouraged.update(at for span in note.discouraged for at in meant(span, actions))
             for first, then in note.order:
@@ -94,13 +106,16 @@ class _Mind:
         return advised, discouraged - advised
 
 
-def attempt(environment: Environment, prompt: str, rng: Random) -> tuple[Step, ...]:
+def attempt(
+    environment: Environment, prompt: str, rng: Random, read: Reader = read_notes, at_failure: AtFailure | None = None
+) -> tuple[Step, ...]:
     """Try the task within `STEP_LIMIT` calls and return the steps; it stops when all that was asked for went through.
 
-    `prompt` is what the agent is told beside the task; the notes in it are all that it has from earlier tasks.
+    `prompt` is what the agent is told beside the task, `at_failure` what it is told beside a failed result; the notes
+    in them are all that it has from earlier tasks, and `read` is how it reads them.
     """
     goals = tuple(re.findall(r"`([^`]+)`", environment.task))
-    mind = _Mind(notes=read_notes(prompt), goals=goals)
+    mind = _Mind(read=read, notes=read(prompt), goals=goals)
     steps: list[Step] = []
     for number in range(1, STEP_LIMIT + 1):
         actions = environment.actions()
@@ -108,6 +123,8 @@ def attempt(environment: Environment, prompt: str, rng: Random) -> tuple[Step, .
         seen = environment.act(action)
         steps += _steps(number, action, seen)
         mind.learn(action, seen)
+        if seen.failed and at_failure is not None:
+            mind.hear(at_failure(action, seen), seen.text)
         if mind.reached == set(goals):
             break
     done = mind.reached == set(goals)

@@ -1,25 +1,65 @@
 """The closed loop as an experiment: arms that differ in their memory alone, over the same tasks and random streams."""
 
 import hashlib
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from swarm_memory.schema.memory import Retrieval
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Label, Step, Trajectory
+from swarm_memory.server.storage.hook_reader import HookBank, open_for_hook
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
+from swarm_memory.tools.retrieve.at_failure import failure_context
+from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
-from world.agent import attempt
-from world.rules import FAMILIES, World, make_world
+from world.advice import meant, read_notes
+from world.agent import Reader, attempt
+from world.families import FAMILIES, make_world
+from world.plain import read_plain
+from world.rules import World
+from world.terms import Action, Seen
 
-Arm = Literal["none", "memory", "shuffled"]
-ARMS: tuple[Arm, ...] = ("none", "memory", "shuffled")
-"""No memory; what fits the task; as much of what fits a task of another family."""
+
+class Arm(NamedTuple):
+    """What an agent is told of earlier tasks, and how it reads that."""
+
+    name: str
+    notes: Literal["none", "own", "others"] = "none"
+    """At the prompt: those that fit the task, or as many of those that fit a task of another family."""
+    at_failure: bool = False
+    """Beside a failed result: what ended that error, as the hook of a failed call tells it."""
+    read: Reader = read_notes
+
+    @property
+    def has_memory(self) -> bool:
+        return self.at_failure or self.notes != "none"
+
+
+NONE = Arm("none")
+PLAIN = " (plain)"
+"""Ends the name of an arm whose reader knows no wording of the notes."""
+
+
+def _told(ending: str, read: Reader) -> tuple[Arm, ...]:
+    return (
+        Arm(f"notes{ending}", "own", read=read),
+        Arm(f"way out{ending}", at_failure=True, read=read),
+        Arm(f"both{ending}", "own", at_failure=True, read=read),
+        Arm(f"shuffled{ending}", "others", read=read),
+    )
+
+
+ARMS: tuple[Arm, ...] = (NONE, *_told("", read_notes), *_told(PLAIN, read_plain))
+"""No memory; then, for a reader that knows the wording of the notes and for a plain one: notes at the prompt, the way
+out at a failure, both, and as a control the notes of another task."""
 
 
 def scaled_arm(k: int, *, with_notes: bool) -> str:
@@ -27,8 +67,18 @@ def scaled_arm(k: int, *, with_notes: bool) -> str:
     return f"k={k}" if with_notes else f"k={k}, no notes"
 
 
-OpenBank = Callable[[], AbstractAsyncContextManager[Toolbox]]
+class Bank(NamedTuple):
+    """A bank, and where it lies: hooks open it by themselves."""
+
+    toolbox: Toolbox
+    database: Path
+
+
+OpenBank = Callable[[], AbstractAsyncContextManager[Bank]]
 """Opens a new, empty bank."""
+
+_WAIT_S = 30.0
+"""Of a hook for another writer; there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +118,10 @@ class Result:
     notes: int = 0
     own_notes: int = 0
     """Of these, drawn from a task of the same family."""
+    ways_out: int = 0
+    """Failures that something was told beside."""
+    false_cure: bool = False
+    """What was told from tasks of the same family advises something, and nothing that helps."""
     stored: tuple[str, ...] = ()
     """Titles of the items that were new."""
     each: float | None = None
@@ -94,44 +148,76 @@ def other_family(place: Place) -> Place:
 
 async def run_arm(arm: Arm, places: Sequence[Place], open_bank: OpenBank) -> AsyncIterator[Result]:
     """Yield the results of the tasks, one after the other, each learned from before the next."""
-    if arm == "none":
+    if not arm.has_memory:
         for place in places:
             world = place.world()
             steps = attempt(world, world.task, place.rng())
-            yield Result(**asdict(place), arm=arm, met=world.met, steps=_calls(steps), label=None)
+            yield Result(**asdict(place), arm=arm.name, met=world.met, steps=_calls(steps), label=None)
         return
-    async with open_bank() as toolbox:
+    async with open_bank() as bank:
         for place in places:
-            yield await _learned(toolbox, arm, place)
+            yield await _learned(bank, arm, place)
 
 
-async def _learned(toolbox: Toolbox, arm: Arm, place: Place) -> Result:
-    world = place.world()
-    asked = world if arm == "memory" else other_family(place).world()
-    found = await retrieve(toolbox, asked.task, task_id=place.key)
-    steps = attempt(world, f"{found.preamble}\n\n{world.task}", place.rng())
+async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
+    """Have one task done with what the arm tells, then learn from it."""
+    toolbox, world = bank.toolbox, place.world()
+    found: Retrieval | None = None
+    if arm.notes != "none":
+        asked = world if arm.notes == "own" else other_family(place).world()
+        found = await retrieve(toolbox, asked.task, task_id=place.key)
+    memories, prompt = (found.memories, f"{found.preamble}\n\n{world.task}") if found else ((), world.task)
+    told: list[str] = []
+    with open_for_hook(bank.database, (toolbox.scope.tenant_id, toolbox.scope.project), _WAIT_S) as hook:
+        beside = partial(_beside, hook, toolbox, place, told) if arm.at_failure else None
+        steps = attempt(world, prompt, place.rng(), arm.read, beside)
     trajectory = Trajectory(
         task_id=place.key,
         task=world.task,
         steps=steps,
         source="agent",
-        injected_memory_ids=tuple(each.item.id for each in found.memories),
+        injected_memory_ids=tuple(each.item.id for each in memories),
     )
+    met = world.met
     learned = await learn(toolbox, trajectory)
+    own = [each.item for each in memories if _is_own(each.item.provenance.task_id, place)]
+    own_notes = preamble([(item.id, item.title, item.content) for item in own], 10_000)
     return Result(
         **asdict(place),
-        arm=arm,
-        met=world.met,
+        arm=arm.name,
+        met=met,
         steps=_calls(steps),
         label=learned.verdict.label,
-        notes=len(found.memories),
-        own_notes=_own(found, place),
+        notes=len(memories),
+        own_notes=len(own),
+        ways_out=len(told),
+        false_cure=is_false_cure(place.world(), "\n".join([own_notes, *told])),
         stored=tuple(item.title for item in learned.stored),
     )
 
 
-def _own(found: Retrieval, place: Place) -> int:
-    return sum(f"-{place.family}-" in (each.item.provenance.task_id or "") for each in found.memories)
+def _beside(hook: HookBank, toolbox: Toolbox, place: Place, told: list[str], action: Action, seen: Seen) -> str:
+    """Return what the hook of a failed call tells, and note it in `told`."""
+    credit = toolbox.settings.credit
+    error = f"Exit code {seen.exit_code}\n{seen.text}" if seen.exit_code else seen.text
+    event = {"tool_name": action.tool, "tool_input": dict(action.input), "session_id": place.key, "error": error}
+    text = failure_context(hook, event, holdout_rate=credit.holdout_rate, holdout_seed=credit.holdout_seed)
+    if text:
+        told.append(text)
+    return text
+
+
+def is_false_cure(world: World, told: str) -> bool:
+    """Tell whether a text advises actions that the task does not name, and none of them truly helps."""
+    actions = world.actions()
+    spans = {span for note in read_notes(told) for span in note.advised}
+    asked = set(re.findall("`([^`]+)`", world.task))
+    advised = {actions[at].text for span in spans for at in meant(span, actions)} - asked
+    return bool(advised) and advised.isdisjoint(world.cures)
+
+
+def _is_own(task_id: str | None, place: Place) -> bool:
+    return f"-{place.family}-" in (task_id or "")
 
 
 def _calls(steps: Sequence[Step]) -> int:
@@ -172,12 +258,12 @@ async def run_scaled(
     Without notes it is best-of-k alone: as many attempts, the same random streams and the same judge, and no rollout is
     told anything of earlier tasks.
     """
-    async with open_bank() as toolbox:
+    async with open_bank() as bank:
         for place in places:
             runner = ExplorerRunner(place, takes_notes=with_notes)
             task = place.world().task
             ended = await run_matts(
-                toolbox, MattsRequest(task=task, count=k, task_id=place.key, run_id=run_id_of(k, place)), runner
+                bank.toolbox, MattsRequest(task=task, count=k, task_id=place.key, run_id=run_id_of(k, place)), runner
             )
             best = ended.run.summary.best or 1
             yield Result(

@@ -71,6 +71,15 @@ def gain(left: Iterable[Result], right: Iterable[Result], measure: Measure) -> E
     return estimate([ours[seed] - theirs[seed] for seed in ours])
 
 
+def changed(left: Iterable[Result], right: Iterable[Result]) -> tuple[int, int]:
+    """Return how many tasks only `right` met, and how many only `left`: the same tasks with the same random streams."""
+    ours, theirs = ({(each.seed, each.family, each.number): each.met for each in results} for results in (left, right))
+    if ours.keys() != theirs.keys():
+        raise ValueError("both arms must have done the same tasks")
+    pairs = [(ours[task], theirs[task]) for task in ours]
+    return sum(theirs and not ours for ours, theirs in pairs), sum(ours and not theirs for ours, theirs in pairs)
+
+
 def judged(results: Iterable[Result]) -> dict[str, float | int]:
     """Return how the judge's verdicts stand to what is true: a confusion table, coverage, accuracy of the decided."""
     table = Counter((result.label, result.met) for result in results if result.label is not None)

@@ -1,37 +1,44 @@
 """Results as figures, tables and learning curves with bands over seeds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 
 from pydantic import JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import Cases, Figure, Plot, Series, SuiteResults, Table
-from world.experiment import ARMS, Result, scaled_arm
-from world.figures import Estimate, Measure, calls, each_rollout, gain, judged, level, success
-from world.rules import FAMILIES
+from world.experiment import ARMS, NONE, Result, scaled_arm
+from world.families import FAMILIES, GROUPS
+from world.figures import Estimate, Measure, calls, changed, each_rollout, gain, judged, level, success
 
 _MEASURES: dict[str, Measure] = {"success_rate": success, "steps": calls, "each_rollout": each_rollout}
 _RESULTS = TypeAdapter(list[Result])
 _CURVES = ("success_rate", "steps")
-_HEADINGS = ("success", "steps", "each rollout")
+_NONE = NONE.name
 _NOTE = (
     "means over seeds with 95 % bootstrap intervals over seeds; steps are tool calls, of tasks not met too; "
     "each rollout: the share of all rollouts that met the task, chosen or not"
 )
+_PAIRED = "each seed is its own control: same tasks, same random streams"
 
 
 class WorldReport:
     """Results of seeds that every arm has done, so that all is compared in pairs."""
 
     def __init__(self, results: Sequence[Result], ks: Sequence[int]) -> None:
+        """`ks`: how many rollouts a task had, of each arm with several; none where there is no such arm."""
         self._results, self._ks = results, ks
         arms = tuple(dict.fromkeys(each.arm for each in results))
-        self._plain = tuple(arm for arm in ARMS if arm in arms)
-        self._scaled = tuple(arm for arm in arms if arm not in ARMS)
+        self._plain = tuple(arm.name for arm in ARMS if arm.name in arms)
+        self._told = tuple(arm for arm in self._plain if arm != _NONE)
+        self._scaled = tuple(arm for arm in arms if arm not in self._plain)
+        self._families = tuple(name for name in FAMILIES if any(each.family == name for each in results))
+        groups = {name: tuple(each for each in families if each in self._families) for name, families in GROUPS.items()}
+        self._groups = {name: families for name, families in groups.items() if families}
         self._numbers = sorted({each.number for each in self._of(self._plain[0])})
 
     def results(self) -> SuiteResults:
         """Return figures, cases, tables, plots, and each result as it is."""
         case_ids = tuple(f"{each.seed}-{each.family}-{each.number}" for each in self._of(self._plain[0]))
+        scaled = (self._scaled_table(), self._scaled_family_table()) if self._ks else ()
         return SuiteResults(
             figures=(*self._levels(), *self._curves(), *self._gains()),
             case_ids=case_ids,
@@ -42,21 +49,18 @@ class WorldReport:
                 if len(self._of(arm)) == len(case_ids)
             ),
             tables=(
-                self._arms_table(), self._number_table(), self._family_table(), self._gain_table(),
-                self._family_gain_table(), self._judge_table(),
+                *(self._arms_table(group) for group in self._groups), self._family_table(), self._family_gain_table(),
+                self._harm_table(), self._number_table(), self._judge_table(), *scaled,
             ),
             plots=tuple(self._plot(name) for name in _CURVES),
             details={"results": TypeAdapter(list[JsonValue]).validate_json(_RESULTS.dump_json(list(self._results)))},
         )  # fmt: skip
 
-    def _of(self, arm: str, keep: Callable[[Result], bool] = lambda _: True) -> list[Result]:
-        return [each for each in self._results if each.arm == arm and keep(each)]
-
-    def _of_family(self, arm: str, family: str) -> list[Result]:
-        return self._of(arm, lambda each: each.family == family)
+    def _of(self, arm: str, families: Collection[str] = FAMILIES) -> list[Result]:
+        return [each for each in self._results if each.arm == arm and each.family in families]
 
     def _at(self, arm: str, number: int, measure: Measure) -> Estimate:
-        return level(self._of(arm, lambda each: each.number == number), measure)
+        return level([each for each in self._of(arm) if each.number == number], measure)
 
     def _levels(self) -> list[Figure]:
         return [
@@ -74,12 +78,9 @@ class WorldReport:
         ]
 
     def _pairs(self) -> list[tuple[str, str]]:
-        """Return what is compared: the last pairs are what notes add to as many attempts without."""
-        wanted = [("memory", "none"), ("shuffled", "none"), ("memory", "shuffled")]
-        wanted.append((scaled_arm(max(self._ks), with_notes=True), scaled_arm(1, with_notes=True)))
-        wanted += [(scaled_arm(k, with_notes=True), scaled_arm(k, with_notes=False)) for k in self._ks]
-        there = {*self._plain, *self._scaled}
-        return [pair for pair in wanted if there.issuperset(pair)]
+        """Return what is compared: each arm with none; of scaling what notes add to as many attempts without."""
+        pairs = [(arm, _NONE) for arm in self._told]
+        return pairs + [(scaled_arm(k, with_notes=True), scaled_arm(k, with_notes=False)) for k in self._ks]
 
     def _gains(self) -> list[Figure]:
         return [
@@ -88,48 +89,78 @@ class WorldReport:
             for name, measure in _MEASURES.items()
         ]
 
-    def _arms_table(self) -> Table:
-        rows = tuple(
-            (arm, str(len(self._of(arm))), *(str(level(self._of(arm), measure)) for measure in _MEASURES.values()))
-            for arm in (*self._plain, *self._scaled)
-        )
-        return Table(title="Arms", headings=("arm", "tasks", *_HEADINGS), rows=rows, note=_NOTE)
+    def _arms_table(self, group: str) -> Table:
+        families = self._groups[group]
+        none = self._of(_NONE, families)
+        rows: list[tuple[str, ...]] = []
+        for arm in self._plain:
+            found = self._of(arm, families)
+            gains = [str(gain(found, none, measure)) if arm != _NONE else "" for measure in (success, calls)]
+            rows.append((arm, str(len(found)), str(level(found, success)), str(level(found, calls)), *gains))
+        headings = ("arm", "tasks", "success", "steps", "success less none", "steps less none")
+        return Table(title=f"Arms, {group}", headings=headings, rows=tuple(rows), note=f"{_NOTE}; {_PAIRED}")
 
     def _number_table(self) -> Table:
         rows = tuple(
-            (str(number), *(_both(self._of(arm, lambda each, at=number: each.number == at)) for arm in self._plain))
+            (str(number), *(str(self._at(arm, number, success).mean) for arm in self._plain))
             for number in self._numbers
         )
-        headings = ("task", *(f"{arm}: success / steps" for arm in self._plain))
-        return Table(title="By number of the task", headings=headings, rows=rows)
+        return Table(title="Success by number of the task", headings=("task", *self._plain), rows=rows)
 
     def _family_table(self) -> Table:
-        arms = (*self._plain, *self._scaled)
-        rows: list[tuple[str, ...]] = []
-        for family in FAMILIES:
-            told = self._of_family("memory", family)
-            notes = (
-                f"{level(told, lambda each: each.notes).mean:.2f}, {level(told, lambda each: each.own_notes).mean:.2f}"
-            )
-            rows.append((family, *(_both(self._of_family(arm, family)) for arm in arms), notes))
-        headings = ("family", *(f"{arm}: success / steps" for arm in arms), "notes, own")
-        return Table(title="By family of tasks", headings=headings, rows=tuple(rows))
-
-    def _gain_table(self) -> Table:
         rows = tuple(
-            (f"{left} less {right}", *_gains(self._of(left), self._of(right))) for left, right in self._pairs()
+            (family, *(_both(self._of(arm, (family,))) for arm in self._plain), self._notes_of(family))
+            for family in self._families
         )
-        note = "each seed is its own control: same tasks, same random streams"
-        return Table(title="Paired differences", headings=("arms", *_HEADINGS), rows=rows, note=note)
+        headings = ("family", *self._plain, "notes, own")
+        return Table(title="By family: success / steps; notes a task, own ones", headings=headings, rows=rows)
+
+    def _notes_of(self, family: str) -> str:
+        told = self._of("notes", (family,))
+        return f"{level(told, lambda each: each.notes).mean:.2f}, {level(told, lambda each: each.own_notes).mean:.2f}"
 
     def _family_gain_table(self) -> Table:
         rows = tuple(
-            (family, *_gains(self._of_family("memory", family), self._of_family("none", family))) for family in FAMILIES
+            (family, *(str(gain(self._of(arm, (family,)), self._of(_NONE, (family,)), success)) for arm in self._told))
+            for family in self._families
         )
-        return Table(title="memory less none, by family", headings=("family", *_HEADINGS), rows=rows)
+        title = "Success less none, by family"
+        return Table(title=title, headings=("family", *self._told), rows=rows, note=_PAIRED)
+
+    def _harm_table(self) -> Table:
+        parts = {**{family: (family,) for family in self._families}, **self._groups}
+        rows = tuple((part, *(self._harm(arm, families) for arm in self._told)) for part, families in parts.items())
+        note = (
+            "of the same task and random stream: met with none and not in the arm, and the other way round; what the "
+            "shuffled notes lose is what chance alone does; false cure: tasks that were told only what does not help"
+        )
+        return Table(title="Harm: lost / won / false cures", headings=("family", *self._told), rows=rows, note=note)
+
+    def _harm(self, arm: str, families: Collection[str]) -> str:
+        told, none = self._of(arm, families), self._of(_NONE, families)
+        lost, won = changed(told, none)
+        return f"{lost} / {won} / {sum(each.false_cure for each in told)}"
+
+    def _scaled_table(self) -> Table:
+        rows: list[tuple[str, ...]] = []
+        for k in self._ks:
+            alone, told = (self._of(scaled_arm(k, with_notes=with_notes)) for with_notes in (False, True))
+            cells: list[str] = []
+            for measure in (success, each_rollout):
+                levels = (str(level(of, measure).mean) for of in (alone, told))
+                cells += [*levels, str(gain(told, alone, measure))]
+            rows.append((str(k), *cells))
+        each = ("each rollout: no notes", "notes", "notes less none")
+        headings = ("k", "no notes", "notes", "notes less none", *each)
+        return Table(title="Several attempts at each task", headings=headings, rows=tuple(rows), note=_PAIRED)
+
+    def _scaled_family_table(self) -> Table:
+        rows = tuple((family, *(_both(self._of(arm, (family,))) for arm in self._scaled)) for family in self._families)
+        title = "Several attempts, by family: success / steps"
+        return Table(title=title, headings=("family", *self._scaled), rows=rows)
 
     def _judge_table(self) -> Table:
-        found = {arm: judged(self._of(arm)) for arm in (*self._plain, *self._scaled) if arm != "none"}
+        found = {arm: judged(self._of(arm)) for arm in (*self._told, *self._scaled)}
         said = sorted({name for of in found.values() for name in of if " when " in name})
         rows = tuple(
             (arm, f"{of['coverage']:.4f}", f"{of['accuracy']:.4f}", *(str(of.get(name, 0)) for name in said))
@@ -153,10 +184,6 @@ class WorldReport:
 
 def _both(results: Sequence[Result]) -> str:
     return f"{level(results, success).mean:.2f} / {level(results, calls).mean:.2f}" if results else "-"
-
-
-def _gains(ours: Sequence[Result], theirs: Sequence[Result]) -> tuple[str, ...]:
-    return tuple(str(gain(ours, theirs, measure)) for measure in _MEASURES.values())
 
 
 def _figure(subject: str, measure: str, found: Estimate, part: str, n: int | None = None) -> Figure:

@@ -12,6 +12,8 @@ class World(ABC):
     """One task with its hidden state."""
 
     task: str
+    cures: frozenset[str]
+    """Actions that truly help, beside those that the task names."""
 
     @abstractmethod
     def actions(self) -> Sequence[Action]:
@@ -83,6 +85,7 @@ class Migration(_Commands):
         self.app = rng.choice(("orders", "billing", "stock", "returns", "pricing", "loyalty"))
         self.goal = f"pytest tests/{self.app} -q"
         self.fix = "python manage.py migrate"
+        self.cures = frozenset({self.fix})
         self.count = rng.randint(6, 40)
         self.task = rng.choice((
             f"Check the {self.app} app before the release: make the tests `{self.goal}` pass.",
@@ -123,6 +126,7 @@ class LockFile(_Commands):
         self.feed = rng.choice(("suppliers", "customers", "invoices", "shipments", "catalogue", "ratings"))
         self.goal = f"feedsync run {self.feed}"
         self.fix = "rm -f .feedsync.lock"
+        self.cures = frozenset({self.fix})
         self.rows = rng.randint(200, 9000)
         self.task = rng.choice((
             f"Synchronise the {self.feed} feed: run `{self.goal}`.",
@@ -164,6 +168,7 @@ class Token(World):
         ("ledger export --all --force", _failed("ledger: error: --force is for administrators", 2)),
     )
     _FIX = "ledger token issue --scope export"
+    cures = frozenset({_FIX})
 
     def __init__(self, rng: Random) -> None:
         year = rng.randint(2021, 2025)
@@ -211,6 +216,7 @@ class RateLimit(World):
         ("quotes config show", _ok("region = eu")),
     )
     _PAUSE = "sleep 30"
+    cures = frozenset({_PAUSE})
 
     def __init__(self, rng: Random) -> None:
         symbols = rng.sample(("ACME", "GLOB", "INIT", "UMBR", "HOOL", "STRK", "WAYN", "SOYL"), 4)
@@ -254,6 +260,8 @@ class Schema(World):
     def __init__(self, rng: Random) -> None:
         self.title = rng.choice(("Printer offline", "VPN drops", "Mail delayed", "Badge refused", "Screen broken"))
         self.desk = rng.choice(("Lyon", "Oslo", "Porto", "Graz"))
+        right = Action("create_ticket", {"title": self.title, "desk": self.desk, self._RIGHT[0]: self._RIGHT[1]})
+        self.cures = frozenset({right.text})
         self.task = rng.choice((
             f"Open a support ticket for the desk in {self.desk}, '{self.title}', with `create_ticket`.",
             f"The office in {self.desk} reports: {self.title}. File it with `create_ticket` as a support ticket.",
@@ -291,6 +299,7 @@ class Pages(World):
     def __init__(self, rng: Random) -> None:
         self.resource = rng.choice(("members", "parcels", "rentals", "bookings", "permits"))
         self.size, self.last = 3, rng.randint(2, 4)
+        self.cures = frozenset({Action("submit_total", {"resource": self.resource, "rows": "distinct"}).text})
         self.start = rng.randint(100, 900)
         self.task = rng.choice((
             f"How many {self.resource} are there? Page through them with list_rows and report with `submit_total`.",
@@ -324,7 +333,7 @@ class Pages(World):
         return self.reported == self.size * self.last
 
 
-FAMILIES: dict[str, type[Migration | LockFile | Token | RateLimit | Schema | Pages]] = {
+IN_MEMORY: dict[str, type[Migration | LockFile | Token | RateLimit | Schema | Pages]] = {
     "migration": Migration,
     "lock": LockFile,
     "token": Token,
@@ -333,8 +342,3 @@ FAMILIES: dict[str, type[Migration | LockFile | Token | RateLimit | Schema | Pag
     "pages": Pages,
 }
 """One hidden rule each; a task of a family differs from the next in its surface values and wording alone."""
-
-
-def make_world(family: str, seed: str) -> World:
-    """Return the task of a family that belongs to a seed; the same one every time."""
-    return FAMILIES[family](Random(seed))
