@@ -17,6 +17,13 @@ Kind = Literal["preference", "convention", "fact", "procedure"]
 
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
+WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
+"""Tags of what was drawn from calls: what was seen to end an error; an error that nothing ended."""
+
+Use = Literal["strategy", "way_out", "open_problem"]
+"""strategy: of use at every prompt that it fits. way_out: when its error comes again, or a task speaks of its program.
+open_problem: no advice; kept so that a later way out can be joined to it."""
+
 Leg = Literal["vector", "exact_scan", "keyword"]
 LearnStatus = Literal["learned", "nothing_new", "already_learned", "broken_off"]
 """broken_off: the host's connection ended the task before the agent did anything; nothing was recorded."""
@@ -98,6 +105,13 @@ class MemoryItem(Model):
     status: MemoryStatus = "active"
     status_reason: str | None = None
     provenance: Provenance = Provenance()
+
+    @property
+    def use(self) -> Use:
+        """What it is for."""
+        if self.provenance.distiller in ("model", "agent", "user"):
+            return "strategy"
+        return "way_out" if WAY_OUT in self.tags else "open_problem" if OPEN_PROBLEM in self.tags else "strategy"
 
     @property
     def embedding_text(self) -> str:

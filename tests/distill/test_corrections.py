@@ -32,17 +32,17 @@ def test_a_file_that_is_named_in_passing_is_nothing_to_learn() -> None:
     assert drafts(pointed(stopped=False)) == ()
 
 
-def rejected() -> Script:
-    script = Script("show the counts").edit("/r/api/counts/route.ts", "a", "b").say("Done.")
-    return script.user("that's wrong, nothing is counted")
+def test_what_the_user_wants_each_time_is_kept_though_nothing_was_wrong() -> None:
+    script = Script("add a page").edit("/r/page.ts", "a", "b").say("Done.")
+    script.user("Now the menu. From now on run `make format` before you say that it is done.").edit(
+        "/r/menu.ts", "", "c"
+    )
+    (draft,) = drafts(script.say("Done."))
+    assert "From now on run `make format` before" in draft.content
+    assert "user-correction" in draft.tags
 
 
-def test_a_rejected_change_that_a_run_had_to_come_before_is_a_guardrail() -> None:
-    script = rejected().shell("npx tsx probe.ts", '{"patients": []}').edit("/r/api/counts/route.ts", "b", "c")
-    draft = drafts(script.say("Now it counts."))[0]
-    assert draft.title == "Look at the real data before changing `counts/route.ts`"
-    assert "`npx tsx probe.ts`" in draft.content
-
-
-def test_a_change_that_was_only_made_again_is_not() -> None:
-    assert not any("real data" in draft.title for draft in drafts(rejected().edit("/r/api/counts/route.ts", "b", "c")))
+def test_what_the_user_wants_of_this_one_piece_of_work_is_no_rule() -> None:
+    script = Script("add a page").edit("/r/page.ts", "a", "b").say("Done.")
+    script.user("that's wrong, the cards must show three patients").edit("/r/page.ts", "b", "c")
+    assert drafts(script.user("it always crashes when there are none").edit("/r/page.ts", "c", "d").say("Done.")) == ()

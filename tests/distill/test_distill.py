@@ -3,7 +3,7 @@
 import pytest
 from scripted_runs import Script
 
-from swarm_memory.schema.memory import Distillation, MemoryDraft
+from swarm_memory.schema.memory import OPEN_PROBLEM, Distillation, MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
@@ -37,12 +37,12 @@ def test_an_error_is_told_with_what_resolved_it() -> None:
     draft = distill(setup_of_shop()).drafts[0]
     assert draft.title.startswith("Run `cp config/test.example.toml config/test.toml` before `pytest`")
     assert "SettingsError: config/test.toml not found" in draft.description
-    assert "The tests of the shop fail" in draft.description
+    assert "The tests of the shop fail" not in draft.description
     lines = draft.content.splitlines()
     assert [line[:2] for line in lines] == [f"{number}." for number in range(1, len(lines) + 1)]
-    assert any("did not help: `mkdir -p config && touch config/test.toml`" in line for line in lines)
+    assert "mkdir" not in draft.content
     assert any("`README.md`" in line for line in lines)
-    assert lines[-1] == '5. Run `python -m pytest -q` again: it succeeded ("2 passed in 0.06s") after that.'
+    assert lines[-1] == '4. Run `python -m pytest -q` again: it succeeded ("2 passed in 0.06s") after that.'
     assert draft.domain == "python.pytest"
     assert {"s2", "s3", "s10", "s11"} <= set(draft.evidence)
 
@@ -94,34 +94,48 @@ def test_arguments_that_made_a_tool_refuse_are_named_without_their_values() -> N
     )
     text = texts(distilled)
     assert "Check `amount` before `book`: payment amount does not add up" in text
-    assert "`payments[].amount`" in text
-    assert "`calculate`" in text
+    assert "Take `payments[].amount` from what `calculate` answers" in text
     assert not any(name in text for name in ("Mia", "mia_li", "4421486", "HATHAT"))
 
 
-def test_a_loop_that_wasted_steps_is_a_guardrail() -> None:
-    script = Script("post a comment on the page", source="steps")
-    for _ in range(4):
-        script.call("click", {"id": "12"}, "the page, as before")
-    distilled = distill(script)
-    assert any(draft.title.startswith("Do not repeat `click`") for draft in distilled.drafts)
+def test_what_nothing_got_past_is_kept_as_an_open_problem() -> None:
+    script = Script("ship it").shell("shipper push", "error: the ledger refuses a second seal", 1)
+    script.shell("shipper unseal", "ok").shell("shipper push", "error: the ledger refuses a second seal", 1)
+    draft = distill(script.say("I was unable to ship it.")).drafts[0]
+    assert draft.title == 'Not solved yet: "the ledger refuses a second seal"'
+    assert "What did not help: `shipper unseal`." in draft.content
+    assert {OPEN_PROBLEM, "guardrail"} <= set(draft.tags)
+    assert distill(script.shell("shipper push --seal=2", "pushed").say("I was unable to ship the rest.")).drafts == ()
 
 
-def test_what_never_worked_is_told_of_a_failure() -> None:
-    script = Script("fix the failing build").shell("cargo build", "error[E0308]: mismatched types", 101)
-    script.edit("/r/src/main.rs", "let a: u32", "let a: u64")
-    script.shell("cargo build", "error[E0308]: mismatched types", 101).say("I was unable to fix it.")
-    draft = distill(script).drafts[0]
-    assert "mismatched types" in draft.title
-    assert "Changing `src/main.rs` did not resolve it." in draft.content
+def test_how_the_project_is_checked_is_drawn_from_a_success_without_errors() -> None:
+    script = Script("write a parser for dates").shell("uv sync --all-extras", "Resolved 40 packages")
+    script.edit("/r/src/dates.py", "a", "b").shell("uv run ruff check .", "All checks passed!")
+    (draft,) = distill(script.shell("cd web && uv run pytest -q", "6 passed in 0.1s").say("ok")).drafts
+    assert draft.title == "Checks of this project: `uv run ruff check .` and `uv run pytest -q`"
+    assert draft.content.splitlines() == [
+        "1. Set up: `uv sync --all-extras`.",
+        '2. Lint: `uv run ruff check .` (it told "All checks passed!").',
+        '3. Tests: `uv run pytest -q` in the folder `web` (it told "6 passed in 0.1s").',
+    ]
 
 
-def test_how_changes_are_checked_is_drawn_from_a_success_without_errors() -> None:
-    script = Script("write a parser for dates").edit("/r/src/dates.py", "a", "b")
-    script.shell("uv run pytest -q", "6 passed in 0.1s").shell("uv run ruff check .", "All checks passed!").say("ok")
-    draft = distill(script).drafts[0]
-    assert draft.title == "Check changes here with `pytest` and `ruff check`"
-    assert "`uv run pytest -q`" in draft.content
+@pytest.mark.parametrize(
+    "script",
+    [
+        Script("what everybody would try").edit("/r/a.py", "a", "b").shell("pytest -q", "6 passed in 0.1s").say("ok"),
+        Script("a test of its own")
+        .call("Write", {"file_path": "/r/my_test.py", "content": "assert True"}, "File created", error=False)
+        .shell("uv run pytest my_test.py", "1 passed in 0.1s")
+        .say("ok"),
+        Script("a check that never ran")
+        .edit("/r/a.py", "a", "b")
+        .shell("uv run pytest -q", "E   ModuleNotFoundError: No module named 'dates'\n1 error in 1s", 1),
+    ],
+    ids=lambda script: script.task,
+)
+def test_no_check_is_told_that_teaches_nothing_of_the_project(script: Script) -> None:
+    assert distill(script).drafts == ()
 
 
 @pytest.mark.parametrize(

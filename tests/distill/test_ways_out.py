@@ -6,12 +6,18 @@ import pytest
 from scripted_runs import Script
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.memory import WAY_OUT, MemoryDraft, MemoryItem, Provenance
+from swarm_memory.schema.settings import Settings
+from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.ways_out import ways_out, ways_out_of
+from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.trajectory.reading import read
 
 NO_MODULE = "ModuleNotFoundError: No module named 'web'"
 REFUSED = "error: could not connect to the ledger: connection refused"
+
+
+FLAKY = "ship: error: the harbour gave no answer"
 
 
 def ended(script: Script) -> list[list[str]]:
@@ -35,7 +41,32 @@ def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        Script("a step that passes by itself").shell("ship sync", NO_MODULE, 1).shell("ship sync", "ok"),
+        Script("nobody knows who put it there").shell("ship sync", NO_MODULE, 1).shell("ship sync", "ok"),
+        Script("it passed at the third try, after this and that")
+        .shell("ship seed", FLAKY, 1)
+        .shell("ship clean", "ok")
+        .shell("ship seed", FLAKY, 1)
+        .shell("ship init", "ok")
+        .shell("ship seed", "seeded"),
+        Script("it passed at the third try, once with a deed just before")
+        .shell("ship seed", FLAKY, 1)
+        .shell("ship seed", FLAKY, 1)
+        .shell("ship init", "ok")
+        .shell("ship seed", "seeded"),
+        Script("ended once by this and once by that")
+        .shell("ship seed", FLAKY, 1)
+        .shell("ship init", "ok")
+        .shell("ship seed", "seeded")
+        .shell("ship seed", FLAKY, 1)
+        .shell("ship reset", "ok")
+        .shell("ship seed", "seeded"),
+        Script("another path was meant")
+        .shell("shipper pack boxes/a", "shipper: error: boxes/a has no manifest to pack", 1)
+        .shell("shipper pack boxes/b", "packed"),
+        Script("a deed that cannot be told")
+        .shell("ship seed", FLAKY, 1)
+        .shell("for f in a b; do ship load $f; done", "ok")
+        .shell("ship seed", "seeded"),
         Script("and once more, with a deed between")
         .shell("ship sync", NO_MODULE, 1)
         .shell("ship sync", "ok")
@@ -75,6 +106,71 @@ def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
 )
 def test_what_was_not_seen_to_end_it_is_none(script: Script) -> None:
     assert ended(script) == []
+
+
+def drafts(script: Script) -> list[MemoryDraft]:
+    trajectory = script.done()
+    return list(distill_by_extraction(trajectory, judge_by_evidence(trajectory, Settings()), Settings()).drafts)
+
+
+def test_what_passes_by_itself_is_told_as_that_and_nothing_that_lay_between_as_its_cure() -> None:
+    script = (
+        Script("seed it").shell("ship seed", FLAKY, 1).shell("cat ship.log", "waiting").shell("ship seed", FLAKY, 1)
+    )
+    (draft,) = drafts(script.shell("ship seed", "seeded"))
+    assert draft.title == "Run `ship seed` once more when it fails: it may pass by itself"
+    assert "It ended so 2 time(s) and then went through" in draft.content
+    assert ended(script) == [["ship seed", "ship seed"]]
+    again = script.shell("ship init", "ok").shell("ship seed", FLAKY, 1).shell("ship init", "ok")
+    (draft,) = drafts(again.shell("ship seed", "seeded"))
+    assert "ship init" not in draft.content
+
+
+def test_what_the_user_did_meanwhile_is_not_taken_for_chance() -> None:
+    script = (
+        Script("seed it").shell("ship seed", FLAKY, 1).user("I have plugged it in now").shell("ship seed", "seeded")
+    )
+    assert drafts(script) == []
+
+
+def test_the_one_thing_done_before_the_same_call_went_through_is_told() -> None:
+    script = Script("seed it").shell("ship seed", FLAKY, 1).shell("cat README.md", "Open it first.")
+    script.shell("ship open --quay 3", "open").shell("ship seed", "seeded")
+    assert ended(script) == [["ship seed", "ship open --quay 3", "ship seed"]]
+
+
+def test_a_chain_of_errors_is_told_as_one() -> None:
+    script = Script("build it").shell("ship build", "ship: fatal error: zlib.h: No such file or directory", 1)
+    script.shell("apt-get install -y zlib1g-dev", "ok").shell("ship build", "ship: error: LEDGER_URL is not set", 1)
+    script.shell("ship config set LEDGER_URL local", "ok").shell("ship build", "built")
+    assert [calls[1] for calls in ended(script)] == [
+        "apt-get install -y zlib1g-dev",
+        "ship config set LEDGER_URL local",
+    ]
+    first, second = sorted(drafts(script), key=lambda draft: "zlib" not in draft.title)
+    assert "it got past that error, and the next one was " in first.content
+    assert "zlib" not in second.content
+
+
+def test_a_misleading_error_gets_no_cure_from_what_did_not_help() -> None:
+    script = Script("test it").shell("manage test", NO_MODULE, 1).shell("pip install web", "ok")
+    script.shell("manage test", NO_MODULE, 1).shell(". venv/bin/activate && manage test", "ok")
+    (draft,) = drafts(script)
+    assert draft.title == "Run `. venv/bin/activate && manage test` (missing module)"
+    assert draft.content.splitlines()[-1] == "3. What did not help: `pip install web`."
+
+
+def test_what_is_part_of_the_call_that_went_through_did_help() -> None:
+    script = Script("test it").shell("manage test", NO_MODULE, 1).shell("pip install web", "ok")
+    script.shell("manage test", NO_MODULE, 1).shell("cd shop && pip install web && manage test", "ok")
+    assert not any("did not help" in draft.content for draft in drafts(script))
+
+
+def test_a_way_out_is_marked_and_tells_nothing_of_its_task() -> None:
+    script = Script("translate the menu of the harbour").shell("manage test", NO_MODULE, 1)
+    (draft,) = drafts(script.shell("pip install web", "ok").shell("manage test", "ok"))
+    assert WAY_OUT in draft.tags
+    assert "harbour" not in draft.description
 
 
 def test_a_mended_configuration_is_a_way_out() -> None:

@@ -189,12 +189,12 @@ async def test_a_failing_embedder_costs_only_the_vectors_and_is_told(tmp_path: P
 
 
 async def test_a_guardrail_of_a_failure_is_trusted_less(tmp_path: Path) -> None:
-    script = Script("fix the failing build").shell("cargo build", "error[E0308]: mismatched types", 101)
-    script.edit("/r/src/main.rs", "u32", "u64").shell("cargo build", "error[E0308]: mismatched types", 101)
+    refused = "error: the ledger refuses a second seal"
+    script = Script("ship it").shell("shipper push", refused, 1).shell("shipper push", refused, 1)
     async with opened(tmp_path, EMBEDDER) as (tools, _):
-        result = await learn(tools, script.say("I was unable to fix it.").done())
+        result = await learn(tools, script.say("I was unable to ship it.").done())
     item = result.stored[0]
-    assert item.outcome == "Failure"
+    assert (item.outcome, item.use) == ("Failure", "open_problem")
     assert item.confidence == pytest.approx(result.verdict.confidence * 0.6, abs=1e-3)
 
 

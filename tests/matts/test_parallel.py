@@ -9,11 +9,11 @@ from worlds import EMBEDDER, GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_nu
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
+from swarm_memory.schema.memory import WAY_OUT
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
-from swarm_memory.tools.distill.lessons import PROVEN_REPAIR
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -71,10 +71,10 @@ async def test_rollouts_differ_in_seed_and_temperature(tmp_path: Path) -> None:
 
 
 async def test_the_memories_that_fit_are_in_the_prompt_of_every_rollout(tmp_path: Path) -> None:
-    runner = Scripted(mixed)
+    runner, task = Scripted(mixed), "Make pytest pass in the billing service: no such table."
     async with opened(tmp_path) as tools:
         known = await learn(tools, met().model_copy(update={"task_id": "earlier", "task": TASK}))
-        result = await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
+        result = await run_matts(tools, MattsRequest(task=task, count=3), runner)
         title = known.stored[0].title
         assert all(title in request.prompt and request.task in request.prompt for request in runner.requests)
         assert result.run.summary.memory_ids == (known.stored[0].id,)
@@ -224,6 +224,6 @@ async def test_a_way_out_that_a_failed_task_found_too_is_one_memory_that_both_be
         (known,) = (item for item in result.stored if "contrast" in item.tags)
         again = await learn(tools, failed, agent_verdict=own)
         assert again.reinforced == (known.id,)
-        ways = await tools.store.list_memories((tools.scope,), MemoryFilter(tags=(PROVEN_REPAIR,)))
+        ways = await tools.store.list_memories((tools.scope,), MemoryFilter(tags=(WAY_OUT,)))
         assert [item.id for item in ways] == [known.id]
         assert ways[0].confidence > known.confidence

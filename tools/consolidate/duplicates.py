@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, Outcome
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
-from swarm_memory.tools.distill.lessons import GUARDRAIL, PROVEN_REPAIR
+from swarm_memory.tools.distill.lessons import GUARDRAIL
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.text.opposition import is_negated, is_turned, opposition
@@ -149,14 +149,14 @@ def symptom_in(item: MemoryItem) -> Symptom | None:
 
 def is_way_out(item: MemoryItem) -> bool:
     """Whether an item tells what was seen to get past its error."""
-    return PROVEN_REPAIR in item.tags and item.status == "active" and symptom_of(item) is not None
+    return WAY_OUT in item.tags and item.status == "active" and symptom_of(item) is not None
 
 
 def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
     """Whether a way out makes an earlier guardrail out of date: the same program failed with the same symptom."""
     if guardrail.provenance.is_users_word or not is_way_out(repair):
         return False
-    if GUARDRAIL not in guardrail.tags or PROVEN_REPAIR in guardrail.tags:
+    if GUARDRAIL not in guardrail.tags or WAY_OUT in guardrail.tags:
         return False
     ours, theirs = symptom_of(guardrail), symptom_of(repair)
     if guardrail.created_at > repair.created_at or ours is None or theirs is None or ours[:2] != theirs[:2]:

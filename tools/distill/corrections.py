@@ -1,16 +1,20 @@
-"""Lessons from the user's own words: how the work is to be done, a file pointed to, a change rejected."""
+"""Lessons from the user's own words: how the work is to be done, and a file pointed to."""
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
+from swarm_memory.tools.distill.repairs import can_be_told
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.phrasing import general, show_call, show_file
-from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt, task_text
+from swarm_memory.tools.trajectory.reading import Said
+from swarm_memory.tools.trajectory.tasks import task_text
+
+FROM_USER = "user-correction"
+"""Tag of what the user said."""
 
 _NEXT = 3
 """So many calls after the user's word belong to it."""
@@ -23,155 +27,103 @@ _MAX_RULE = 160
 _SHORT_WORDS = 30
 """What a user says after stopping the agent is a rule when it is short; longer, it is the next piece of work."""
 
-_DIRECTIVE = re.compile(
-    r"(?i)\b(?:use|don'?t|do not|never|always|instead|must|should(?:n'?t)?|prefer|stick (?:to|with)|rather than|only"
-    r"|we use|no need to|avoid|stop \w+ing|nutze|benutze|verwende|immer|niemals|statt)\b|用|不要|必须"
+_FOR_ALL = re.compile(
+    r"(?i)(?:^|[,;:] )(?:please |and |also )*(?:always|never|immer|niemals)\b|\b(?:from now on|ab jetzt|bei uns"
+    r"|we (?:only|always|never|don'?t|do not|use|run|write|keep)|i (?:always |never )?prefer|our convention"
+    r"|in (?:this|our) (?:project|repo|repository|code ?base|team))\b|以后|总是|从不"
 )
+"""Says how it is to be done each time."""
+
+_DIRECTIVE = re.compile(
+    rf"(?i)\b(?:use|don'?t|do not|instead|stick (?:to|with)|rather than|prefer|no need to|avoid|stop \w+ing"
+    rf"|nutze|benutze|verwende|statt)\b|用|不要|必须|{_FOR_ALL.pattern.removeprefix('(?i)')}"
+)
+"""Of a correction: says how to do it."""
+
 _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
 _QUESTION = re.compile(r"\?\s*$")
 
 
 def corrections(material: Material) -> Iterator[Lesson]:
-    """What the user told the agent to do otherwise, in the user's words and marked as such."""
+    """Yield what the user told the agent to do otherwise, or always, in the user's words and marked as such."""
     if not any(call.command is not None or call.input.get("file_path") for call in material.calls):
         return  # whoever is served says what he wants, not how the work is to be done
-    first = material.calls[0].position
-    steps = material.trajectory.steps
-    for index, step in enumerate(steps):
-        if index <= first or step.kind != "message" or step.role != "user" or not is_task_prompt(step.text):
-            continue
-        stopped = any(earlier.interrupted for earlier in steps[max(0, index - 2) : index])
-        short = len(task_text(step.text).split()) <= _SHORT_WORDS
-        if feedback(step.text) != "correction" and not (stopped and short):
-            continue
-        rule = _rule(step.text, material.particulars)
+    for said in material.reading.said:
+        short = len(task_text(said.step.text).split()) <= _SHORT_WORDS
+        corrects = (said.about == "correction" and not said.is_answer) or (said.stopped and short)
+        rule = _rule(said.step.text, material.particulars, _DIRECTIVE if corrects else _FOR_ALL)
         if rule:
-            yield _correction_lesson(material, step, index, rule)
+            yield _correction_lesson(material, said, rule)
+        elif said.stopped:
+            yield from _pointer(material, said)
 
 
-def _rule(text: str, names: Sequence[str]) -> str:
+def _rule(text: str, names: Sequence[str], told_by: re.Pattern[str]) -> str:
     """Return the sentences of a correction that say how to do it; empty when it only complains."""
     told: list[str] = []
     for sentence in re.split(r"(?<=[.!?;])\s+|\n+", task_text(text)[:1500]):
         plain = sentence.strip(" -*>\t")
-        if _DIRECTIVE.search(plain) and not _VAGUE.match(plain) and not _QUESTION.search(plain) and len(plain) >= 8:
+        if told_by.search(plain) and not _VAGUE.match(plain) and not _QUESTION.search(plain) and len(plain) >= 8:
             told.append(plain)
     return one_line(general(" ".join(told), names), _MAX_RULE).replace('"', "'").rstrip(".")
 
 
-def _correction_lesson(material: Material, step: Step, index: int, rule: str) -> Lesson:
+def _correction_lesson(material: Material, said: Said, rule: str) -> Lesson:
     names = material.particulars
     before = [
         call for call in material.calls
-        if call.position < index and (call.command is not None or call.writes) and call.tool not in HOUSEKEEPING
+        if call.position < said.index and (call.command is not None or call.writes) and call.tool not in HOUSEKEEPING
     ][-1:]  # fmt: skip
-    after = [
-        call for call in material.calls
-        if call.position > index and not call.failed and (call.command is not None or call.writes)
-    ]  # fmt: skip
     shorter = re.sub(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*", "", rule) or rule
     lines = [f'In this project the user asked for it: "{rule}"']
-    if before:
-        lines.append(f"Before that the agent had used {show_call(before[0], names, 80)}.")
-    if after:
-        lines.append(f"What was done then, and went through: {show_call(after[0], names, 80)}.")
+    if before and can_be_told(before[0]):
+        lines.append(f"It was said after {show_call(before[0], names, 80)}.")
     lines.append("Do it so from the start; when a task seems to need otherwise, ask.")
     return lesson(
         material,
         Told(
             title=f"In this project: {one_line(shorter, 60)}",
-            when=f'working in this project; the user corrected it with "{one_line(rule, 120)}"',
+            when=f'working in this project; the user said "{one_line(rule, 120)}"',
             lines=lines,
             topic=f"user:{rule.lower()[:60]}",
-            tags=("user-correction",),
+            tags=(FROM_USER,),
         ),
-        calls=[*before, *after[:1]],
-        value=1.0 if feedback(step.text) == "correction" else 0.6,
+        calls=before,
+        value=0.6 if said.stopped else 1.0,
         proven=True,
-        steps=(step.id,),
+        steps=(said.step.id,),
     )
 
 
-def pointers(material: Material) -> Iterator[Lesson]:
+def _pointer(material: Material, said: Said) -> Iterator[Lesson]:
     """A file that the user stopped the agent for to name, and that was read next."""
-    for index, step in _users_words(material):
-        stopped = any(earlier.interrupted for earlier in material.trajectory.steps[max(0, index - 2) : index])
-        after = [call for call in material.calls if call.position > index][:_NEXT]
-        read = next((call for call in after if _path(call) and _path(call).rsplit("/", 1)[-1] in step.text), None)
-        if not stopped or read is None or read.writes or read.failed:
-            continue
-        name = _shown_file(_path(read), material.particulars)
-        lines = [
-            f'The user stopped the work to point to `{name}`: "{_said(material, step)}"',
-            f"Read `{name}` before looking elsewhere for how it is done here.",
-        ]
-        yield lesson(
-            material,
-            Told(
-                title=f"In this project: read `{name}` first",
-                when=f"a task touches what `{name}` does already",
-                lines=lines,
-                topic=f"pointer:{name}",
-                tags=("user-correction",),
-            ),
-            calls=[read],
-            value=0.7,
-            proven=True,
-            steps=(step.id,),
-        )
-
-
-def reworked(material: Material) -> Iterator[Lesson]:
-    """A file that was changed, rejected by the user, looked into by a run, and only then changed again."""
-    for index, step in _users_words(material):
-        if feedback(step.text) != "correction":
-            continue
-        before = {_path(call) for call in material.calls if call.position < index and call.writes and not call.failed}
-        after = [call for call in material.calls if call.position > index and not call.failed and not call.refused]
-        again = next((call for call in after if call.writes and _path(call) and _path(call) in before), None)
-        probes = [call for call in after if again and call.position < again.position and _is_probe(call)]
-        if again is None or not probes:
-            continue
-        name, probe = _shown_file(_path(again), material.particulars), show_call(probes[-1], material.particulars, 80)
-        lines = [
-            f"The user rejected the first change of `{name}`.",
-            f"What it has to deal with was seen only when {probe} was run, after that.",
-            f"Run something that shows the real data before the first change of `{name}`; do not guess its shape.",
-        ]
-        yield lesson(
-            material,
-            Told(
-                title=f"Look at the real data before changing `{name}`",
-                when=f"`{name}` or what it reads has to be changed",
-                lines=lines,
-                topic=f"rework:{name}",
-                tags=("user-correction", "guardrail"),
-            ),
-            calls=[probes[-1], again],
-            value=0.6,
-            proven=True,
-            steps=(step.id,),
-        )
-
-
-def _users_words(material: Material) -> Iterator[tuple[int, Step]]:
-    """What the user said after the work had begun, with its place."""
-    first = material.calls[0].position
-    for index, step in enumerate(material.trajectory.steps):
-        if index > first and step.kind == "message" and step.role == "user" and is_task_prompt(step.text):
-            yield index, step
+    after = [call for call in material.calls if call.position > said.index][:_NEXT]
+    read = next((call for call in after if _path(call) and _path(call).rsplit("/", 1)[-1] in said.step.text), None)
+    if read is None or read.writes or read.failed:
+        return
+    name = _shown_file(_path(read), material.particulars)
+    words = one_line(general(task_text(said.step.text)[:1500], material.particulars), _MAX_SAID).replace('"', "'")
+    yield lesson(
+        material,
+        Told(
+            title=f"In this project: read `{name}` first",
+            when=f"a task touches what `{name}` does already",
+            lines=[
+                f'The user stopped the work to point to `{name}`: "{words}"',
+                f"Read `{name}` before looking elsewhere for how it is done here.",
+            ],
+            topic=f"pointer:{name}",
+            tags=(FROM_USER,),
+        ),
+        calls=[read],
+        value=0.7,
+        proven=True,
+        steps=(said.step.id,),
+    )
 
 
 def _path(call: Call) -> str:
     return next((str(call.input[key]) for key in ("file_path", "path", "notebook_path") if call.input.get(key)), "")
-
-
-def _is_probe(call: Call) -> bool:
-    return call.command is not None and call.command.purpose == "run" and call.observation is not None
-
-
-def _said(material: Material, step: Step) -> str:
-    return one_line(general(task_text(step.text)[:1500], material.particulars), _MAX_SAID).replace('"', "'")
 
 
 def _shown_file(path: str, names: Sequence[str]) -> str:

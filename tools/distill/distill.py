@@ -7,11 +7,12 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.corrections import corrections, pointers, reworked
-from swarm_memory.tools.distill.lessons import Lesson, Material, repairs
+from swarm_memory.tools.distill.corrections import corrections
+from swarm_memory.tools.distill.lessons import Lesson, Material
 from swarm_memory.tools.distill.model import draw_by_model
+from swarm_memory.tools.distill.open_problems import open_problems
 from swarm_memory.tools.distill.procedures import procedures
-from swarm_memory.tools.distill.waste import fruitless_lookups, loops, open_errors
+from swarm_memory.tools.distill.ways_out import way_out_lessons
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import one_line
@@ -22,7 +23,7 @@ MIN_VALUE = 0.4
 """A lesson worth less is not kept: a mistyped path, a file that was not read before the edit."""
 
 _FINDERS: tuple[Callable[[Material], Iterator[Lesson]], ...] = (
-    corrections, repairs, open_errors, loops, fruitless_lookups, procedures, pointers, reworked,
+    corrections, way_out_lessons, open_problems, procedures,
 )  # fmt: skip
 _MAX_REASON_CHARS = 400
 
@@ -50,7 +51,7 @@ def distill_by_extraction(given: Trajectory | Reading, verdict: Verdict, setting
     material = Material(reading, verdict)
     found = [lesson for find in _FINDERS for lesson in find(material)]
     if not found:
-        return _nothing("no error, correction or loop to learn from")
+        return _nothing("no error that was seen to end, no correction and no check of the project to learn from")
     worth = [lesson for lesson in found if lesson.value >= MIN_VALUE]
     if not worth:
         return _nothing("only slips that teach nothing for another task")

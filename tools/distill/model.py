@@ -4,11 +4,11 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from swarm_memory.schema.memory import MAX_DESCRIPTION, MAX_TITLE, Distillation, MemoryDraft
+from swarm_memory.schema.memory import MAX_DESCRIPTION, MAX_TITLE, OPEN_PROBLEM, WAY_OUT, Distillation, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import PLACEHOLDER, WORD, accepted, general, held_to, words_of
-from swarm_memory.tools.distill.lessons import GUARDRAIL, PROVEN_REPAIR
+from swarm_memory.tools.distill.lessons import GUARDRAIL
 from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
@@ -34,7 +34,7 @@ NOT_WHEN = "Not when: "
 """What the last line of an item begins with, where a model said that it has a limit."""
 
 _MAX_TAGS, _MAX_TAG_CHARS, _MAX_DOMAIN_CHARS = 5, 40, 60
-_RESERVED_TAGS = frozenset({GUARDRAIL, PROVEN_REPAIR, "user-correction"})
+_RESERVED_TAGS = frozenset({GUARDRAIL, WAY_OUT, OPEN_PROBLEM, "user-correction"})
 """Tags by which the rules mark what they themselves saw."""
 
 _MAX_STEP_CHARS, _MAX_REASON_CHARS = 400, 400

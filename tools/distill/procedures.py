@@ -1,78 +1,106 @@
-"""Lessons from work that held: the order of steps and the checks of a success."""
+"""Lessons from work that held: how commands are run in this project, which checks it has, and in which order."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator
 
 from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
+from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told
+from swarm_memory.tools.distill.ways_out import cures
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.phrasing import show_call, show_file, show_symptom
+from swarm_memory.tools.trajectory.errors import shape
+from swarm_memory.tools.trajectory.failures import classify
+from swarm_memory.tools.trajectory.phrasing import folder_of, show_call, show_file, show_symptom
+from swarm_memory.tools.trajectory.shell import Part
+
+_SHOWN = {"build": "Build", "lint": "Lint", "test": "Tests"}
+_OF_THE_PROJECT = re.compile(
+    r"^(?:-e|-r|i|ci|install|sync|restore|bootstrap|\.|\.\[.*\]|--\S+|[\w./-]*requirements[\w.-]*)$"
+)
+_CUSTOMARY = re.compile(
+    r"^(?:python\d? -m )?(?:pytest|unittest|jest|vitest|ruff|mypy|eslint|tsc|flake8|make|gcc|g\+\+|javac|python\d?|node"
+    r"|(?:npm|yarn) test|npm run (?:test|build|lint)|go (?:test|build|vet)|cargo (?:test|build|check|clippy))\b"
+)
+"""What everybody would try first."""
+
+_NOT_RUN = frozenset({"missing-module", "missing-file", "missing-command", "bad-arguments", "wrong-folder", "syntax"})
+"""Errors after which a check may have counted something, and did not check what it was to."""
+
+_MAX_CHECKS = 5
 
 
 def procedures(material: Material) -> Iterator[Lesson]:
-    """The order of steps of a success that was checked, or that ran through several tools without an error."""
-    if material.verdict.label != "Success" or any(call.failed for call in material.calls):
+    """Yield how the checks of this project are run, where that is not what everybody would try first.
+
+    Only of checks that were seen to run to their end, with a result of their own; not of those that the agent wrote
+    itself. What was set up before the first of them comes with them, in the order in which it was done. Nothing where
+    a way out tells it already.
+    """
+    ran = [call for call in material.calls if _is_check(call, material)]
+    chosen = {call.command.name: call for call in sorted(ran, key=_rank, reverse=True) if call.command}
+    checks = sorted(chosen.values(), key=lambda call: call.position)[:_MAX_CHECKS]
+    told = {shape(cure.success) for cure in cures(material.reading)}
+    if not any(_is_telling(call) and shape(call) not in told for call in checks):
         return
-    done = [call for call in material.calls if call.observation is not None and not call.refused and not call.empty]
-    checked = [call for call in done if call.command and call.check and call.check.passed]
-    changed = [call for call in done if call.writes]
-    if checked and changed:
-        yield _checked_procedure(material, changed, checked)
-    elif len({call.tool for call in done if call.command is None}) >= 3 and changed:
-        yield _tool_procedure(material, done, changed[-1])
-
-
-def _checked_procedure(material: Material, changed: Sequence[Call], checked: Sequence[Call]) -> Lesson:
-    """How changes of this kind are checked here: the commands that were seen to pass, tests first."""
-    names = material.particulars
-    last = {call.command.name: call for call in checked if call.command}
-    order = sorted(
-        last.values(), key=lambda call: ("test", "build", "lint").index(call.check.purpose) if call.check else 3
-    )
-    files = dict.fromkeys(
-        show_file(str(call.input["file_path"]), names) for call in changed if call.input.get("file_path")
-    )
-    lines = (
-        [f"Make the change; in a task like this one it was in {', '.join(f'`{name}`' for name in list(files)[:5])}."]
-        if files
-        else []
-    )
-    needed = [call for call in material.calls if call.command and call.command.purpose == "install"]
-    lines += [f"Before the first check run {show_call(call, names)}." for call in needed[:2]]
-    for call in order[:4]:
-        summary = show_symptom(call.check.summary, names, 80) if call.check else ""
-        lines.append(f"Run {show_call(call, names)}" + (f' and look for a line like "{summary}".' if summary else "."))
-    shown = " and ".join(f"`{name}`" for name in list(dict.fromkeys(c.command.name for c in order if c.command))[:2])
-    return lesson(
+    names = material.reading.names
+    setup = [call for call in material.calls if call.position < checks[0].position and _sets_up(call)]
+    lines = [f"Set up: {show_call(call, names)}." for call in list({shape(c): c for c in setup}.values())[-2:]]
+    for call in checks:
+        summary = show_symptom(call.check.summary, names, 60) if call.check and call.check.passed else ""
+        purpose = _SHOWN[call.check.purpose] if call.check else ""
+        folder = folder_of(call.command.text) if call.command else ""
+        where = f" in the folder `{show_file(folder, names)}`" if folder else ""
+        lines.append(
+            f"{purpose}: {show_call(call, names, MAX_TOLD)}{where}" + (f' (it told "{summary}").' if summary else ".")
+        )
+    first = max(checks, key=_is_telling)
+    others = [call for call in checks if call is not first][:1]
+    shown = " and ".join(show_call(call, names, 40 if others else 56) for call in (first, *others))
+    yield lesson(
         material,
         Told(
-            title=f"Check changes here with {shown}",
-            when=f"a change in this project has to be checked; {shown} passed",
+            title=f"Checks of this project: {shown}",
+            when="a change in this project has to be checked: how its tests, linters and builds are run",
             lines=lines,
             topic="procedure",
             tags=("procedure",),
         ),
-        calls=[*changed[-2:], *order[:4]],
-        value=0.4 + 0.05 * min(len(lines), 4),
+        calls=[*setup[-2:], *checks],
+        value=0.45 + 0.05 * min(len(lines), 4),
         proven=True,
     )
 
 
-def _tool_procedure(material: Material, done: Sequence[Call], last: Call) -> Lesson:
-    order = list(dict.fromkeys(call.tool for call in done if call.command is None))[:7]
-    lines = [f"Call `{tool}`{_arguments(tool, done)}." for tool in order]
-    return lesson(
-        material,
-        Told(
-            title=f"Look up first, then `{last.tool}`",
-            when=f"a task ends with `{last.tool}`",
-            lines=lines,
-            topic="procedure",
-            tags=("procedure",),
-        ),
-        calls=done[-4:],
-        value=0.42,
-    )
+def _is_check(call: Call, material: Material) -> bool:
+    check = call.check
+    if check is None or not check.counted or call.command is None or not can_be_told(call):
+        return False
+    if call.failed and classify(call.error).kind in _NOT_RUN:
+        return False
+    files = material.reading.files
+    return not any((file := files.of(word)) and file.is_own for part in call.command.parts for word in part.words[1:])
 
 
-def _arguments(tool: str, done: Sequence[Call]) -> str:
-    keys = list(dict.fromkeys(key for call in done if call.tool == tool for key in call.input))[:4]
-    return f" with {', '.join(f'`{key}`' for key in keys)}" if keys else ""
+def _rank(call: Call) -> tuple[bool, int]:
+    """Those that passed first, then those with the fewest words: they cover the most."""
+    main = call.command.main if call.command else None
+    return not (call.check and call.check.passed), len(main.words) if main else 0
+
+
+def _is_telling(call: Call) -> bool:
+    """Whether a check is run in another way than everybody would run it first."""
+    text = call.command.text.strip() if call.command else ""
+    return bool(folder_of(text)) or not _CUSTOMARY.match(text)
+
+
+def _sets_up(call: Call) -> bool:
+    """Whether a call installed what the project as a whole needs."""
+    main = call.command.main if call.command else None
+    if main is None or main.purpose != "install" or call.failed or not can_be_told(call):
+        return False
+    return _installs_project(main)
+
+
+def _installs_project(part: Part) -> bool:
+    words = part.words[1:]
+    return all(_OF_THE_PROJECT.match(word) for word in words) and Counter(words)["install"] <= 1

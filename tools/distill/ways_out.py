@@ -1,27 +1,63 @@
 """Which errors of a trajectory were seen to end by something that was done, and which memories say what that was."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.changes import telling_changes
-from swarm_memory.tools.distill.lessons import HOST_TOOLS, PROVEN_REPAIR
-from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.errors import PASSES_WITH_TIME, Repair, same_error, spoken, telling_words
-from swarm_memory.tools.trajectory.files import written_by
+from swarm_memory.tools.distill.lessons import HOST_TOOLS, Lesson, Material
+from swarm_memory.tools.distill.repairs import can_be_told, is_same_call, passing_lesson, repair_lesson
+from swarm_memory.tools.trajectory.calls import LOOKING_TOOL, Call
+from swarm_memory.tools.trajectory.errors import (
+    PASSES_WITH_TIME,
+    Repair,
+    left_out,
+    same_error,
+    shape,
+    spoken,
+    telling_words,
+)
 from swarm_memory.tools.trajectory.reading import Reading, read
+from swarm_memory.tools.trajectory.shell import CHECKS
 
-_OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
+OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
 """Kinds of errors in what the agent had just written: what ended one of them is of no use for the next."""
 
-_MAY_PASS = PASSES_WITH_TIME | {"network"}
+_MAY_PASS = frozenset({"rate-limit", "timeout", "service-down", "network", "locked"})
 """Kinds that may pass when the same is done once more."""
 
-_CONFIGURATION = (
-    ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".conf", ".env", ".lock", ".properties", ".xml", ".gradle",
-    "Makefile", "Dockerfile", ".mod", "requirements.txt",
-)  # fmt: skip
+_MAY_COME_AND_GO = _MAY_PASS | {"error"}
+"""All others stay as long as nothing is done."""
+
+_NOT_STARTED = frozenset({"missing-command", "missing-module", "wrong-folder"})
+"""Kinds that keep a program from running at all: another way to run it is the way out."""
+
+_ENDS: dict[str, str] = {
+    "missing-module": r"\b(?:install|add|sync|restore|activate|pythonpath|requirements|ci)\b",
+    "missing-command": r"\b(?:install|add|activate|path|ci|apk|corepack)\b",
+    "missing-table": r"migrat|schema|syncdb|\bdb[:_]",
+    "missing-setting": r"\bexport\b|\.env|\bset\b|config",
+    "not-logged-in": r"log-?in|logon|auth|token|credential|ssh-add",
+    "service-down": r"\b(?:start|restart|up|serve|run|daemon|service)\b",
+    "port-in-use": r"\b(?:kill|pkill|stop|down|fuser)\b",
+    "permission": r"\b(?:chmod|chown|sudo)\b",
+    "disk-full": r"\b(?:rm|prune|clean|gc)\b",
+    "locked": r"lock|kill|stop",
+    "wrong-branch": r"^git (?:pull|fetch|rebase|merge|switch|checkout)",
+}
+"""Of each kind of error, what of a command's words is made to end it."""
+
+_HINT = re.compile(
+    r"(?im)^.*\b(?:use|using|try|run|did you mean|instead|choose|choices|hint|set|available|usage|must|one of)\b.*$"
+)
+_WORD = re.compile(r"[\w./:@+-]+")
+_MIN_NAME = 3
+_MAX_HINTED = 4000
+_LOOKS = frozenset({"read", "search", "print"})
+_TWICE = 2
 
 _SPARE_STEPS = 4
 """A memory that rests on so many more steps than a way out has tells something wider."""
@@ -50,69 +86,192 @@ def ways_out_of(given: Trajectory | Reading, told: Iterable[tuple[str, MemoryIte
 
 
 def ways_out(reading: Reading) -> Iterator[WayOut]:
-    """Yield each error of a trajectory that something was seen to end.
+    """Yield each error of a trajectory that something was seen to end, or that was seen to pass by itself."""
+    for repair in (*cures(reading), *passing(reading)):
+        if repair.failed.signature is not None:
+            calls = (repair.failed, *repair.deeds[-3:], repair.success)
+            yield WayOut(repair.failed.signature.digest, calls)
 
-    Not one that passed when the same call was made once more, anywhere in the trajectory; nor one in the agent's own
-    work; nor one of a tool where nothing can be told of the arguments that were taken but that they were others.
+
+def way_out_lessons(material: Material) -> Iterator[Lesson]:
+    """Yield the lessons on errors that were seen to end."""
+    for repair in cures(material.reading):
+        yield repair_lesson(material, repair, material.reading.names)
+    for repair in passing(material.reading):
+        yield passing_lesson(material, repair, material.reading.names)
+
+
+def cures(reading: Reading) -> tuple[Repair, ...]:
+    """Return of each error that something was seen to end one repair, with the deeds alone that ended it.
+
+    Not of one that passed when the same call was made once more, anywhere in the trajectory; nor where it ended now by
+    this and now by that; nor of one in the agent's own work. What was done must fit the error: be made for its kind, or
+    name what the error or its hint names; or it ended the error twice; or it was the one thing done between the first
+    failure and a success of the very same call.
     """
-    passing = {each.failed.signature for each in reading.repairs if each.same_call and not each.deeds}
+    passed = {each.failed.signature for each in reading.repairs if each.same_call and not each.deeds}
+    found: dict[object, list[Repair]] = {}
     for repair in reading.repairs:
-        signature = repair.failed.signature
-        if signature is None or signature in passing or not _is_cure(repair):
-            continue
-        if repair.same_call or repair.failed.command is not None or _can_be_told(repair, reading):
-            yield WayOut(signature.digest, (repair.failed, *repair.deeds[-3:], repair.success))
+        cure = _cure(repair, reading) if repair.failed.signature not in passed else None
+        if cure is not None:
+            found.setdefault(repair.failed.signature, []).append(cure)
+    return tuple(alike[0] for alike in found.values() if _common(map(_way, alike)))
 
 
-def _is_cure(repair: Repair) -> bool:
-    """Whether what was done, or called otherwise, ended the error, and not the mere repetition or a change of mind."""
+def _common(sets: Iterable[set[str]]) -> set[str]:
+    first, *others = sets
+    return first.intersection(*others)
+
+
+def _way(cure: Repair) -> set[str]:
+    return {shape(call) for call in cure.deeds} or {shape(cure.success)}
+
+
+def _cure(repair: Repair, reading: Reading) -> Repair | None:
     failed, success = repair.failed, repair.success
-    if repair.failure.kind in _OWN_FAULTS or (failed.command is None and failed.tool in HOST_TOOLS):
-        return False
-    if not (success.failed or success.went_through or (success.check and success.check.passed)):
-        return False
-    if repair.failure.kind in _MAY_PASS and not _was_repeated_in_vain(repair):
-        return False
-    if not repair.same_call:
-        return not _runs_own_code(failed)
-    if all(map(_is_own_work, repair.deeds)):
-        return False
-    return repair.failure.kind != "error" or _was_repeated_in_vain(repair) or _names_it(repair)
+    if failed.signature is None or not _is_wanted(repair):
+        return None
+    seen = success.failed or success.went_through or (success.check and success.check.passed)
+    if not seen and success.command is not None:
+        return None  # of a tool with arguments its answer says it
+    deeds = tuple(call for call in repair.deeds if can_be_told(call) and _fits(call, repair))[-2:]
+    if is_same_call(failed, success, reading.names):
+        deeds = deeds or _done_twice(repair, reading) or _only_deed(repair, reading)
+        return replace(repair, deeds=deeds) if deeds else None
+    if failed.command is None:
+        changes = telling_changes(repair, reading.calls, reading.trajectory.task, reading.particulars)
+        is_told = any(change.is_code or (change.source and change.is_named) for change in changes)
+        return replace(repair, deeds=()) if is_told else None
+    return replace(repair, deeds=deeds) if _is_other_way(repair, reading) and can_be_told(success) else None
 
 
-def _can_be_told(repair: Repair, reading: Reading) -> bool:
-    changes = telling_changes(repair, reading.calls, reading.trajectory.task, reading.particulars)
-    return any(change.is_code for change in changes)
-
-
-def _was_repeated_in_vain(repair: Repair) -> bool:
-    """Whether the same call failed in the same way again before anything was done."""
-    return any(same_error(repair.failed, each) and each.key == repair.failed.key for each in repair.attempts)
-
-
-def _names_it(repair: Repair) -> bool:
-    """Whether what was done speaks of what the error speaks of."""
+def _is_wanted(repair: Repair) -> bool:
+    """Whether an error is of a thing that a later task may meet: not the agent's own work, nor a slip."""
     failed = repair.failed
-    named = telling_words(failed.error) - telling_words(spoken(failed))
-    return any(named & telling_words(spoken(deed)) for deed in repair.deeds)
+    if repair.failure.kind in OWN_FAULTS or (failed.command is None and failed.tool in HOST_TOOLS):
+        return False
+    return failed.command is None or failed.command.purpose not in _LOOKS
 
 
-def _runs_own_code(call: Call) -> bool:
+def _fits(deed: Call, repair: Repair) -> bool:
+    """Whether a deed is made to end such an error, or names what the error or its hint names.
+
+    Against an error that may pass with time it must also have come after the unchanged call had failed once more, or
+    be the first thing that was tried and made for it.
+    """
+    kind, failed = repair.failure.kind, repair.failed
+    if deed.waits:
+        return kind in PASSES_WITH_TIME
+    said = spoken(deed)
+    named = telling_words(f"{failed.error} {repair.failure.subject} {_hints(failed)}") - telling_words(spoken(failed))
+    is_made_for = re.search(_ENDS.get(kind, r"(?!)"), said, re.IGNORECASE) is not None
+    again = any(same_error(failed, each) and each.key == failed.key for each in repair.attempts)
+    if kind in _MAY_PASS and not again:
+        return is_made_for and not repair.attempts
+    return is_made_for or bool(named & telling_words(said))
+
+
+def _hints(failed: Call) -> str:
+    """The lines of an error that say what to do."""
+    return "\n".join(_HINT.findall(failed.output[-_MAX_HINTED:]))
+
+
+def _only_deed(repair: Repair, reading: Reading) -> tuple[Call, ...]:
+    """Return the one thing that was done before the same call went through, where it was tried but once in vain."""
+    between = [call for call in _between(repair, reading.calls) if not _only_looks(call)]
+    is_sure = repair.failure.kind not in _MAY_PASS and not repair.attempts and not repair.vain
+    return (
+        tuple(call for call in between if call in repair.deeds and can_be_told(call))
+        if is_sure and len(between) == 1
+        else ()
+    )
+
+
+def _done_twice(repair: Repair, reading: Reading) -> tuple[Call, ...]:
+    """Return what was done before each of two successes or more after the same error."""
+    alike = [each for each in reading.repairs if each.same_call and each.failed.signature == repair.failed.signature]
+    if len(alike) < _TWICE:
+        return ()
+    common = _common({shape(call) for call in each.deeds} for each in alike)
+    return tuple(call for call in repair.deeds if shape(call) in common and can_be_told(call))[-2:]
+
+
+def _is_other_way(repair: Repair, reading: Reading) -> bool:
+    """Whether it was the other call, and not chance or a change of mind, that got past the error.
+
+    Its program was run in another way where it could not be run at all; what the error names was left out, or what it
+    or its hint names was put in; or the other call went through twice, and the first one never.
+    """
+    failed, success, kind = repair.failed, repair.success, repair.failure.kind
+    if failed.command is None or success.command is None or _brings_code(failed) or kind in _MAY_PASS:
+        return False
+    if left_out(failed, success):
+        return True
+    if kind in _NOT_STARTED and (failed.command.purpose in CHECKS or _given(failed) <= _words(success)):
+        return True
+    if kind == "missing-file":
+        return False
+    new = {word for word in _words(success) - _words(failed) if len(word) >= _MIN_NAME}
+    told = f"{failed.error} {_hints(failed)}"
+    if any(_names(failed.output if word.startswith("--") else told, word) for word in new):
+        return True
+    went = [call for call in reading.calls if shape(call) == shape(success) and call.went_through]
+    return len(went) >= _TWICE and sum(shape(call) == shape(failed) for call in reading.calls) >= _TWICE
+
+
+def _words(call: Call) -> set[str]:
+    return set(_WORD.findall(call.command.text if call.command else ""))
+
+
+def _given(call: Call) -> set[str]:
+    """What the program was given, without the program."""
+    main = call.command.main if call.command else None
+    return set(_WORD.findall(" ".join(main.words[1:]))) if main else set()
+
+
+def _names(text: str, word: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
+
+
+def _brings_code(call: Call) -> bool:
     """Whether a call brings the program that it runs along: the next one brings another."""
-    words = [word for part in call.command.parts for word in part.words] if call.command else []
+    words = _words(call)
     return call.command is not None and ("<<" in call.command.text or "-c" in words or "-e" in words)
 
 
-def _is_own_work(call: Call) -> bool:
-    """Whether a call wrote into files that configure nothing."""
-    written = written_by(call)
-    return bool(written) and not any(path.endswith(_CONFIGURATION) for path in written)
+def passing(reading: Reading) -> tuple[Repair, ...]:
+    """Return the errors that passed when the same call was made once more, and nothing but a look lay between."""
+    found = {
+        repair.failed.signature: repair
+        for repair in reversed(reading.repairs)
+        if repair.failed.signature is not None
+        and repair.same_call
+        and repair.success.went_through
+        and repair.failure.kind in _MAY_COME_AND_GO
+        and _is_wanted(repair)
+        and not any(repair.failed.position < said.index < repair.success.position for said in reading.said)
+        and all(map(_only_looks, _between(repair, reading.calls)))
+    }
+    return tuple(found.values())
+
+
+def _between(repair: Repair, calls: Sequence[Call]) -> Iterator[Call]:
+    for call in calls:
+        between = repair.failed.position < call.position < repair.success.position
+        if between and shape(call) != shape(repair.failed):
+            yield call
+
+
+def _only_looks(call: Call) -> bool:
+    if call.command is None:
+        return bool(LOOKING_TOOL.search(call.tool)) and not call.writes
+    return all(part.purpose in _LOOKS for part in call.command.parts)
 
 
 def _tells(item: MemoryItem, way: WayOut) -> bool:
     """Whether a memory rests on all calls of a way out, and on little else; one of extraction must be its lesson."""
     evidence = item.provenance.evidence
     if item.provenance.distiller == "extractive":
-        return PROVEN_REPAIR in item.tags and evidence[0] == way.calls[0].step.id
+        return WAY_OUT in item.tags and evidence[0] == way.calls[0].step.id
     rests = all(not set(evidence).isdisjoint(call.ids) for call in way.calls)
     return rests and len(evidence) <= 2 * len(way.calls) + _SPARE_STEPS

@@ -16,10 +16,11 @@ from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
-from swarm_memory.tools.distill.corrections import corrections, pointers
+from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import MIN_VALUE, distill_by_extraction
-from swarm_memory.tools.distill.lessons import Lesson, repair_lesson
+from swarm_memory.tools.distill.lessons import Lesson
 from swarm_memory.tools.distill.model import DistilledItem, check_items
+from swarm_memory.tools.distill.repairs import repair_lesson
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.differences import Looked, Shared, look, patterns, pitfalls, shared_repairs
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged
@@ -260,7 +261,6 @@ def _told(shared: Shared) -> tuple[Lesson, Drawn]:
 def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
     """What the user said while an attempt was made holds for the others too."""
     for each in all_:
-        for find in (corrections, pointers) if each.calls else ():
-            for lesson in find(each.material):
-                if lesson.proven and lesson.value >= MIN_VALUE:
-                    yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt)
+        for lesson in corrections(each.material):
+            if lesson.proven and lesson.value >= MIN_VALUE:
+                yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, Told, lesson
-from swarm_memory.tools.distill.waste import is_pursued
+from swarm_memory.tools.distill.open_problems import is_pursued
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call

@@ -1,0 +1,90 @@
+"""Errors that nothing ended: no advice, but kept so that a later way out can be joined to them."""
+
+from collections.abc import Iterator, Sequence
+
+from swarm_memory.schema.memory import OPEN_PROBLEM
+from swarm_memory.tools.distill.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, Told, lesson
+from swarm_memory.tools.distill.repairs import can_be_told
+from swarm_memory.tools.distill.ways_out import OWN_FAULTS
+from swarm_memory.tools.text.cleaning import one_line
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.errors import changes_something
+from swarm_memory.tools.trajectory.failures import classify
+from swarm_memory.tools.trajectory.files import written_by
+from swarm_memory.tools.trajectory.phrasing import bare, show_call, show_symptom
+
+_BY_THE_WAY = frozenset({"error", "missing-file", "bad-arguments"})
+"""Met once, such an error may be that of a thing that was only looked at."""
+
+
+_OF_THE_PLACE = frozenset(
+    {"missing-table", "service-down", "not-logged-in", "missing-setting", "missing-command", "port-in-use",
+     "permission", "locked", "disk-full", "rate-limit", "network", "timeout"}
+)  # fmt: skip
+"""Errors of a check that say nothing of the work."""
+
+
+def open_problems(material: Material) -> Iterator[Lesson]:
+    """Yield what a failed task ran into more than once and no later call got past, but for faults in its own work."""
+    if not material.failed:
+        return
+    errors, names = material.reading.errors, material.reading.names
+    ended = {error.mark for error in errors if not error.is_open}
+    for error in errors:
+        symptom = show_symptom(error.calls[-1].error, names)
+        known = error.calls[0].signature is not None and symptom and error.mark.name not in ("", *HOST_TOOLS)
+        if error.mark in ended or error.asked_for or not known or len(error.calls) < 2:
+            continue
+        if error.failure.kind not in OWN_FAULTS and not _is_own_work(error.calls[-1], material):
+            yield _lesson(material, error.mark.name, error.calls, symptom)
+
+
+def _is_own_work(call: Call, material: Material) -> bool:
+    """Whether a call only says that what the agent wrote is wrong: a check, a program of its own, a write."""
+    if call.command is None:
+        return bool(written_by(call))
+    if call.check is not None:
+        return classify(call.error).kind not in _OF_THE_PLACE
+    files = material.reading.files
+    return any((file := files.of(word)) and file.writes for part in call.command.parts for word in part.words)
+
+
+def is_pursued(failed: Sequence[Call]) -> bool:
+    """Whether failures of one kind are of a thing that was wanted: tried again, or with an error of a known kind."""
+    return len(failed) > 1 or any(classify(call.error).kind not in _BY_THE_WAY for call in failed)
+
+
+def _lesson(material: Material, name: str, calls: Sequence[Call], symptom: str) -> Lesson:
+    names = material.reading.names
+    again = "run it" if calls[-1].command else "call it"
+    lines = [f'When {show_call(calls[-1], names)} ends with "{symptom}", do not {again} again unchanged.']
+    lines.append(f"It ended so {len(calls)} times in one task, and nothing got past it.")
+    lines += _vain(material, calls)
+    lines.append("Not solved yet: try what stands in none of these lines, or report it as open instead of done.")
+    return lesson(
+        material,
+        Told(
+            title=f'Not solved yet: "{one_line(bare(symptom), MAX_TITLE - 18)}"',
+            when=f'`{name}` fails with "{symptom}"',
+            lines=lines,
+            topic=f"open:{name}:{symptom}",
+            tags=(OPEN_PROBLEM, GUARDRAIL, classify(calls[-1].error).kind),
+            of_any_task=True,
+        ),
+        calls=calls[-3:],
+        value=0.4,
+    )
+
+
+def _vain(material: Material, calls: Sequence[Call]) -> Iterator[str]:
+    """What was done between the failures and did not help; the failing command itself is no remedy and not told."""
+    names = material.reading.names
+    between = [call for call in material.calls if calls[0].end < call.position < calls[-1].position]
+    shown = {show_call(call, names, 80) for call in calls}
+    done = (show_call(call, names, 80) for call in between if changes_something(call) and can_be_told(call))
+    remedies = [text for text in dict.fromkeys(done) if text not in shown]
+    if remedies:
+        yield f"What did not help: {', '.join(remedies[-4:])}."
+    keys = [key for key in calls[-1].input if len({str(call.input.get(key)) for call in calls}) > 1]
+    if calls[0].command is None and keys:
+        yield f"Other values of {', '.join(f'`{key}`' for key in keys[:4])} did not help."
