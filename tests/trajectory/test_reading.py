@@ -5,7 +5,7 @@ import json
 import pytest
 from scripted_runs import Script
 
-from swarm_memory.tools.trajectory.failures import signature_of_call
+from swarm_memory.tools.trajectory.failures import error_line, signature_of_call
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 REFUSED = "vault: error: 401 Unauthorized: session has expired"
@@ -191,6 +191,45 @@ def test_an_edit_by_lines_is_of_the_file_that_is_open() -> None:
     assert file is not None
     assert file.was_there
     assert len(file.writes) == 1
+
+
+def test_an_edit_of_another_file_does_not_answer_one_that_failed() -> None:
+    script = Script("x").call("Edit", {"file_path": "/r/a.py", "old_string": "x"}, "String not found", error=True)
+    assert reading_of(script.edit("/r/b.py", "x", "y")).errors[0].is_open
+    assert not reading_of(script.edit("/r/src/a.py", "x", "y")).errors[0].is_open
+
+
+def test_a_refused_edit_by_lines_is_answered_by_one_of_the_same_file_alone() -> None:
+    script = Script("x").call("bash", {"command": "open a.py"}, "[File: /r/a.py (4 lines)]")
+    script.call("bash", {"command": "edit 1:2\nx(\nend_of_edit"}, "E999 x\n[File: /r/a.py (4 lines)]", error=True)
+    script.call("bash", {"command": "open b.py"}, "[File: /r/b.py (9 lines)]")
+    script.call("bash", {"command": "edit 1:2\nx\nend_of_edit"}, "edited\n[File: /r/b.py (9 lines)]", error=False)
+    assert reading_of(script).errors[0].is_open
+    script.call("bash", {"command": "open a.py"}, "[File: /r/a.py (4 lines)]")
+    script.call("bash", {"command": "edit 3:3\nx\nend_of_edit"}, "edited\n[File: /r/a.py (4 lines)]", error=False)
+    reading = reading_of(script)
+    assert not reading.errors[0].is_open
+    assert {file.path: len(file.writes) for file in reading.files.written} == {"/r/a.py": 1, "/r/b.py": 1}
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("a.py:3:1: F821 undefined name 'x'\nAttempt to fix it? yes", "F821 undefined name 'x'"),
+        ("# 1 block failed to match!\n    with raises(E) as error:\n    x(", "1 block failed to match!"),
+        ('{"status": "failed", "tests": [], "stdout": "E   AssertionError: assert 3\\n1 failed"}',
+         "AssertionError: assert 3"),
+        ('{"code": 7, "error": "no seat left"}', "no seat left"),
+        ('{"code": 7, "tests": []}', ""),
+    ],
+)  # fmt: skip
+def test_the_telling_line_is_what_a_program_says_and_no_line_of_code_or_frame(output: str, line: str) -> None:
+    assert error_line(output) == line
+
+
+@pytest.mark.parametrize("command", ["python -c 'print(1)' > ':'", "echo x > '^_`{'", "echo a > /dev/null"])
+def test_what_is_no_path_is_no_file(command: str) -> None:
+    assert reading_of(Script("x").shell(command, "")).files.written == ()
 
 
 # --- what was said

@@ -21,7 +21,12 @@ from swarm_memory.tools.trajectory.failures import (
 )
 from swarm_memory.tools.trajectory.shell import Command, parse_command
 
-_TARGET_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "url", "query", "pattern", "input", "id")
+FILE_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "target_file", "relative_path")
+"""Arguments that name a file."""
+
+_TARGET_KEYS = (*FILE_KEYS, "url", "query", "pattern", "input", "id")
+_OPEN_FILE = re.compile(r"\[(?:File|Editing file): (\S+)[^\]]*\]|\(Open file: (\S+)\)")
+_LINE_EDIT = re.compile(r"\s*(?:edit|insert) \d+(?::\d+)?(?:\s|$)")
 _WRITING_TOOL = re.compile(
     r"(?i)(?:multi|notebook)?edit|write|create|update|delete|insert|remove|add|set|send|post|put|apply"
 )
@@ -65,7 +70,7 @@ _PRINTED_RESULT = re.compile(r"\A\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=(Tr
 """A result of the Model Context Protocol as Python prints it."""
 
 _IS_ERROR = re.compile(r"\b[iI]s_?[eE]rror\W{1,4}[tT]rue\b")
-_MAX_ANSWER = 20_000
+_MAX_ANSWER, _MAX_STATE = 20_000, 2000
 _QUIET_EXIT = frozenset({"search", "print"})
 _SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
 """Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
@@ -81,6 +86,8 @@ class Call:
     observation: Step | None
     end: int
     """Index of the observation's step; of the call where there is none."""
+    opened: str = ""
+    """The file whose lines it changes without naming it: the one that is open in the agent's editor."""
 
     @property
     def tool(self) -> str:
@@ -119,11 +126,18 @@ class Call:
     @cached_property
     def target(self) -> str:
         """What it acted on: a command's name and first argument, a path, a query; empty when nothing says."""
+        if self.opened:
+            return self.opened
         if self.command is not None:
             main = self.command.main
             return f"{self.command.name} {main.subcommand}".strip() if main else ""
         named = next((self.input[key] for key in _TARGET_KEYS if isinstance(self.input.get(key), str)), None)
         return str(named) if named is not None else ""
+
+    @property
+    def file(self) -> str:
+        """The file that a tool's argument names; empty where none does."""
+        return next((value for key in FILE_KEYS if isinstance(value := self.input.get(key), str)), "")
 
     @cached_property
     def exit_code(self) -> int | None:
@@ -226,7 +240,7 @@ class Call:
     def writes(self) -> bool:
         """Whether it changes something: a file, a record."""
         if self.command is not None:
-            return self.command.purpose == "edit"
+            return bool(self.opened) or self.command.purpose == "edit"
         name = (self.step.tool_name or "").rpartition("__")[2]
         acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name) and not self.hands_over
         return bool(_WRITING_TOOL.match(name) or acts)
@@ -296,13 +310,18 @@ def _join(steps: tuple[Step, ...]) -> Iterator[Call]:
         if step.kind == "observation" and step.call_id:
             by_id.setdefault(step.call_id, []).append(index)
     taken = set[int]()
+    shown = ""
     for index, step in enumerate(steps):
         if step.kind != "tool_call":
             continue
         found = _observation(steps, index, by_id.get(step.call_id or "", []), taken)
+        observation = None if found is None else steps[found]
         if found is not None:
             taken.add(found)
-        yield Call(index, step, steps[found] if found is not None else None, index if found is None else found)
+        text = command_text(step.tool_name, step.tool_input or {}, step.text) or ""
+        yield Call(index, step, observation, index if found is None else found, shown if _LINE_EDIT.match(text) else "")
+        if observation is not None and (opened := _OPEN_FILE.findall(observation.text[-_MAX_STATE:])):
+            shown = "".join(opened[-1])
 
 
 def _observation(steps: tuple[Step, ...], index: int, named: list[int], taken: set[int]) -> int | None:

@@ -129,8 +129,13 @@ _TELLING_LINES = (
     re.compile(
         r"(?i)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$"
     ),
+    re.compile(r"^\S+:\d+:\d+:?\s+([A-Z]{1,6}\d{2,5}\b.*)$"),
     re.compile(r"(?i)^\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
-    re.compile(r"(?i)^(.*\berror\b.*)$"),
+    re.compile(
+        r"(?i)^(?!(?:def|class|except|raise|import|from|with|if|elif|return|assert|print|case)\b|\W*\d+ *[│|]|.*:$)"
+        r"(.*\berror\b.*)$"
+    ),
+    re.compile(r"(?i)^\W{0,6}(.*\b(?:fail(?:s|ed)? to|unable to|refused|could not|did not|does not|cannot|must)\b.*)$"),
 )
 _OBJECT = re.compile(r"\s*(?:\{|\w*(?:Result|Response)\()")
 _MESSAGES = tuple(
@@ -140,6 +145,9 @@ _MESSAGES = tuple(
 """How such an answer tells of its error, the surest first."""
 
 _ESCAPED = re.compile(r"\\[nrt]|\\(?=[\"'])")
+_ANSWERED = re.compile(r"(?i)\? \W?(?:y|n|yes|no)\W?$")
+"""A question of a program with the answer that was given."""
+
 _LAST_WINS = 1
 """Of a traceback the last line tells; of all else the first."""
 
@@ -306,16 +314,18 @@ def error_line(output: str) -> str:
 def telling_line(output: str) -> str:
     """Return that line with at most 400 characters; of an answer in JSON, or a printed result, that of its message."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|</?tool_use_error>", "", output[-_MAX_OUTPUT:])
-    if _OBJECT.match(output):
+    is_object = _OBJECT.match(output) is not None
+    if is_object:
         said = (pattern.search(output[:_MAX_OUTPUT]) for pattern in _MESSAGES)
-        text = next((_ESCAPED.sub(" ", match[1][1:-1]) for match in said if match), text)
+        message = next((match[1][1:-1] for match in said if match), "")
+        text, is_object = _ESCAPED.sub("\n", message or text.replace('"', "\n")), not message
     lines = [line.strip()[:_MAX_LINE] for line in text.splitlines() if line.strip()]
     for number, pattern in enumerate(_TELLING_LINES):
         found = [match.group(1) for line in lines if (match := pattern.match(line))]
         if found:
             return found[-1 if number == _LAST_WINS else 0].strip()
-    plain = [line for line in lines if not EXIT_CODE.match(line)]
-    return plain[-1] if plain else ""
+    plain = [line for line in lines if not EXIT_CODE.match(line) and not _ANSWERED.search(line)]
+    return plain[-1] if plain and not is_object else ""
 
 
 def error_key(line: str) -> tuple[str, str]:

@@ -16,14 +16,11 @@ from swarm_memory.tools.trajectory.shell import Command, Part
 How = Literal["write", "change", "read", "delete"]
 """`write` puts a whole text there and needs none; `change` needs one that is there."""
 
-_PATH_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "target_file", "relative_path")
 _WHOLE = re.compile(r"(?i)write|create|new_?file|save")
 _READS = re.compile(r"(?i)^(?:read|view|open|cat|goto|scroll)")
 _DELETES = re.compile(r"(?i)delete|remove")
 _EXISTS_ALREADY = re.compile(r"(?i)has been updated|updated successfully|overwr[io]t|already exists|file updated")
 _PATCH_LINE = re.compile(r"(?m)^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ b/)(.+?)\s*$")
-_OPEN_FILE = re.compile(r"\[(?:File|Editing file): (\S+)[^\]]*\]|\(Open file: (\S+)\)")
-_LINE_RANGE = re.compile(r"\d+:\d+$")
 _BY_PROGRAM: dict[str, How] = {
     **dict.fromkeys(("tee", "touch"), "write"), "truncate": "change", "patch": "change", "rm": "delete",
     **dict.fromkeys(("cat", "head", "tail", "less", "more", "nl", "wc", "open"), "read"),
@@ -32,6 +29,7 @@ _IN_PLACE = re.compile(r"-[a-z0]*i|--in-place")
 _SCRIPT_OPTION = re.compile(r"-[a-z]*[ef]$|--expression|--file")
 _LISTS = re.compile(r"^(?:ls|find|fd|tree|rg|grep|egrep|ack|git (?:ls-files|grep|status|diff|show|log))\b")
 _LISTING_TOOL = re.compile(r"(?i)^(?:ls|glob|grep|list\w*|find\w*|search\w*)$")
+_IS_PATH = re.compile(r"(?=.*\w)[^\x00-\x1f<>|;\"'`^]{1,400}(?<!:)")
 _MAX_LISTED = 20_000
 _BY_SCRIPT = re.compile(
     r"open\(\s*[rf]?['\"]([^'\"\n]{1,200})['\"]\s*,\s*(?:mode=)?['\"][wax]"
@@ -129,25 +127,15 @@ def _lists(call: Call, path: str) -> bool:
 
 
 def _touches(calls: Sequence[Call]) -> Iterator[Touch]:
-    opened = ""
     for call in calls:
         if call.observation is not None and not call.failed and not call.refused:
-            found = list(_of_call(call))
-            if not found and opened and _is_line_edit(call):
-                found = [Touch(opened, "change", call)]
-            yield from found
-        shown = [one or two for one, two in _OPEN_FILE.findall(call.output[-2000:])]
-        opened = _plain(shown[-1]) if shown else opened
-
-
-def _is_line_edit(call: Call) -> bool:
-    """Whether a call changes lines of the file that is open, which it does not name."""
-    main = call.command.main if call.command else None
-    words = main.words if main else ()
-    return len(words) > 1 and words[0] in ("edit", "insert") and bool(_LINE_RANGE.match(words[1]) or words[1].isdigit())
+            yield from _of_call(call)
 
 
 def _of_call(call: Call) -> Iterator[Touch]:
+    if call.opened:
+        yield Touch(_plain(call.opened), "change", call)
+        return
     for path, how in _of_command(call.command) if call.command else _of_tool(call):
         if plain := _plain(path):
             yield Touch(plain, how, call)
@@ -155,7 +143,7 @@ def _of_call(call: Call) -> Iterator[Touch]:
 
 def _of_tool(call: Call) -> Iterator[tuple[str, How]]:
     name = call.tool.rpartition("__")[2]
-    path = next((value for key in _PATH_KEYS if isinstance(value := call.input.get(key), str) and value), "")
+    path = call.file
     action = call.input.get("command") or call.input.get("action")
     verb = action if isinstance(action, str) and len(action) < 30 else name
     if path and _DELETES.search(verb):
@@ -206,7 +194,7 @@ def _of_part(part: Part) -> Iterator[tuple[str, How]]:
 
 
 def _plain(path: str) -> str:
-    if not path or path.startswith("/dev/") or "\n" in path or len(path) > 400:
+    if not _IS_PATH.fullmatch(path) or path.startswith("/dev/"):
         return ""
     return str(PurePosixPath(path.replace("\\", "/"))).removeprefix("./")
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.trajectory.calls import Call
@@ -36,6 +37,8 @@ def same_intent(failed: Call, other: Call) -> bool:
     """Whether `other` tries what `failed` tried: the same command or tool, with the same or other arguments."""
     if failed.command is None or other.command is None:
         return failed.command is other.command and failed.tool == other.tool and _same_object(failed, other)
+    if failed.opened or other.opened:
+        return failed.opened == other.opened
     left, right = failed.command, other.command
     if left.name and left.name == right.name:
         return _may_check_same(left, right) if left.purpose in CHECKS else _same_arguments(left, right)
@@ -133,6 +136,9 @@ def _files(command: Command) -> set[str]:
 
 
 def _same_object(left: Call, right: Call) -> bool:
+    """What an edit is of is its file, wherever that was looked for first."""
+    if left.writes and left.file and right.file:
+        return PurePosixPath(left.file).name == PurePosixPath(right.file).name
     if left.target and right.target:
         return left.target == right.target or set(left.input) == set(right.input)
     return bool(set(left.input) & set(right.input)) or not left.input

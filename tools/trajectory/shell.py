@@ -1,7 +1,7 @@
 """What a shell command is for, read from its text alone."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
@@ -18,14 +18,21 @@ _WRAPPERS = {
 }  # fmt: skip
 """Programs that run the command given to them; how many arguments of their own come before it."""
 
+_WRAPPER_VALUES = {
+    "nice": ("-n",), "sudo": ("-u", "-g", "-C", "-h", "-p"), "timeout": ("-s", "-k"), "env": ("-u", "-C"),
+    "stdbuf": ("-i", "-o", "-e"),
+}  # fmt: skip
 _WRAPPER_PAIRS = frozenset({
     ("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("rye", "run"),
     ("conda", "run"), ("bundle", "exec"), ("yarn", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "dlx"),
     ("npm", "exec"), ("coverage", "run"), ("cargo", "+nightly"),
 })  # fmt: skip
 
-_ENVIRONMENT = frozenset({"-n", "--name", "-p", "--prefix", "--python", "--with", "--env"})
-"""Options of these that take a value."""
+_WITH_VALUE = frozenset(
+    {"-n", "--name", "-p", "--prefix", "--extra", "--group", "--with", "--python", "--env", "--project", "--directory",
+     "--package", "--env-file", "--cwd"}
+)  # fmt: skip
+"""Options of these that are followed by a value."""
 
 _BY_PROGRAM: dict[str, Purpose] = {
     **dict.fromkeys(
@@ -342,7 +349,9 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
     if not words or words[0] in _CONTROL:
         return (Part(":", "", "edit", (":",), separator, outputs),) if outputs else ()
     first = words[0].split()[-1] if words[0].startswith(("$(", "`")) else words[0]
-    program = PurePosixPath(first.strip("()`$\"'")).name or words[0]
+    plain = first.strip("()`$\"'")
+    name = PurePosixPath(plain).name
+    program = plain.removeprefix("./") if name in _PROBING_PROGRAMS and "/" in plain else name or words[0]
     rest = words[1:]
     script = _script_of_shell(program, rest)
     if script is not None:
@@ -379,19 +388,21 @@ def _unwrapped(words: list[str]) -> list[str]:
         elif words[0] == "command" and len(words) > 2 and words[1] in ("-v", "-V"):
             return ["command -v", *words[2:]]
         elif words[0] in _WRAPPERS:
-            taken = _WRAPPERS[words[0]]
-            words = words[1:]
-            while words and words[0].startswith("-"):
-                words = words[1:]
-            words = words[taken:]
+            words = _after_options(words[1:], _WRAPPER_VALUES.get(words[0], ()))[_WRAPPERS[words[0]] :]
         elif len(words) > 2 and (PurePosixPath(words[0]).name, words[1]) in _WRAPPER_PAIRS:
-            words = words[2:]
-            while len(words) > 1 and words[0].startswith("-") and words[0] != "-m":
-                words = words[2 if words[0] in _ENVIRONMENT else 1 :]
-            words = ["python", *words] if words[0] == "-m" else words
+            words = _after_options(words[2:], _WITH_VALUE)
+            words = ["python", *words] if words[:1] == ["-m"] else words
         else:
             break
     return words
+
+
+def _after_options(words: list[str], with_value: Container[str]) -> list[str]:
+    """Return what follows the options of a program that runs another one; `-m` begins a module of its own."""
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "-m":
+        at += 2 if words[at] in with_value else 1
+    return words[at:]
 
 
 def _first_plain(words: list[str]) -> str:
