@@ -10,6 +10,11 @@ from swarm_memory.server.switch import DISABLED
 DATABASE, SQLITE = "SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE"
 
 
+MAX_ANSWER_BYTES = 64
+ANSWERS = {f"chat: {{learn_with: {way}}}\n".encode(): way for way in ("rules", "claude", "agent")}
+"""The user's settings file where it holds no more than what `install` wrote: it is known without a reader of YAML."""
+
+
 class LightSettings(NamedTuple):
     """Of `schema.settings` what a hook needs that does without pydantic; the defaults are the same."""
 
@@ -33,8 +38,9 @@ def light_settings(root: Path) -> LightSettings:
 
     Importing that takes longer than all the rest of a light hook. Raises `ConfigError`.
     """
-    if not _is_anything_set(root):
-        return LightSettings(db=os.environ.get(DATABASE) or None)
+    if (way := _sole_answer(root)) is not None:
+        database = os.environ.get(DATABASE) or None
+        return LightSettings(db=database, asks_model=way == "claude", asks_agent=way == "agent")
     from swarm_memory.server.config import resolve_settings
 
     found = resolve_settings(root).settings
@@ -53,8 +59,14 @@ def light_settings(root: Path) -> LightSettings:
     )
 
 
-def _is_anything_set(root: Path) -> bool:
-    if any(os.path.lexists(path) for path in (project_file(root), user_file(os.environ))):
-        return True
+def _sole_answer(root: Path) -> str | None:
+    """Return who learns where nothing else is set, "" where nothing is at all; None: there is more to be read."""
     plain = {DATABASE, SQLITE, CHILD_VARIABLE, DISABLED}
-    return any(name.upper().startswith(ENV_PREFIX) and name not in plain and os.environ[name] for name in os.environ)
+    if any(name.upper().startswith(ENV_PREFIX) and name not in plain and os.environ[name] for name in os.environ):
+        return None
+    own = user_file(os.environ)
+    if os.path.lexists(project_file(root)):
+        return None
+    if not os.path.lexists(own):
+        return ""
+    return ANSWERS.get(own.read_bytes()) if own.is_file() and own.stat().st_size < MAX_ANSWER_BYTES else None

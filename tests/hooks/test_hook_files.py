@@ -7,7 +7,7 @@ import pytest
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.config import resolve_settings
+from swarm_memory.server.config import resolve_settings, with_setting
 from swarm_memory.server.hooks.settings import LightSettings, light_settings
 from swarm_memory.server.hosts.paths import checked_transcript, host_folder
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line
@@ -104,6 +104,18 @@ def test_what_moves_only_the_bank_needs_no_reading(tmp_path: Path, name: str, mo
     monkeypatch.setenv(name, "auto")
     monkeypatch.setattr("swarm_memory.server.config.resolve_settings", None)
     assert light_settings(tmp_path) == LightSettings(db="auto" if name == "SWARM_MEMORY_DB" else None)
+
+
+@pytest.mark.parametrize("way", ["rules", "claude", "agent"])
+def test_the_answer_that_install_wrote_is_known_without_reading_yaml(
+    tmp_path: Path, home: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = home / ".config" / "swarm-memory" / "config.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(with_setting("", "chat.learn_with", way, "the file"), encoding="utf-8")
+    everything = of_all(resolve_settings(tmp_path).settings)
+    monkeypatch.setattr("swarm_memory.server.config.resolve_settings", None)
+    assert light_settings(tmp_path) == everything
 
 
 def of_all(settings: Settings) -> LightSettings:

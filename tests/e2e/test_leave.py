@@ -1,4 +1,4 @@
-"""The real Claude Code is asked once, at the end of a task, what it taught, where the user switched that on."""
+"""Who learns from the tasks of the real Claude Code, as its user said: the agent itself, or a model, later."""
 
 import json
 import re
@@ -64,6 +64,7 @@ def worked(tmp_path: Path, way: str, script: list[Turn], *prompts: str) -> tuple
     swarm_memory(project, "install", "--project")
     with Answering(script) as api:
         claude = ClaudeCode(home, project, api.url)
+        (claude.commands() / "claude").symlink_to(CLAUDE)
         for number, prompt in enumerate(prompts):
             run = claude.run(prompt, *(["--continue"] if number else []))
             assert run.code == 0, run.stderr + run.stdout
@@ -91,3 +92,15 @@ def test_without_leave_or_after_a_short_task_nothing_is_asked(tmp_path: Path, wa
     _, api = worked(tmp_path, way, work, TASK)
     assert len(api.requests) == len(work)
     assert not any(QUESTION in api.text_of(place) for place in range(len(api.requests)))
+
+
+def test_with_leave_the_users_own_claude_code_is_shown_the_task_in_the_background(tmp_path: Path) -> None:
+    project, api = worked(tmp_path, "claude", WORK, TASK)
+    assert len(api.requests) == len(WORK), "nothing was asked in the session"
+    shown = [request for request in api.side_requests if "cat config/settings.ini" in json.dumps(request["messages"])]
+    assert shown
+    for request in shown:
+        assert "haiku" in request["model"]
+        assert {tool["name"] for tool in request.get("tools", [])} <= {"StructuredOutput"}
+    (day,) = json.loads(swarm_memory(project, "metrics", "--json"))["chat_days"]
+    assert day["tokens"] > 0
