@@ -92,6 +92,6 @@ def _asked(settings: "Settings") -> str:
     say(
         "A model is asked in the background, and only about tasks that are long, in which something failed, or in\n"
         "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
-        f"data, at most {shown:,} tokens of it twice: about 15,000 tokens a task, {budget} a day and project."
+        f"data, at most {shown:,} tokens of it twice: about 20,000 tokens a task, {budget} a day and project."
     )
     return click.prompt("Learn with", type=click.Choice(possible), default="rules")

@@ -51,7 +51,7 @@ async def learn_from_job(
     calls, chat = 0, model()
     reading = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
     async for trajectory in in_thread(reading):
-        asked = chat is not None and await asyncio.to_thread(_is_worth_asking, trajectory)
+        asked = chat is not None and await asyncio.to_thread(is_worth_a_model, trajectory)
         if asked and task_id is None:
             await _queue(toolbox, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
             statuses[trajectory.task_id] = "queued: a model is asked about it"
@@ -63,7 +63,8 @@ async def learn_from_job(
     return {"tasks": statuses, "stored": stored, "calls": calls}
 
 
-def _is_worth_asking(trajectory: Trajectory) -> bool:
+def is_worth_a_model(trajectory: Trajectory) -> bool:
+    """Tell whether a model is asked about a finished task, where one may be."""
     failed = [call.failed for call in calls_of(trajectory)]
     said = (step.text for step in trajectory.steps if step.kind == "message" and step.role == "user")
     return is_worth_asking(failed, said)

@@ -56,7 +56,13 @@ def test_a_person_is_asked_once_and_told_what_is_sent_and_what_it_takes(
     project: Path, home: Path, claude: Path
 ) -> None:
     shown = at_a_terminal(project, "install", types="claude\n")
-    for told in ("claude -p --model haiku", "at most 500,000 a day", "8,000 tokens", "without secrets"):
+    for told in (
+        "claude -p --model haiku",
+        "at most 500,000 a day",
+        "8,000 tokens",
+        "about 20,000 tokens a task",
+        "without secrets",
+    ):
         assert told in shown
     assert "endpoint" not in shown.partition("Learn with")[0], "no model is named that could be asked"
     assert own_file(home).read_text() == "chat: {learn_with: claude}\n"
