@@ -186,6 +186,14 @@ def test_doctor_names_what_is_wrong_and_fails(swarm: Shell, project: Path) -> No
     assert "did you mean retrieve?" in ran.out
 
 
+def test_doctor_says_which_key_a_chat_model_is_missing(swarm: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_CHAT__PROVIDERS", '[{"provider": "anthropic", "model": "m"}]')
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert "anthropic:m: ANTHROPIC_API_KEY is not set" in swarm("doctor").out
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    assert "ANTHROPIC_API_KEY" not in swarm("doctor").out
+
+
 KILLED_WHILE_COPYING = """
 import os, sys
 from pathlib import Path

@@ -1,5 +1,6 @@
 """The loop with a chat model: which model and prompt an item came from, and what was done without one."""
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,15 +13,17 @@ from records import broken, repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.base import TRAJECTORY, Scope, new_id
-from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Verdict
+from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.judge.judge import AUDITED, is_audited
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.model.prompt import load_prompt
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()
@@ -65,6 +68,51 @@ async def test_what_is_stored_names_judge_distiller_model_prompt_and_steps(tmp_p
     assert origin.prompt_hash == load_prompt("distill_success").hash
     assert origin.evidence == ("s3", "s4")
     assert item.confidence == pytest.approx(learned.verdict.confidence * 0.7, abs=1e-3)
+
+
+async def test_an_item_is_found_by_the_domain_and_the_tags_that_the_model_gave_it(tmp_path: Path) -> None:
+    refined: dict[str, JsonValue] = {
+        **ITEM, "domain": "Python.Testing", "tags": "settings", "not_when": "the file is made by the build",
+    }  # fmt: skip
+    async with bank(tmp_path, [verdict("Success", 0.9), {"analysis": "", "items": refined}]) as (tools, _):
+        (item,) = (await learn(tools, repaired())).stored
+        for only in (MemoryFilter(domain="python.testing"), MemoryFilter(tags=("settings",))):
+            assert [found.id for found in await tools.store.list_memories([tools.scope], only)] == [item.id]
+    assert item.content.splitlines()[-1] == "Not when: the file is made by the build."
+
+
+async def test_a_task_is_learned_from_with_a_refusing_a_weak_and_a_good_model_each_named(tmp_path: Path) -> None:
+    refusing = ScriptedChatModel([ModelAnswerInvalid("I cannot")] * 9, name="refusing:m")
+    weak = ScriptedChatModel(["Well, it depends.", "Success!"] * 9, name="weak:m")
+    answers: list[ScriptedAnswer] = [verdict("Success", 0.9), {"items": [ITEM]}, {"items": []}]
+    good = ScriptedChatModel(answers, name="good:m")
+    async with bank(tmp_path, []) as (tools, _):
+        learned = await learn(replace(tools, chat=ChainChatModel([refusing, weak, good])), repaired())
+    (item,) = learned.stored
+    assert (learned.verdict.model, item.provenance.model) == ("good:m", "good:m")
+
+
+async def test_a_model_that_was_too_slow_to_judge_is_not_waited_for_to_distill(tmp_path: Path) -> None:
+    slow = ScriptedChatModel([ModelTooSlow("no answer within 45 s"), {"items": [ITEM]}])
+    async with bank(tmp_path, []) as (tools, _):
+        learned = await learn(replace(tools, chat=ChainChatModel([slow])), repaired())
+    assert [request.purpose for request in slow.requests] == ["judge"]
+    assert (learned.verdict.judge, learned.distiller) == ("evidence", "extractive")
+    assert "not waited for again" in str(learned.reason)
+
+
+async def test_a_model_of_a_tiny_window_that_writes_almost_json_judges_and_distills(tmp_path: Path) -> None:
+    tiny = ModelWindowTooSmall("4096 tokens at most")
+    item = json.dumps(ITEM)[:-1] + ",}"
+    answers = [
+        tiny, tiny, '<think>They pass.</think> {"label": "success", "confidence": "0.8", "reasons": "s7: they pass"}',
+        tiny, tiny, f"Sure! Here is it:\n```json\n{{\"items\": [{item}]}}\n```",
+    ]  # fmt: skip
+    async with bank(tmp_path, answers) as (tools, model):
+        learned = await learn(tools, repaired())
+    assert (learned.verdict.label, learned.verdict.model) == ("Success", "scripted:test")
+    assert [stored.title for stored in learned.stored] == [ITEM["title"]]
+    assert len(model.requests[2].user) <= len(model.requests[0].user)
 
 
 async def test_a_model_that_is_down_leaves_it_to_evidence_and_extraction_and_the_answer_says_so(tmp_path: Path) -> None:

@@ -101,6 +101,15 @@ async def test_a_judge_that_cannot_be_chosen_is_told(
     assert any("claude-sonnet-4.5" in notice and told in notice for notice in status.notices)
 
 
+async def test_a_reranker_that_cannot_be_chosen_is_told(place: Location, settings: Settings) -> None:
+    sources = settings.sources.model_copy(update={"rerank_chat": "small"})
+    async with bank(place, settings.model_copy(update={"sources": sources}), [{"provider": "claude_cli"}]) as toolbox:
+        status = await memory_status(toolbox)
+    assert "sources.rerank_chat is 'small', which is none of chat.providers: they rerank in their own order" in (
+        status.notices
+    )
+
+
 async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: Location, settings: Settings) -> None:
     async with ScriptedServer([completion("a")] * 2) as server:
         async with bank(place, settings, [provider(server)]) as first:
