@@ -89,7 +89,7 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     candidates = sorted({call.tool_name for call in past.calls})
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, candidates if names is None else names)
     overall = {memory.totals.tool_name: Overall(memory.totals.evaluated, memory.totals.good) for memory in memories}
-    ranked = rank_tools(tokens, past, overall, NAMED_REACH if names is not None else 0.0)[:MAX_RANKED]
+    ranked = rank_tools(tokens, past, overall, named=names is not None)[:MAX_RANKED]
     budget = toolbox.settings.tool_memory.guidance_tokens
     unknown = tuple(name for name in names or () if name not in overall)
     if ranked:
@@ -124,7 +124,7 @@ class Overall:
 
 
 def rank_tools(
-    tokens: Sequence[str], past: PastCalls, overall: Mapping[str, Overall], least_reach: float = 0.0
+    tokens: Sequence[str], past: PastCalls, overall: Mapping[str, Overall], *, named: bool = False
 ) -> list[Experience]:
     """Return the tools with calls that fit the tokens of a task, best first: by reach times expected success.
 
@@ -136,20 +136,24 @@ def rank_tools(
         f = (c·r + sum F_i·y_i) / (c + sum F_i)
 
     with r the tool's smoothed overall rate, c = 2, and F a call's likeness in form: `form_likeness`. Reach is the mean
-    likeness of its three nearest fitting calls over 0.5, at most 1. Without a `least_reach` a tool with no call that
-    fits is not ranked: of that there is no experience. With one, a tool with a call that begins alike is ranked too.
+    likeness of its three nearest fitting calls over 0.5, at most 1. A tool with no call that fits is not ranked: of
+    that there is no experience. Of tools that are `named` as fit for the task, one with a call that begins alike is
+    ranked too, and none has less than a fifth of the reach; of all others F is 0: topics tell them apart, not forms.
     """
     task = _Asked.of(tokens)
     weights = _idf(task.words, past)
     by_tool: dict[str, list[_Past]] = {}
     for call in past.calls:
         asked = _Asked.of(call.tokens.split())
-        found = _Past(likeness(weights, asked.words), form_likeness(task, asked), asked.opening, call.score)
+        form = form_likeness(task, asked) if named else 0.0
+        found = _Past(likeness(weights, asked.words), form, asked.opening, call.score)
         by_tool.setdefault(call.tool_name, []).append(found)
     ranked: list[Experience] = []
     for tool, found in by_tool.items():
-        if any(each.alike >= MIN_FIT or (least_reach and each.begins(task)) for each in found):
-            ranked.append(_experience(tool, task, found, overall.get(tool, Overall(0, 0)), least_reach))
+        if any(each.alike >= MIN_FIT or (named and each.begins(task)) for each in found):
+            ranked.append(
+                _experience(tool, task, found, overall.get(tool, Overall(0, 0)), NAMED_REACH if named else 0.0)
+            )
     return sorted(ranked, key=lambda each: (-each.rank, -each.expected_success, each.tool_name))
 
 
