@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -134,6 +135,11 @@ def matts_row(result: MattsResult) -> dict[str, JsonValue]:
     return {name: cast("JsonValue", value) for name, value in row.items() if value not in (None, [], False)}
 
 
+def _unasked(toolbox: Toolbox) -> Toolbox:
+    """Return what a job gets that nobody asked for: once the user has said who learns, a model does nothing else."""
+    return toolbox if toolbox.settings.chat.learn_with is None else replace(toolbox, chat=None)
+
+
 async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
     """Consolidate the project's bank; the payload may say `dry_run` and `full`, or `undo` with the id of a run."""
     from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
@@ -141,6 +147,7 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
     undone = job.payload.get("undo")
     if isinstance(undone, str):
         return (await undo_consolidation(toolbox, undone)).model_dump(mode="json")
+    toolbox = toolbox if job.payload else _unasked(toolbox)
     dry_run, full = job.payload.get("dry_run") is True, job.payload.get("full") is True
     result = await _told(report, lambda count: consolidate(toolbox, dry_run=dry_run, full=full, on_progress=count))
     return result.model_dump(mode="json", exclude_defaults=True)
@@ -184,6 +191,7 @@ async def embed_waiting(toolbox: Toolbox, job: Job, report: Report) -> Mapping[s
 
 async def evaluate_logged(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
     """Evaluate the calls that have settled; summarize tools of which enough is new; come again for what failed."""
+    toolbox = _unasked(toolbox)
     done = await evaluate_tool_calls(toolbox, settled=True)
     await report(Progress(done=done.evaluated, message="evaluated"))
     if done.failed:

@@ -17,7 +17,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import ChatSettings, Settings
 from swarm_memory.server.location import Location
-from swarm_memory.server.wiring import make_worker
+from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -199,3 +199,17 @@ async def test_nothing_is_sent_beyond_the_days_budget_and_rules_learn_from_the_r
 
 def test_a_day_has_a_budget_unless_it_is_taken_off() -> None:
     assert ChatSettings().daily_token_budget == 500_000
+
+
+async def test_once_the_user_has_said_who_learns_no_model_is_asked_about_calls_of_tools_either(
+    place: Location, transcript: Path, claude: Claude
+) -> None:
+    named = with_leave(learn_with="rules", providers=[{"provider": "claude_cli"}])
+    async with opened_toolbox(place, named) as toolbox:
+        await queue(toolbox, transcript)
+        worker = make_worker(toolbox, place)
+        await worker.work_off_all()
+        assert await worker.work_off_all() == 1, "the calls that the first one logged"
+        counts = await toolbox.store.tool_memory.counts(toolbox.scope)
+    assert (counts.calls, counts.not_evaluated) == (5, 0)
+    assert claude.calls() == []
