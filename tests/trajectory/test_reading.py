@@ -193,6 +193,18 @@ def test_an_edit_by_lines_is_of_the_file_that_is_open() -> None:
     assert len(file.writes) == 1
 
 
+def test_a_tool_for_many_acts_does_what_it_is_told_to() -> None:
+    script = Script("x").call("str_replace_editor", {"command": "view", "path": "/r/a.py"}, "1: error = x")
+    script.call("str_replace_editor", {"command": "create", "path": "/r/b.py", "file_text": "x"}, "File created")
+    script.call("str_replace_editor", {"command": "str_replace", "path": "/r/a.py", "old_str": "x"}, "edited")
+    script.call("replace", {"file_path": "/r/c.py", "old_string": "", "new_string": "x"}, "Created new file")
+    reading = reading_of(script)
+    assert [call.writes for call in reading.calls] == [False, True, True, True]
+    assert {file.path: file.is_own for file in reading.files.written} == {
+        "/r/a.py": False, "/r/b.py": True, "/r/c.py": True,
+    }  # fmt: skip
+
+
 def test_an_edit_of_another_file_does_not_answer_one_that_failed() -> None:
     script = Script("x").call("Edit", {"file_path": "/r/a.py", "old_string": "x"}, "String not found", error=True)
     assert reading_of(script.edit("/r/b.py", "x", "y")).errors[0].is_open

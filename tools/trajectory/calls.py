@@ -26,9 +26,11 @@ FILE_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "target_f
 
 _TARGET_KEYS = (*FILE_KEYS, "url", "query", "pattern", "input", "id")
 _OPEN_FILE = re.compile(r"\[(?:File|Editing file): (\S+)[^\]]*\]|\(Open file: (\S+)\)")
+_VERB = re.compile(r"[a-z]+(?:_[a-z]+){0,2}")
 _LINE_EDIT = re.compile(r"\s*(?:edit|insert) \d+(?::\d+)?(?:\s|$)")
 _WRITING_TOOL = re.compile(
-    r"(?i)(?:multi|notebook)?edit|write|create|update|delete|insert|remove|add|set|send|post|put|apply"
+    r"(?i)(?:multi|notebook)?edit|(?:fs_)?write|create|update|delete|insert|remove|add|set|send|post|put|apply"
+    r"|(?:str_)?replace|undo|append|rename"
 )
 LOOKING_TOOL = re.compile(
     r"(?i)search|look_?up|retriev|fetch|browse|query|find|grep|glob|(?:^|_)(?:get|read|list|open)(?:_|$)"
@@ -133,6 +135,13 @@ class Call:
             return f"{self.command.name} {main.subcommand}".strip() if main else ""
         named = next((self.input[key] for key in _TARGET_KEYS if isinstance(self.input.get(key), str)), None)
         return str(named) if named is not None else ""
+
+    @property
+    def verb(self) -> str:
+        """What it does: the tool's own name, or the act that a tool for many of them is given."""
+        act = next((value for key in ("command", "action") if isinstance(value := self.input.get(key), str)), "")
+        is_act = self.file and _VERB.fullmatch(act)
+        return act if is_act else (self.step.tool_name or "").rpartition("__")[2]
 
     @property
     def file(self) -> str:
@@ -241,7 +250,7 @@ class Call:
         """Whether it changes something: a file, a record."""
         if self.command is not None:
             return bool(self.opened) or self.command.purpose == "edit"
-        name = (self.step.tool_name or "").rpartition("__")[2]
+        name = self.verb
         acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name) and not self.hands_over
         return bool(_WRITING_TOOL.match(name) or acts)
 

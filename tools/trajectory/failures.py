@@ -105,7 +105,8 @@ BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "
 
 @lru_cache(maxsize=1024)
 def classify(error: str) -> Failure:
-    """Return the kind of an error from its telling line."""
+    """Return the kind of an error from its telling line, whatever the folders are that it names."""
+    error = _PATH.sub(lambda match: _last_part(match[0]), error)
     for kind in _KINDS:
         found = re.search(kind.pattern, error, re.IGNORECASE)
         if found:
@@ -122,6 +123,9 @@ _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bas
 _SHELL_TOOL = re.compile(
     r"(?i)^(bash|shell|sh|terminal|powershell|cmd|execute_bash|run_(shell_)?command|exec(ute)?(_\w+)?)$"
 )
+_EDITOR_VERB = re.compile(r"view|read|open|create|write|append|edit|replace|str_replace|insert|undo_edit|delete|rename")
+"""What an editor that is one tool for many acts takes as its `command`."""
+
 _TELLING_LINES = (
     re.compile(r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$"),
     re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
@@ -251,7 +255,7 @@ def signature_of(program: str, line: str) -> Signature | None:
     name = _VERSION.sub("", program.strip().lower())
     if not name or not line or _OF_INSIDE.search(line):
         return None
-    failure = classify(_PATH.sub(lambda match: _last_part(match[0]), line[:_MAX_ERROR]))
+    failure = classify(line[:_MAX_ERROR])
     if failure.subject and failure.kind not in BY_WORDS:
         subject = _of_no_run(failure.subject, keep_file=True)
         if _WORDS.search(subject):
@@ -301,6 +305,8 @@ def _file_name(path: str) -> str:
 def command_text(tool: str | None, given: Mapping[str, object], said: str = "") -> str | None:
     """Return the command line that a call runs; None for another kind of tool. `said` is the call's own text."""
     text = next((value for key in _COMMAND_KEYS if isinstance(value := given.get(key), str)), None)
+    if text is not None and _EDITOR_VERB.fullmatch(text) and ("path" in given or "file_path" in given):
+        return None
     if text is None and _SHELL_TOOL.match(tool or ""):
         return next((value for value in given.values() if isinstance(value, str)), said)
     return said if text is None and not tool and not given else text

@@ -142,15 +142,13 @@ def _of_call(call: Call) -> Iterator[Touch]:
 
 
 def _of_tool(call: Call) -> Iterator[tuple[str, How]]:
-    name = call.tool.rpartition("__")[2]
     path = call.file
-    action = call.input.get("command") or call.input.get("action")
-    verb = action if isinstance(action, str) and len(action) < 30 else name
+    verb, replaced = call.verb, call.input.get("old_string", call.input.get("old_str"))
     if path and _DELETES.search(verb):
         yield path, "delete"
     elif path and _READS.match(verb):
         yield path, "read"
-    elif path and _WHOLE.search(verb):
+    elif path and (_WHOLE.search(verb) or replaced == ""):
         yield path, "write"
     elif path and call.writes:
         yield path, "change"
