@@ -261,6 +261,9 @@ class JudgeSettings(Model):
     """A verdict less sure than this is Undecided."""
     max_trajectory_tokens: int = Field(default=8_000, ge=500, le=1_000_000)
     """A chat model, judge or distiller, is shown at most so much of a trajectory. A project's file cannot set it."""
+    timeout_s: float | None = Field(default=None, gt=0, le=600)
+    """Longest time for one answer about a trajectory; 45 s to judge, 60 to distill and 90 to compare attempts when not
+    set. A model that reasons, or one on this machine, may want more; `jobs.timeout_s` holds for all of a task."""
 
 
 class DistillSettings(Model):

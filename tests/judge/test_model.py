@@ -275,6 +275,13 @@ async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -
     assert all(request.can_shorten and request.task_id == "t1" for request in model.requests)
 
 
+async def test_a_model_that_wants_more_time_is_given_it() -> None:
+    model = ScriptedChatModel([answer(), answer()])
+    for settings in (SETTINGS, Settings(judge=JudgeSettings(timeout_s=200))):
+        await judge_by_model(model, repaired(), settings)
+    assert [request.timeout_s for request in model.requests] == [45, 200]
+
+
 async def test_a_window_that_is_too_small_for_anything_leaves_it_to_the_evidence() -> None:
     model = ScriptedChatModel([ModelWindowTooSmall("100 tokens at most")] * 9)
     outcome = await judged(broken(), model)

@@ -214,7 +214,7 @@ def test_a_projects_file_cannot_say_which_models_are_asked(project: Write) -> No
         ),
         ('[{"provider":"openai","model":"m","api_key_env":"sk-pasted"}]', r"chat\.providers\[0\]\.api_key_env in"),
         ('[{"provider":"openai","model":"m","base_url":"https://sk-pasted@h.example"}]', "name the key's variable"),
-        ('[{"provider":"gemini"}]', r"chat\.providers\[0\]\.provider.*'openai' or 'claude_cli'"),
+        ('[{"provider":"gemini"}]', r"chat\.providers\[0\]\.provider.*'openai', 'anthropic' or 'claude_cli'"),
         ('[{"provider":"openai"}]', r"chat\.providers\[0\] in .*needs `model`"),
         ('[{"provider":"claude_cli","model":["sk-pasted"]}]', r"chat\.providers\[0\]\.model.*single value, not list"),
         ('["sk-pasted"]', r"chat\.providers\[0\].*must be a mapping"),

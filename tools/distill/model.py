@@ -105,7 +105,7 @@ async def draw_by_model(
         write,
         DistilledItems,
         purpose="distill",
-        effort=Effort(_TIMEOUT_S),
+        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=settings.judge.max_trajectory_tokens,
         task_id=kept.task_id,
     )

@@ -63,7 +63,7 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
         write,
         ModelVerdict,
         purpose="judge",
-        effort=Effort(_TIMEOUT_S, temperature=settings.judge.temperature),
+        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S, temperature=settings.judge.temperature),
         record_tokens=settings.judge.max_trajectory_tokens,
         task_id=kept.task_id,
     )

@@ -118,7 +118,7 @@ async def _asked(
         lambda tokens: _prompt(attempts, mode, settings, tokens),
         Contrasted,
         purpose="self_contrast",
-        effort=Effort(_TIMEOUT_S),
+        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=ATTEMPTS_TOKENS,
         task_id=attempts[0].trajectory.task_id,
     )
