@@ -209,7 +209,8 @@ def _goals(run: Reading) -> Iterator[Signal]:
     if goals.met:
         last = max(goals.reached, key=lambda call: call.end)
         shown = ", ".join(dict.fromkeys(call.name for call in goals.reached))
-        weight = REACHED * (STALE if _changed_after(run, last) else 1.0)
+        weight = REACHED if any(_proves(run, call) for call in goals.reached) else OWN_PASSED
+        weight *= STALE if _changed_after(run, last) else 1.0
         yield Signal("goal_reached", weight, f"what the task names went through: {shown}", _ids(goals.reached), "tool")
     elif goals.refused:
         shown = ", ".join(dict.fromkeys(call.name for call in goals.refused))
@@ -224,6 +225,21 @@ def _goals(run: Reading) -> Iterator[Signal]:
                      _ids([ended]), "tool")  # fmt: skip
 
 
+def _proves(run: Reading, reached: Call) -> bool:
+    """Whether a call that the task names shows more than that it can be run.
+
+    It does where it is all that was to be done, or had failed before; not where it runs what the agent wrote.
+    """
+    if reached.command is None:
+        return True
+    made = [file.path.rpartition("/")[2] for file in run.files.written if file.is_own]
+    words = {word.rpartition("/")[2] for part in reached.command.parts for word in part.words}
+    if words & {*made, *(name.partition(".")[0] for name in made)}:
+        return False
+    before = (call for call in run.calls if call.end < reached.position)
+    return not run.changes or any(call.failed and same_intent(call, reached) for call in before)
+
+
 def _ended_well(run: Reading) -> Call | None:
     """Return the last call that did something, where it went through, had failed before, and is about the task."""
     acts = [call for call in run.calls if call.writes or (call.command and call.command.purpose in ("run", "other"))]
@@ -236,9 +252,9 @@ def _ended_well(run: Reading) -> Call | None:
 def _errors(run: Reading) -> Iterator[Signal]:
     """Errors: got past by a later call, or open at the end.
 
-    A refusal that the agent then reported may have been the right end. Where all that the task names went through in
-    the end, errors before that were exploration and say nothing. One that the task quotes is what was asked for, until
-    something was changed.
+    A refusal that the agent then reported may have been the right end, of a tool in a conversation even more so. Where
+    all that the task names went through in the end, errors before that were exploration and say nothing. One that the
+    task quotes is what was asked for, until something was changed.
     """
     errors = [error for error in run.errors if _counts(run, error)]
     failed = sorted((call for error in errors for call in error.calls), key=lambda call: call.position)
@@ -250,11 +266,13 @@ def _errors(run: Reading) -> Iterator[Signal]:
     last = run.calls[-1]
     tail = run.calls[-min(max(1, len(run.calls) // 5), 3) :]
     late = [error.calls[-1] for error in is_open if error.calls[-1] in tail]
+    is_refusal = bool(run.said) and all(call.command is None for call in late)
     if last in late:
-        weight = -0.7 if last.end < len(run.trajectory.steps) - 1 else -1.1
+        weight = -1.1 if last.end == len(run.trajectory.steps) - 1 else -HINT if is_refusal else -0.7
         yield Signal("last_call_failed", weight, f"the last call failed: {last.tool}", _ids(late), "tool")
     elif late:
-        yield Signal("late_error", -0.6, "an error near the end was not resolved", _ids(late), "tool")
+        weight = -HINT if is_refusal else -0.6
+        yield Signal("late_error", weight, "an error near the end was not resolved", _ids(late), "tool")
     if run.goals.met:
         return
     early = [error.calls[-1] for error in is_open if error.calls[-1] not in late]
