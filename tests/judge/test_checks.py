@@ -261,3 +261,33 @@ def test_what_a_check_says_is_told_from_one_that_did_not_start(
 ) -> None:
     (call,) = read(Script(FIX).shell(command, output, code).done()).calls
     assert (call.check.passed if call.check else None) is passed
+
+
+def test_a_command_that_runs_what_the_agent_wrote_shows_only_that_it_runs() -> None:
+    task = "Write shop.py so that `python shop.py orders.csv` prints the total."
+    assert judged(written(Script(task), "/r/shop.py").shell("python shop.py orders.csv", "42")).label == "Undecided"
+    compiled = written(Script("Write tool.c; `./tool orders.csv` prints the total."), "/r/tool.c")
+    assert judged(compiled.shell("gcc tool.c -o tool", "").shell("./tool orders.csv", "42")).label == "Undecided"
+
+
+def test_a_command_of_the_task_that_was_there_proves_it_at_once_or_after_it_had_failed() -> None:
+    task = "Bring the feed up to date with `feedsync run shoes`."
+    assert judged(Script(task).shell("rm -f .lock", "").shell("feedsync run shoes", "40 rows")).label == "Success"
+    mended = Script(task).shell("feedsync run shoes", "feedsync: error: no url", 1).edit("/r/feeds.toml", "a", "b")
+    assert judged(mended.shell("feedsync run shoes", "40 rows")).label == "Success"
+
+
+def test_what_a_command_did_is_a_change_too_and_a_line_that_only_prints_is_none() -> None:
+    task = "Make the tests of the shop pass."
+    assert judged(Script(task).shell("python manage.py migrate", "ok").shell("pytest", "4 passed in 0.1s")).label == (
+        "Success"
+    )
+    looked = Script(task).shell('python -c "import shop; print(shop)"', "shop").shell("pytest", "4 passed in 0.1s")
+    assert judged(looked).label == "Undecided"
+
+
+def test_a_refusal_that_was_told_in_a_conversation_may_be_the_right_end() -> None:
+    script = Script("Cancel my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
+    script.say("It is a basic fare.").user("Please try all the same.")
+    script.call("cancel_booking", {"id": "B7"}, "Error: basic fares cannot be cancelled").say("It cannot be cancelled.")
+    assert judged(script).label == "Undecided"

@@ -14,7 +14,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.judge.answer_support import answer_support, asks_for_answer
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import CheckRun
-from swarm_memory.tools.trajectory.errors import Error
+from swarm_memory.tools.trajectory.errors import Error, changes_something
 from swarm_memory.tools.trajectory.intent import hands_in, is_about, same_intent
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -171,7 +171,7 @@ def _of_passed(run: Reading, passed: CheckRun, is_refuted: bool) -> Signal:
     is_rewritten = passed.changed_at >= 0 and not by_user
     weight = NOT_BROKEN.get(purpose, HINT) if passed.selection.is_whole else HINT
     reason = f"{passed.name} passed at the end; it may have passed before as well"
-    if is_refuted or (_asks_for_change(run) and not run.changes and not is_repair and not by_user):
+    if is_refuted or (_is_idle(run) and not is_repair and not by_user):
         weight = 0.0
     elif (asked or is_repair) and not is_rewritten:
         weight = PASSED.get(purpose, 0.5) + (0.4 if is_repair else 0.0)
@@ -195,9 +195,12 @@ def _says_same(before: CheckRun, failed: CheckRun) -> bool:
     return bool(told[0]) and before.call != failed.call and (before.name, told[0]) == (failed.name, told[1])
 
 
-def _asks_for_change(run: Reading) -> bool:
-    """Whether the task is more than to look at something or to run it."""
-    return not _ASKS_TO_LOOK.match(run.trajectory.task)
+def _is_idle(run: Reading) -> bool:
+    """Whether more was asked for than to look at something or to run it, and nothing was done but that."""
+    done = (call for call in run.calls if changes_something(call) and call.check is None)
+    spoken = (call.command.main.words for call in done if call.command and call.command.main and not call.waits)
+    acts = any(words[1:2] not in (("-c",), ("-e",), ("-",)) for words in spoken)
+    return not (acts or run.changes or _ASKS_TO_LOOK.match(run.trajectory.task))
 
 
 def _goals(run: Reading) -> Iterator[Signal]:
@@ -228,7 +231,7 @@ def _goals(run: Reading) -> Iterator[Signal]:
 def _proves(run: Reading, reached: Call) -> bool:
     """Whether a call that the task names shows more than that it can be run.
 
-    It does where it is all that was to be done, or had failed before; not where it runs what the agent wrote.
+    It does where no file was written, or where it had failed before; not where it runs what the agent wrote itself.
     """
     if reached.command is None:
         return True
@@ -237,7 +240,7 @@ def _proves(run: Reading, reached: Call) -> bool:
     if words & {*made, *(name.partition(".")[0] for name in made)}:
         return False
     before = (call for call in run.calls if call.end < reached.position)
-    return not run.changes or any(call.failed and same_intent(call, reached) for call in before)
+    return not run.files.written or any(call.failed and same_intent(call, reached) for call in before)
 
 
 def _ended_well(run: Reading) -> Call | None:
