@@ -115,7 +115,10 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
 
 
 async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool, report: Report) -> Tally:
-    """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own."""
+    """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own.
+
+    A model is asked about the tasks that are worth it, as in the background.
+    """
     tally = Tally()
     for number, file in enumerate(files):
         await report(Progress(done=number, total=len(files), message=file.name))
@@ -125,7 +128,8 @@ async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool
                 continue
             tally.files += 1
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
-                result = await learn(toolbox, trajectory)
+                asked = toolbox.chat is not None and await asyncio.to_thread(is_worth_a_model, trajectory)
+                result = await learn(toolbox if asked else replace(toolbox, chat=None), trajectory)
                 if result.status == "broken_off":
                     continue
                 tally.tasks += 1

@@ -14,8 +14,9 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.job import Job
+from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import ChatSettings, Settings
+from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import make_worker, opened_toolbox
 from swarm_memory.tools.memories.status import memory_status
@@ -213,3 +214,15 @@ async def test_once_the_user_has_said_who_learns_no_model_is_asked_about_calls_o
         counts = await toolbox.store.tool_memory.counts(toolbox.scope)
     assert (counts.calls, counts.not_evaluated) == (5, 0)
     assert claude.calls() == []
+
+
+async def test_where_whole_files_are_read_a_named_model_is_asked_about_what_is_worth_it_alone(
+    place: Location, transcript: Path, claude: Claude
+) -> None:
+    async def ignore(_: Progress) -> None:
+        return None
+
+    async with opened_toolbox(place, with_leave(providers=[{"provider": "claude_cli"}])) as toolbox:
+        assert (await import_files(toolbox, [transcript], False, ignore)).tasks == 2
+    assert claude.calls()
+    assert not any("print the version" in told for _, told in claude.calls())

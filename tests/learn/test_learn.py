@@ -212,6 +212,26 @@ async def test_the_agent_may_bring_its_own_verdict_and_items(tmp_path: Path) -> 
     assert "item 2" in result.reason
 
 
+@pytest.mark.parametrize(("outcome", "stays"), [("met", True), ("open", True), ("failed", False)])
+async def test_what_the_agent_wrote_stays_when_its_task_goes_on_unless_that_is_seen_to_fail(
+    tmp_path: Path, outcome: str, stays: bool
+) -> None:
+    later = {
+        "met": repaired(),
+        "open": Script("say hello").shell("ls", "a").say("hello"),
+        "failed": Script("ship it").shell("shipper push", "error: sealed", 1).shell("shipper push", "error: sealed", 1),
+    }[outcome]
+    drafts = [MemoryDraft(title="Ask for the format first", content="1. Ask which format is wanted.")]
+    async with opened(tmp_path, EMBEDDER) as (tools, bank):
+        task = Script("write the letter").shell("ls", "a").say("Here it is.").done()
+        first = await learn(tools, task, agent_verdict=Verdict.by_agent("Success"), agent_drafts=drafts)
+        second = await learn(
+            tools, later.say("I was unable to ship it.").done() if outcome == "failed" else later.done()
+        )
+        assert second.verdict.label == {"met": "Success", "open": "Undecided", "failed": "Failure"}[outcome]
+        assert (first.stored[0].id in {item.id for item in await bank.items()}) is stays
+
+
 async def test_items_of_an_undecided_trajectory_start_with_an_assumed_confidence(tmp_path: Path) -> None:
     script = Script("convert the videos").shell("ffmpeg -i a b", "bash: ffmpeg: command not found", 127)
     script.shell("apt-get install -y ffmpeg", "ok").shell("ffmpeg -i a b", "frame=1").say("ok")
