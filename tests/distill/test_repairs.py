@@ -136,7 +136,7 @@ def test_which_of_the_named_objects_it_was_stays_out_of_the_note() -> None:
 
 
 def test_each_open_error_has_a_guardrail_of_its_own() -> None:
-    script = Script("deploy it")
+    script = Script("deploy it with deployer")
     for _ in range(2):
         script.shell("deployer push", "error: 429 Too Many Requests", 1).shell("deployer flush", "")
         script.shell("deployer push", "error: DEPLOY_KEY is not set", 1).shell("deployer init", "")
@@ -150,7 +150,7 @@ def test_a_guardrail_names_what_was_tried_and_never_the_failing_command_as_no_he
     script = Script("Push with `deployer push`.").shell("deployer push", "error: 429 Too Many Requests", 1)
     script.shell("deployer flush", "").shell("deployer push", "error: 429 Too Many Requests", 1)
     draft = next(draft for draft in drafts_of(script, "Failure") if "429" in draft.title)
-    assert "What did not help: `deployer flush`." in draft.content
+    assert "Alone it did not help: `deployer flush`." in draft.content
 
 
 # --- arguments of tools

@@ -190,7 +190,7 @@ async def test_a_failing_embedder_costs_only_the_vectors_and_is_told(tmp_path: P
 
 async def test_a_guardrail_of_a_failure_is_trusted_less(tmp_path: Path) -> None:
     refused = "error: the ledger refuses a second seal"
-    script = Script("ship it").shell("shipper push", refused, 1).shell("shipper push", refused, 1)
+    script = Script("ship it with shipper push").shell("shipper push", refused, 1).shell("shipper push", refused, 1)
     async with opened(tmp_path, EMBEDDER) as (tools, _):
         result = await learn(tools, script.say("I was unable to ship it.").done())
     item = result.stored[0]

@@ -17,6 +17,9 @@ _BY_THE_WAY = frozenset({"error", "missing-file", "bad-arguments"})
 """Met once, such an error may be that of a thing that was only looked at."""
 
 
+_MANY = 3
+"""So often nobody tries what he does not want."""
+
 _OF_THE_PLACE = frozenset(
     {"missing-table", "service-down", "not-logged-in", "missing-setting", "missing-command", "port-in-use",
      "permission", "locked", "disk-full", "rate-limit", "network", "timeout"}
@@ -33,10 +36,17 @@ def open_problems(material: Material) -> Iterator[Lesson]:
     for error in errors:
         symptom = show_symptom(error.calls[-1].error, names)
         known = error.calls[0].signature is not None and symptom and error.mark.name not in ("", *HOST_TOOLS)
-        if error.mark in ended or error.asked_for or not known or len(error.calls) < 2:
+        times = len(error.calls)
+        pursued = times >= _MANY or (times > 1 and _is_asked_for(error.mark.name, material))
+        if error.mark in ended or error.asked_for or not known or not pursued:
             continue
         if error.failure.kind not in OWN_FAULTS and not _is_own_work(error.calls[-1], material):
             yield _lesson(material, error.mark.name, error.calls, symptom)
+
+
+def _is_asked_for(name: str, material: Material) -> bool:
+    """Whether the task speaks of a program; what failed by the way is no problem of the task."""
+    return any(word in material.trajectory.task for word in name.split() if len(word) > 3)
 
 
 def _is_own_work(call: Call, material: Material) -> bool:
@@ -60,7 +70,7 @@ def _lesson(material: Material, name: str, calls: Sequence[Call], symptom: str) 
     lines = [f'When {show_call(calls[-1], names)} ends with "{symptom}", do not {again} again unchanged.']
     lines.append(f"It ended so {len(calls)} times in one task, and nothing got past it.")
     lines += _vain(material, calls)
-    lines.append("Not solved yet: try what stands in none of these lines, or report it as open instead of done.")
+    lines.append("Not solved yet: what was tried may be needed beside something else. Report it as open, not done.")
     return lesson(
         material,
         Told(
@@ -84,7 +94,7 @@ def _vain(material: Material, calls: Sequence[Call]) -> Iterator[str]:
     done = (show_call(call, names, 80) for call in between if changes_something(call) and can_be_told(call))
     remedies = [text for text in dict.fromkeys(done) if text not in shown]
     if remedies:
-        yield f"What did not help: {', '.join(remedies[-4:])}."
+        yield f"Alone it did not help: {', '.join(remedies[-4:])}."
     keys = [key for key in calls[-1].input if len({str(call.input.get(key)) for call in calls}) > 1]
     if calls[0].command is None and keys:
         yield f"Other values of {', '.join(f'`{key}`' for key in keys[:4])} did not help."

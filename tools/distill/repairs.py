@@ -72,7 +72,7 @@ def passing_lesson(material: Material, repair: Repair, names: Sequence[str]) -> 
     times = 1 + sum(call.failed for call in repair.attempts)
     lines = [
         f'When {shown} ends with "{symptom}", run it once more before changing anything: it may pass by itself.',
-        f"It ended so {times} time(s) and then went through; nothing had been done in between.",
+        f"It ended so {'once' if times == 1 else f'{times} times'} and then went through; nothing was done in between.",
         "Only when it fails a third time in a row look for another cause.",
     ]
     return lesson(
@@ -93,8 +93,6 @@ def passing_lesson(material: Material, repair: Repair, names: Sequence[str]) -> 
 
 def _command_lines(repair: Repair, told: str, names: Sequence[str]) -> list[str]:
     lines = [f"When {show_call(repair.failed, names)} {told}, do not run it again unchanged."]
-    if repair.told_by:
-        lines.append(f"What to do stands in {repair.told_by}: read that before guessing.")
     lines += [*(_deed(call, names) for call in repair.deeds[-3:]), _ending(repair, names)]
     done = " ".join(lines[1:])
     tried = (show_call(call, names, MAX_TOLD) for call in repair.vain if can_be_told(call))
@@ -148,7 +146,7 @@ def _ending(repair: Repair, names: Sequence[str]) -> str:
     if after and (following := show_symptom(after[0].error, names, 80)):
         result = f'it got past that error, and the next one was "{following}"'
     if is_same_call(repair.failed, repair.success, names):
-        return f"Run {show_call(repair.success, names)} again: {result} after that."
+        return f"Run {show_call(repair.success, names)} again: after that {result}."
     folder = folder_of(repair.success.command.text) if repair.success.command else ""
     moved = bool(folder and repair.failed.command and folder != folder_of(repair.failed.command.text))
     where = f" in the folder `{show_file(folder, names)}`" if moved else ""
@@ -243,5 +241,5 @@ def _because(failure: Failure) -> str:
 
 
 def _value(repair: Repair) -> float:
-    worth = max(repair.failure.value, 0.45) + 0.1 * min(len(repair.attempts), 3) + (0.1 if repair.told_by else 0.0)
+    worth = max(repair.failure.value, 0.45) + 0.1 * min(len(repair.attempts), 3)
     return worth * 0.5 if repair.failed.command is None and repair.failed.tool in HOST_TOOLS else worth

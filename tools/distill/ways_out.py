@@ -10,7 +10,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.changes import telling_changes
 from swarm_memory.tools.distill.lessons import HOST_TOOLS, Lesson, Material
 from swarm_memory.tools.distill.repairs import can_be_told, is_same_call, passing_lesson, repair_lesson
-from swarm_memory.tools.trajectory.calls import LOOKING_TOOL, Call
+from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import (
     PASSES_WITH_TIME,
     Repair,
@@ -157,7 +157,8 @@ def _fits(deed: Call, repair: Repair) -> bool:
     """Whether a deed is made to end such an error, or names what the error or its hint names.
 
     Against an error that may pass with time it must also have come after the unchanged call had failed once more, or
-    be the first thing that was tried and made for it.
+    be the first thing that was tried and made for it. Where other things were tried before against an error of no known
+    kind, one word alone may be chance.
     """
     kind, failed = repair.failure.kind, repair.failed
     if deed.waits:
@@ -168,7 +169,8 @@ def _fits(deed: Call, repair: Repair) -> bool:
     again = any(same_error(failed, each) and each.key == failed.key for each in repair.attempts)
     if kind in _MAY_PASS and not again:
         return is_made_for and not repair.attempts
-    return is_made_for or bool(named & telling_words(said))
+    is_tried_out = kind == "error" and bool(repair.vain or repair.attempts)
+    return is_made_for or len(named & telling_words(said)) >= (_TWICE if is_tried_out else 1)
 
 
 def _hints(failed: Call) -> str:
@@ -263,9 +265,8 @@ def _between(repair: Repair, calls: Sequence[Call]) -> Iterator[Call]:
 
 
 def _only_looks(call: Call) -> bool:
-    if call.command is None:
-        return bool(LOOKING_TOOL.search(call.tool)) and not call.writes
-    return all(part.purpose in _LOOKS for part in call.command.parts)
+    """Whether a call changes nothing; of a tool that is not known."""
+    return call.command is not None and all(part.purpose in _LOOKS for part in call.command.parts)
 
 
 def _tells(item: MemoryItem, way: WayOut) -> bool:

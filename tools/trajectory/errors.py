@@ -8,14 +8,11 @@ from typing import NamedTuple
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import Failure, classify, error_key
 from swarm_memory.tools.trajectory.intent import repeats, same_intent
-from swarm_memory.tools.trajectory.phrasing import folder_of, show_command, show_file
+from swarm_memory.tools.trajectory.phrasing import folder_of, show_command
 
 _FAR = 40
 """A success so many calls later is of something else."""
 
-_DOCUMENT = re.compile(
-    r"(?i)(?:readme|contributing|install|makefile|changelog|docs?/.*)(?:\.\w+)?$|(?:^|/)package\.json$"
-)
 _PREREQUISITES = frozenset(
     {"missing-module", "missing-command", "service-down", "port-in-use", "not-logged-in", "missing-setting", "locked"}
 )
@@ -55,8 +52,6 @@ class Repair:
     """What was done before another attempt that still failed in the same way."""
     success: Call
     failure: Failure
-    told_by: str = ""
-    """The document that was read between, in which the way out stood; empty where none was."""
 
     @property
     def same_call(self) -> bool:
@@ -169,7 +164,6 @@ def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int
         vain=tuple(call for call in vain if shape(call) not in helped),
         success=calls[end],
         failure=failure,
-        told_by=next((name for at in range(end - 1, start, -1) if (name := _document(calls[at]))), ""),
     )
 
 
@@ -272,20 +266,3 @@ def telling_words(text: str) -> set[str]:
     """The stems (of four letters) of a text's words that may name a thing."""
     words = re.findall(r"[a-z]{4,}", text.lower())
     return {word[:_STEM] for word in words if word not in _SAYS_LITTLE}
-
-
-def _document(call: Call) -> str:
-    """Return the name of the document that a call read: a README, a help text."""
-    if call.failed or call.observation is None:
-        return ""
-    if call.command is not None:
-        if any(
-            word in ("--help", "-h", "help") or part.program == "man"
-            for part in call.command.parts
-            for word in part.words
-        ):
-            return f"`{show_command(call.command.text, limit=60)}`"
-        words = [word for part in call.command.parts if part.purpose == "read" for word in part.words[1:]]
-    else:
-        words = [] if call.writes else [str(call.input.get("file_path") or call.input.get("path") or "")]
-    return next((f"`{show_file(word)}`" for word in words if _DOCUMENT.search(word)), "")
