@@ -81,7 +81,7 @@ def _asked(settings: "Settings") -> str:
     told = {
         "rules": "no model: nothing is sent, nothing is spent",
         "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
-        "endpoint": ", ".join(f"{each.name} at {each.base_url}" for each in chat.providers),
+        "endpoint": ", ".join(f"{each.name} at {each.url}" for each in chat.providers),
         "agent": "the agent that did the task is asked at its end, once: one more turn of its session",
     }
     possible = [way for way in WAYS if _lack(way, settings) is None]
