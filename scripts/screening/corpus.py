@@ -25,8 +25,10 @@ from poison_attacks import attacks, half_of  # noqa: E402
 
 FOLDS, ITEMS, ITEM = 5, 500, "items"
 DOCSTRINGS = 700
-OWN, OWN_PER_FRAME = "own_lessons", 12
-"""What the distiller without a model writes: to hold these back would cost most, so each text of them counts whole."""
+OWN = "own_lessons"
+COUNTED_WHOLE = {OWN: 12, "conversation": 6, "users_words": 6}
+"""How many texts of a frame are made where to doubt one would cost most, so that each counts whole: what the distiller
+without a model writes, and what people say to one another and to an agent."""
 FRAMES = "frames"
 """The author of all that is no whole memory."""
 
@@ -56,9 +58,9 @@ def examples(seed: int, per_frame: int) -> list[Example]:
     found: list[Example] = []
     frames = enumerate(_frames())
     for number, (attack, shape, frame) in frames:
-        most = OWN_PER_FRAME if shape == OWN else per_frame
+        most = COUNTED_WHOLE.get(shape, per_frame)
         kept = list(dict.fromkeys(_expand(frame, slots, drawn) for _ in range(most * 2)))[:most]
-        weight = 1.0 if shape == OWN else 1 / len(kept)
+        weight = 1.0 if shape in COUNTED_WHOLE else 1 / len(kept)
         found += (Example(text, attack, shape, number, weight) for text in kept)
     items = list(_items(found, drawn))
     return [*found, *items, *_memories(1 + max(each.frame for each in found))]

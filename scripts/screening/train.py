@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from corpus import ITEM, OWN, Example, examples
+from corpus import COUNTED_WHOLE, ITEM, Example, examples
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from swarm_memory.tools.guard.classifier import (
-    CHARACTER_BUCKETS,
     WEIGHTS,
     WORD_BUCKETS,
     concept_columns,
@@ -35,7 +34,7 @@ SEED, PER_FRAME = 1, 2
 INVERSE_PENALTY = 3.0
 LONG = 130
 TWIN = "twin"
-SOUND_HELD_BACK = 0.03
+SOUND_HELD_BACK = 0.045
 """The share of sound texts of an unseen author that the threshold lets the classifier hold back; about half of them
 were written to look like attacks. Twins of attacks are not counted: they differ from them in one clause, and no real
 bank is made of such."""
@@ -65,7 +64,7 @@ def load() -> Data:
         for column, value in features_of(unit).columns()
     ]
     row_of, column_of, value_of = zip(*cells, strict=True)
-    shape = (sum(map(len, units_of)), concept_columns() + WORD_BUCKETS + CHARACTER_BUCKETS)
+    shape = (sum(map(len, units_of)), concept_columns() + WORD_BUCKETS)
     rows = csr_matrix((value_of, (row_of, column_of)), shape=shape, dtype=np.float64)
     text_of = np.repeat(np.arange(len(texts)), [len(each) for each in units_of])
     weight = np.concatenate([_weights(example, found) for example, found in zip(texts, units_of, strict=True)])
@@ -86,7 +85,7 @@ def _weights(example: Example, found: list[str]) -> Array:
     """Return how much each unit counts. Which sentence of an attack is bad is known only where it is marked."""
     if not example.attack:
         return np.full(len(found), example.weight)
-    poison = next(readings(example.poison)) if example.poison else None
+    poison = readings(example.poison)[0] if example.poison else None
     bad = [at for at, unit in enumerate(found) if poison and (unit in poison or poison in unit)] or [0]
     weight = np.zeros(len(found))
     weight[bad] = example.weight / len(bad)
@@ -146,7 +145,7 @@ def report(data: Data, *, by_shape: bool) -> float:
         if (data.attack & (author_of == author)).any():
             line(f"attacks of unseen author {author}", data.attack & (author_of == author), hits)
         line("sound texts of the same", sound & (author_of == author), hits)
-    for kind in (TWIN, "look", "plain", OWN, ITEM, "docstrings"):
+    for kind in (TWIN, "look", "plain", *COUNTED_WHOLE, ITEM, "docstrings"):
         line(f"sound: {kind}", ~data.attack & (shape_of == kind), hits)
     if not by_shape:
         return threshold
@@ -162,7 +161,7 @@ def report(data: Data, *, by_shape: bool) -> float:
 def write(data: Data, threshold: float) -> None:
     """Write the weights of a classifier that learned from all rows, 8 bits each."""
     model = fit(data, np.flatnonzero(data.weight > 0))
-    groups = np.split(model.coef_[0], (concept_columns(), concept_columns() + WORD_BUCKETS))
+    groups = np.split(model.coef_[0], [concept_columns()])
     scales = [float(np.abs(group).max() / 127) for group in groups]
     values = b"".join(
         np.round(group / scale).astype(np.int8).tobytes() for group, scale in zip(groups, scales, strict=True)

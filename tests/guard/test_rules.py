@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from poison_attacks import attacks
 from secret_lines import VENDORS, context_lines, rare_lines, vendor_lines
+from unseen_author import unseen_attacks, unseen_strategies
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.invocation import Invocation
@@ -17,7 +19,7 @@ from swarm_memory.server.config import resolve_settings
 from swarm_memory.tools.guard.personal import find_personal_data
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, Rule, compiled, read_table, switch_off, table
-from swarm_memory.tools.guard.screen import by_rules
+from swarm_memory.tools.guard.screen import by_rules, readings
 from swarm_memory.tools.guard.secrets import find_secrets
 
 PARSE: Any = importlib.import_module("re._parser").parse
@@ -78,6 +80,19 @@ def test_a_pattern_that_does_not_compile_is_named(tmp_path: Path) -> None:
     (rule,) = read_table(path).rules
     with pytest.raises(ConfigError, match="you-are does not compile"):
         compiled(rule)
+
+
+def test_no_hint_hides_what_a_pattern_of_screening_finds() -> None:
+    texts = [each.text for each in (*attacks(), *unseen_attacks(), *unseen_strategies())]
+    views = [view for text in texts for view in readings(text)]
+    hidden = [
+        (rule.name, view)
+        for rule in read_table(SCREENING).rules
+        for view in views
+        if not any(hint in view for hint in rule.hints) and compiled(rule).search(view)
+    ]
+    assert hidden == []
+    assert all(rule.hints for rule in read_table(SCREENING).rules), "a rule without hints is searched for in every text"
 
 
 def test_every_pattern_compiles_and_no_rule_fires_on_nothing() -> None:

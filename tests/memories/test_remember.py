@@ -15,7 +15,7 @@ from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, get_memories, set_memory_status
-from swarm_memory.tools.memories.remember import remember, title_of
+from swarm_memory.tools.memories.remember import remember, title_of, without_request
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -208,7 +208,7 @@ async def test_too_little_too_much_and_too_many_are_refused(toolbox: Toolbox) ->
     ],
 )
 def test_the_title_is_the_first_sentence_without_the_request(text: str, title: str) -> None:
-    assert title_of(text) == title
+    assert title_of(without_request(text)) == title
 
 
 def test_a_long_sentence_gives_a_title_that_is_cut_at_a_word() -> None:

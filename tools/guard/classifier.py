@@ -1,6 +1,6 @@
 """How suspect the wording of a text is, by weights that were learned: for attacks in words that no rule knows.
 
-A linear classifier over what a sentence speaks of, alone and in pairs, over its words, their pairs, and its characters.
+A linear classifier over what a sentence speaks of, alone and in pairs, and over its words and their pairs.
 `scripts/screening/train.py` makes the weights.
 """
 
@@ -11,7 +11,6 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +20,7 @@ WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
 LEXICON = Path(__file__).parent / "data" / "concepts.txt"
 """What words of many languages stand for: a secret, to send, to hide, a check …"""
 
-WORD_BUCKETS, CHARACTER_BUCKETS = 1 << 14, 1 << 14
-_CHARACTERS = 4
+WORD_BUCKETS = 1 << 14
 _MAX_UNIT = 400
 _MIN_UNIT_WORDS = 4
 _WORD = re.compile(r"[^\W_]+|[^\w\s]")
@@ -35,8 +33,7 @@ class Features(NamedTuple):
 
     concepts: tuple[list[int], float]
     pairs: tuple[list[int], float]
-    words: tuple[set[int], float]
-    characters: tuple[set[int], float]
+    words: tuple[list[int], float]
 
     def columns(self) -> Iterator[tuple[int, float]]:
         """Yield the columns of all groups with their values."""
@@ -47,7 +44,7 @@ class Weights(NamedTuple):
     """The classifier: 8-bit weights, a scale for each group of columns, the threshold that sound texts seldom reach."""
 
     values: bytes
-    scales: tuple[float, float, float]
+    scales: tuple[float, float]
     bias: float
     threshold: float
 
@@ -86,10 +83,10 @@ def units(text: str) -> list[str]:
 def score(unit: str, weights: Weights) -> float:
     """Return how suspect one unit is, before the threshold is taken off."""
     signed = _signed(weights)
-    first, second, third = weights.scales
+    first, second = weights.scales
     return weights.bias + sum(
         scale * value * sum([signed[column] for column in columns])
-        for scale, (columns, value) in zip((first, first, second, third), features_of(unit), strict=True)
+        for scale, (columns, value) in zip((first, first, second), features_of(unit), strict=True)
     )
 
 
@@ -100,13 +97,11 @@ def features_of(unit: str) -> Features:
     norm = 1.0 / (1 + len(found))
     pairs = [count + second * (second - 1) // 2 + first for at, second in enumerate(found) for first in found[:at]]
     first_word = concept_columns()
-    words = {first_word + bucket for bucket in _word_buckets(unit)}
-    characters = _character_columns(unit, first_word + WORD_BUCKETS)
+    words = [first_word + bucket for bucket in _word_buckets(unit)]
     return Features(
         (found, math.sqrt(3) * norm),
         (pairs, math.sqrt(2) * norm),
         (words, len(words) ** -0.5 if words else 0.0),
-        (characters, len(characters) ** -0.5 if characters else 0.0),
     )
 
 
@@ -117,23 +112,20 @@ def concept_columns() -> int:
     return count + count * (count - 1) // 2
 
 
-def _word_buckets(unit: str) -> Iterator[int]:
+def _word_buckets(unit: str) -> set[int]:
+    """Return the buckets of the words and of each two that follow one another: CRC-32 of both with a blank between."""
     words: list[str] = _WORD.findall(unit)
     if not unit.isascii():
         words = [part for word in words for part in (word if _UNSPACED.search(word) else (word,))]
-    known = [_bucket(word) for word in words]
-    return chain(known, map(_bucket, map(" ".join, pairwise(words))))
-
-
-def _character_columns(unit: str, first: int) -> set[int]:
-    padded = f" {' '.join(unit.split())} "
-    grams = {padded[at : at + _CHARACTERS] for at in range(len(padded) - _CHARACTERS + 1)}
-    return {first + zlib.crc32(gram.encode("utf-8", "replace")) % CHARACTER_BUCKETS for gram in grams}
-
-
-@lru_cache(1 << 14)
-def _bucket(words: str) -> int:
-    return zlib.crc32(words.encode("utf-8", "replace")) % WORD_BUCKETS
+    found: set[int] = set()
+    before: int | None = None
+    for word in words:
+        data = word.encode("utf-8", "replace")
+        if before is not None:
+            found.add(zlib.crc32(b" " + data, before) % WORD_BUCKETS)
+        before = zlib.crc32(data)
+        found.add(before % WORD_BUCKETS)
+    return found
 
 
 @cache
@@ -146,10 +138,10 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
     except (OSError, struct.error, ValueError) as error:
         raise _unusable(path, f"cannot be read: {error}") from error
     values = data[4 + length :]
-    if len(values) != concept_columns() + WORD_BUCKETS + CHARACTER_BUCKETS or zlib.crc32(values) != head["crc32"]:
+    if len(values) != concept_columns() + WORD_BUCKETS or zlib.crc32(values) != head["crc32"]:
         raise _unusable(path, "damaged, or made for another lexicon")
-    first, second, third = head["scales"]
-    return Weights(values, (first, second, third), head["bias"], head["threshold"])
+    first, second = head["scales"]
+    return Weights(values, (first, second), head["bias"], head["threshold"])
 
 
 def _unusable(path: Path, reason: str) -> ConfigError:

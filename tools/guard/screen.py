@@ -5,6 +5,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -29,6 +30,7 @@ _LEET = str.maketrans("4310$75@", "aeiostsa")
 _MIN_LEET_WORDS = 4
 _BLOB = re.compile(r"[A-Za-z0-9+/=_-]{24,4000}")
 _HEX = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,1000}|\b(?:[0-9a-fA-F]{2}){16,2000}\b")
+_HIDDEN = re.compile("[\U000e0000-\U000e007f\u202a\u202b\u202d\u202e\u2066-\u2068]")
 _CLAUSE_END = re.compile(r"[.;:!?\n]")
 
 
@@ -96,10 +98,11 @@ def reason_of(findings: tuple[Finding, ...]) -> str:
 
 def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
     """Yield each rule that fires, once for each reading of the text, with the words that show it."""
-    rules = table(SCREENING).rules
+    known = table(SCREENING)
     for view in readings(text[:MAX_CHARS]):
-        for rule in rules:
-            if (not rule.hints or any(hint in view for hint in rule.hints)) and (quote := _found(rule, view)):
+        present = {hint for hint in known.hints if hint in view}
+        for rule in known.rules:
+            if not (rule.hints and present.isdisjoint(rule.hints)) and (quote := _found(rule, view)):
                 yield rule, quote
 
 
@@ -118,8 +121,13 @@ def _is_taken_back(text: str, start: int) -> bool:
     return _FORGIVEN.search(clause) is not None and _INSISTING.search(clause) is None
 
 
-def readings(text: str) -> Iterator[str]:
-    """Yield the text as it reads, then what is encoded in it."""
+@lru_cache(2)
+def readings(text: str) -> tuple[str, ...]:
+    """Return the text as it reads, then what is encoded in it. Rules and classifier both ask."""
+    return tuple(_readings(text))
+
+
+def _readings(text: str) -> Iterator[str]:
     plain = _readable(text)
     yield plain
     if not text.isascii() and text.translate(_ALIKE) != text:
@@ -164,6 +172,4 @@ def _printable(data: bytes) -> str | None:
 
 def _hides(text: str) -> bool:
     """Whether it holds characters that only a model sees, or that turn the order of reading around."""
-    return any(
-        "\U000e0000" <= each <= "\U000e007f" or each in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068" for each in text
-    )
+    return not text.isascii() and _HIDDEN.search(text) is not None

@@ -23,6 +23,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 """How one begins when one asks to be remembered; "remember to …" and "note how …" are advice and stay."""
+_ADVICE = re.compile(r"(?:to|how|when|where|what|which|why|of|about)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 
@@ -49,7 +50,8 @@ async def remember(
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
     if len(text.strip()) < _LEAST_CHARS:
         raise InputError("text is empty: give what the user said")
-    given = {"title": title_of(text), "description": "", "content": text, "tags": (kind,), "domain": None}
+    said = without_request(text.strip())
+    given = {"title": title_of(said), "description": "", "content": said, "tags": (kind,), "domain": None}
     texts = checked_texts(given, toolbox.settings)
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
     known = await _known(toolbox, scope, texts["content"])
@@ -63,20 +65,29 @@ async def remember(
     await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
     await link_contradictions(toolbox, prepared, new_id(RUN))
     await queue_when_due(toolbox, embedder_answers=fault is None)
-    redacted = None if texts["content"] == clean(text).strip() else "secrets or personal data in it were replaced"
+    redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
     return Remembered(item, True, tuple(filter(None, (told_of([item]), redacted, fault))))
 
 
-def title_of(text: str) -> str:
-    """Return the first sentence of what was said, without the request to remember it, in at most 100 characters."""
-    lines = (_MARKUP.sub("", line).strip() for line in text.splitlines())
-    line = next((line for line in lines if line), text.strip())
-    asked = _LEAD.match(line)
-    if asked and not re.match(r"(?:to|how|when|where|what|which|why|of|about)\b", line[asked.end() :], re.IGNORECASE):
-        line = line[asked.end() :]
+def title_of(said: str) -> str:
+    """Return the first sentence of what was said, in at most 100 characters."""
+    lines = (_MARKUP.sub("", line).strip() for line in said.splitlines())
+    line = next((line for line in lines if line), said.strip())
     sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(" .,;:")
-    told = one_line(sentence or line, _TITLE_CHARS)
-    return told[:1].upper() + told[1:] if told[:1].islower() and not told[1:2].isupper() and " " in told else told
+    return _begun(one_line(sentence or line, _TITLE_CHARS))
+
+
+def without_request(text: str) -> str:
+    """Return what was said without the request to remember it before it."""
+    asked = _LEAD.match(text)
+    if asked is None or _ADVICE.match(text, asked.end()):
+        return text
+    return _begun(text[asked.end() :])
+
+
+def _begun(text: str) -> str:
+    """Return a sentence that begins with a capital letter; a name such as `pnpm` or iOS stays."""
+    return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
 
 
 async def _known(toolbox: Toolbox, scope: Scope, content: str) -> MemoryItem | None:

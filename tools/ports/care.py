@@ -61,6 +61,8 @@ class Adoption(NamedTuple):
     """Of each strategy that was left out: its id and why."""
     kept: Path
     """Where the old database is now."""
+    notice: str | None = None
+    """What is held back or trusted less, why, and how that is taken back."""
 
 
 class ForeignBank(NamedTuple):

@@ -25,7 +25,7 @@ _UNTRUSTED = (
 )
 _TASK = f"Strategies that earlier tasks taught, best first. {_UNTRUSTED}"
 _SESSION = f"What earlier tasks of this project taught. {_UNTRUSTED}"
-_SAID = " But {} the user's own word: keep to it, unless the user now says otherwise."
+_SAID = " But {}, unless the user now says otherwise."
 """The frame says it, by number: no text of a memory can claim it."""
 _FAILURE = (
     "This error was met before in this project; what ended it then is below."
@@ -80,7 +80,9 @@ def preamble(
 
 
 def _told_of(said: int) -> str:
-    return _SAID.format("note 1 is" if said == 1 else f"notes 1 to {said} are") if said else ""
+    if said < 2:
+        return _SAID.format("note 1 is the user's own word: keep to it") if said else ""
+    return _SAID.format(f"notes 1 to {said} are the user's own words: keep to them")
 
 
 def briefing(notes: Sequence[Note], said: int = 0) -> str:

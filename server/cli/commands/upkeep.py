@@ -256,6 +256,8 @@ def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
     say(f"Strategies taken over into {place.database}: {done.imported}. The old database is {done.kept}.")
     for skipped in done.skipped:
         say(f"    left out: {skipped}", fg="yellow")
+    if done.notice:
+        say(f"    {done.notice}", fg="yellow")
 
 
 @click.command()
@@ -307,7 +309,7 @@ def _show_foreign(found: "ForeignBank", database: Path) -> None:
         f"{counted(found.trajectories, 'trajectory')} and {counted(found.calls, 'tool call')}."
     )
     if found.memories:
-        rows = ((each.id, each.status, each.title, each.status_reason or "") for each in found.memories)
+        rows = ((each.id, each.status, each.title, each.status_reason or each.provenance.suspect or "") for each in found.memories)
         print_table(("id", "would be", "title", "because"), rows)
     if found.faulty:
         say(f"Left out: {counted(found.faulty, 'memory')} that cannot be read.", fg="yellow")

@@ -25,7 +25,7 @@ from swarm_memory.server.storage.engine.files import flush, make_private
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_path
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.guard.gate import gated, told_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.care import Adoption
 from swarm_memory.tools.ports.models import Embedder
@@ -78,7 +78,8 @@ async def adopt(
         raise
     finally:
         await asyncio.to_thread(remove, fresh)
-    return Adoption(run_id, len(items), tuple(skipped), kept)
+    held = [item for item in items if item.status == "quarantined" or item.provenance.suspect is not None]
+    return Adoption(run_id, len(items), tuple(skipped), kept, told_of(held))
 
 
 async def check_adoptable(database: Path, *, sqlite: str = "auto") -> None:
