@@ -8,6 +8,7 @@ Needs scikit-learn (`pip install --group training`). Attacks weigh as much as so
 sentence is marked only that is learned, of a sound text every sentence.
 """
 
+# pyright: basic
 import argparse
 import json
 import struct
@@ -166,7 +167,12 @@ def write(data: Data, threshold: float) -> None:
     values = b"".join(
         np.round(group / scale).astype(np.int8).tobytes() for group, scale in zip(groups, scales, strict=True)
     )
-    head = {"scales": scales, "bias": float(model.intercept_[0]), "threshold": threshold, "crc32": zlib.crc32(values)}
+    head = {
+        "scales": scales,
+        "bias": float(np.ravel(model.intercept_)[0]),
+        "threshold": threshold,
+        "crc32": zlib.crc32(values),
+    }
     written = json.dumps(head).encode()
     WEIGHTS.write_bytes(struct.pack("<I", len(written)) + written + values)
     print(f"wrote {WEIGHTS.name}: {WEIGHTS.stat().st_size:,} bytes")

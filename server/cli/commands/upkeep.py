@@ -309,7 +309,10 @@ def _show_foreign(found: "ForeignBank", database: Path) -> None:
         f"{counted(found.trajectories, 'trajectory')} and {counted(found.calls, 'tool call')}."
     )
     if found.memories:
-        rows = ((each.id, each.status, each.title, each.status_reason or each.provenance.suspect or "") for each in found.memories)
+        rows = (
+            (each.id, each.status, each.title, each.status_reason or each.provenance.suspect or "")
+            for each in found.memories
+        )
         print_table(("id", "would be", "title", "because"), rows)
     if found.faulty:
         say(f"Left out: {counted(found.faulty, 'memory')} that cannot be read.", fg="yellow")
