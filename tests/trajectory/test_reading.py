@@ -92,8 +92,14 @@ def test_a_chain_of_errors_keeps_its_links() -> None:
     assert first.led_to is not None
     assert reading.error_of(first.led_to) is second
     assert second.led_to is None
-    assert not first.is_open
-    assert not second.is_open
+    deeds = [[deed.command.text for deed in repair.deeds if deed.command] for repair in reading.repairs]
+    assert deeds == [["apt install zlib"], ["apt install zstd"]]
+
+
+def test_an_error_that_kept_a_call_from_starting_is_not_open_once_it_fails_further_on() -> None:
+    script = Script("test it").shell("manage test", "ModuleNotFoundError: No module named 'web'", 1)
+    script.shell("pip install web", "ok").shell("manage test", "connection refused", 1)
+    assert [error.is_open for error in reading_of(script).errors] == [False, True]
 
 
 def test_one_error_with_other_durations_is_one_error() -> None:

@@ -113,13 +113,14 @@ def errors_of(calls: Sequence[Call], task: str = "") -> tuple[Error, ...]:
         same = [index, *(at for at in attempts if same_error(call, calls[at]))]
         taken.update(same)
         following = next((calls[at] for at in alike if at > same[-1]), None)
+        led_to = following if following is not None and following.failed else None
         found.append(
             Error(
                 calls=tuple(calls[at] for at in same),
                 failure=classify(call.error),
-                ended_by=calls[end] if end is not None else _late_end(call, calls[same[-1] + 1 :]),
+                ended_by=calls[end] if end is not None else _late_end(calls, same[-1], led_to),
                 repair=_repair(calls, index, attempts, end) if end is not None else None,
-                led_to=following if following is not None and following.failed else None,
+                led_to=led_to,
                 asked_for=_stands_in(call, task),
             )
         )
@@ -139,8 +140,19 @@ def _alike(calls: Sequence[Call], index: int) -> list[int]:
     return found
 
 
-def _late_end(failed: Call, later: Sequence[Call]) -> Call | None:
-    return next((call for call in later if _succeeds(failed, call) and same_intent(failed, call)), None)
+def _late_end(calls: Sequence[Call], last: int, led_to: Call | None) -> Call | None:
+    """Return what got past an error that nothing near ended: a success far off, or a failure that is new."""
+    failed, later = calls[last], calls[last + 1 :]
+    found = next((call for call in later if _succeeds(failed, call) and same_intent(failed, call)), None)
+    if found is not None or led_to is None or not _got_further(failed, led_to):
+        return found
+    return None if any(call.failed and same_error(call, led_to) for call in calls[:last]) else led_to
+
+
+def _got_further(failed: Call, other: Call) -> bool:
+    """Whether a call that failed too was at least started, where the first error had kept it from that."""
+    kept_from_it = failed.command is not None and classify(failed.error).kind in _PREREQUISITES
+    return kept_from_it and classify(other.error).kind not in _NOT_STARTED and repeats(failed, other)
 
 
 def _stands_in(call: Call, task: str) -> bool:
@@ -153,7 +165,7 @@ def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int
     failed, failure = calls[index], classify(calls[index].error)
     start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
     vain = _once(calls[at] for at in range(index + 1, start) if changes_something(calls[at]))
-    done = [calls[at] for at in range(start + 1, end) if changes_something(calls[at])]
+    done = _done(calls, start, _next_error(calls, attempts, start, end)) or _done(calls, start, end)
     tried = {shape(call) for call in vain}
     deeds = [call for call in done if shape(call) not in tried] or done
     helped = {shape(call) for call in deeds}
@@ -167,21 +179,27 @@ def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int
     )
 
 
+def _done(calls: Sequence[Call], start: int, end: int) -> list[Call]:
+    return [calls[at] for at in range(start + 1, end) if changes_something(calls[at])]
+
+
+def _next_error(calls: Sequence[Call], attempts: Sequence[int], start: int, end: int) -> int:
+    """Return where another error showed instead of the one that was seen last at `start`; `end` where none did.
+
+    What was done after that mended the other one.
+    """
+    others = (at for at in attempts if at > start and classify(calls[at].error).kind not in _NOT_STARTED)
+    return next(others, end)
+
+
 def _end(failed: Call, alike: Sequence[int], calls: Sequence[Call]) -> int | None:
     """Return the first of the calls of the same intent that got past the error."""
     ended = next((at for at in alike if _succeeds(failed, calls[at])), None)
     if ended is None:
         return None
-    failure = classify(failed.error)
-    if failure.kind not in _PREREQUISITES or failed.command is None:
-        return ended
     tries = [at for at in alike if at < ended and calls[at].failed]
     again = max((at for at in tries if same_error(failed, calls[at])), default=-1)
-    started = (
-        at for at in tries
-        if at > again and classify(calls[at].error).kind not in _NOT_STARTED and repeats(failed, calls[at])
-    )  # fmt: skip
-    return next(started, ended)
+    return next((at for at in tries if at > again and _got_further(failed, calls[at])), ended)
 
 
 def same_error(left: Call, right: Call) -> bool:
