@@ -213,8 +213,8 @@ def test_a_tool_that_runs_the_tests_is_a_check_and_none_that_ran_is_neither_pass
         tests = Script("test_total_is_rounded fails. Repair shop.py.", source="steps").call("run_tests", {}, before)
         return tests.call("write_file", {"path": "shop.py", "content": "x"}, "{}").call("run_tests", {}, after)
 
-    passed = '{"status": "passed", "exit_code": 0, "passed": 2, "failed": 0, "tests": ["test_total_is_rounded"]}'
-    failed = '{"status": "failed", "exit_code": 1, "passed": 1, "failed": 1, "tests": ["test_total_is_rounded"]}'
+    passed = '{"status": "passed", "exit_code": 0, "passed": 2, "failed": 0, "tests": ["shop::test_total_is_rounded"]}'
+    failed = '{"status": "failed", "exit_code": 1, "passed": 1, "failed": 1, "tests": ["shop::test_total_is_rounded"]}'
     none = '{"status": "no_tests", "exit_code": 5, "passed": 0, "failed": 0}'
     assert judged(script(failed, passed)).label == "Success"
     assert judged(script(passed, failed)).label == "Failure"
@@ -291,3 +291,12 @@ def test_a_refusal_that_was_told_in_a_conversation_may_be_the_right_end() -> Non
     script.say("It is a basic fare.").user("Please try all the same.")
     script.call("cancel_booking", {"id": "B7"}, "Error: basic fares cannot be cancelled").say("It cannot be cancelled.")
     assert judged(script).label == "Undecided"
+
+
+@pytest.mark.parametrize(
+    "frame", ["You may run any checks or tests that you want.", "Make the smallest change to non-test files."]
+)
+def test_a_frame_that_only_speaks_of_tests_does_not_ask_for_them(frame: str) -> None:
+    script = Script(f"{frame} The amounts are rounded wrongly, see test_data.").edit("/r/shop.py", "a", "b")
+    script.shell("pytest", "test_data is used by 40 tests\n40 passed in 1.0s")
+    assert not any(each.named or each.wanted for each in read(script.done()).checks)

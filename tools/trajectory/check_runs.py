@@ -33,11 +33,15 @@ _TAKES_NAMES = frozenset({"cargo", "npm", "yarn", "pnpm", "manage.py", "mix", "r
 
 _LEADING_FOLDER = re.compile(r"^\s*(?:cd|pushd)\s+(/[^\s;&|]*)")
 _TEST_ID = re.compile(r"\b(?:test_\w{4,}|Test[A-Z]\w{4,})\b")
+_SHOWN_ID = re.compile(r"(?m)(?<=::)\w+|(?<=^FAIL: )\w+|(?<=^ERROR: )\w+|^\w+(?= \()")
+"""A test as a runner tells of it: `tests/test_a.py::test_x`, `test_x (tests.test_a.TestA)`."""
+
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
 _ASKED = (
-    r"(?i)\b(?:make|get|keep|ensure|until|so that|fix|repair|failing|broken|red|run)\b[^.\n]{{0,60}}\b(?:{0})\b"
-    r"|\b(?:{0})\b[^.\n]{{0,40}}\b(?:pass(?:es|ing)?|succeeds?|green|goes? through)\b"
-    r"|\b(?:{0})\b[^.\n]{{0,12}}\b(?:fail\w*|broken|red|crash\w*)\b"
+    r"(?i)\b(?:failing|broken|red|fix|repair)(?: [\w-]+){{0,4}} (?:{0})\b"
+    r"|(?<![\w-])(?:{0})\b[^.\n]{{0,40}}\b(?:pass(?:es|ing)?|succeeds?|green|goe?s? through)\b"
+    r"|(?<![\w-])(?:{0})\b[^.\n]{{0,12}}\b(?:fail\w*|broken|red|crash\w*)\b"
+    r"|\A\W*(?:(?:please|can you|could you) )?run\b[^.\n]{{0,60}}\b(?:{0})\b"
 )
 _WANTED: dict[Purpose, re.Pattern[str]] = {
     "test": re.compile(_ASKED.format(r"tests?|specs?|suite|ci")),
@@ -201,8 +205,8 @@ def _stands_in(task: str, call: Call, selection: Selection) -> bool:
         if any(each and each.program == check.program and set(each.words) <= set(check.words) for each in wanted):
             return True
         names |= {" ".join(check.words)} if check.words[1:] else set()
-    shown = call.output[-_MAX_READ:]
-    return any(name in shown for name in _TEST_ID.findall(task)) or any(
+    shown = set(_SHOWN_ID.findall(call.output[-_MAX_READ:]))
+    return not shown.isdisjoint(_TEST_ID.findall(task)) or any(
         len(name) >= _MIN_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", task) is not None
         for name in names
     )
