@@ -59,6 +59,11 @@ def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
         .shell("ship seed", FLAKY, 1)
         .shell("rm -f harbour.tmp", "")
         .shell("ship seed", "seeded"),
+        Script("several things done, and what shares a word with the error need not be the one")
+        .shell("ship seed", FLAKY, 1)
+        .shell("ship harbour reset", "ok")
+        .shell("ship flush", "ok")
+        .shell("ship seed", "seeded"),
         Script("a tool that needs what another one did")
         .call("submit_total", {"rows": "all"}, "Error: no ledger rows were read", error=True)
         .call("list_rows", {"page": 1}, "[1, 2]", error=False)

@@ -22,7 +22,7 @@ _MANY = 3
 
 _OF_THE_PLACE = frozenset(
     {"missing-table", "service-down", "not-logged-in", "missing-setting", "missing-command", "port-in-use",
-     "permission", "locked", "disk-full", "rate-limit", "network", "timeout"}
+     "permission", "locked", "disk-full", "rate-limit", "network"}
 )  # fmt: skip
 """Errors of a check that say nothing of the work."""
 
@@ -66,11 +66,10 @@ def is_pursued(failed: Sequence[Call]) -> bool:
 
 def _lesson(material: Material, name: str, calls: Sequence[Call], symptom: str) -> Lesson:
     names = material.reading.names
-    again = "run it" if calls[-1].command else "call it"
-    lines = [f'When {show_call(calls[-1], names)} ends with "{symptom}", do not {again} again unchanged.']
-    lines.append(f"It ended so {len(calls)} times in one task, and nothing got past it.")
+    shown = show_call(calls[-1], names)
+    lines = [f'When {shown} ends with "{symptom}", no way past it is known: it did so {len(calls)} times in one task.']
     lines += _vain(material, calls)
-    lines.append("Not solved yet: what was tried may be needed beside something else. Report it as open, not done.")
+    lines.append("What was tried may be needed beside something else. Report it as open, not as done.")
     return lesson(
         material,
         Told(

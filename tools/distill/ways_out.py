@@ -134,7 +134,8 @@ def _cure(repair: Repair, reading: Reading) -> Repair | None:
     seen = success.failed or success.went_through or (success.check and success.check.passed)
     if not seen and success.command is not None:
         return None  # of a tool with arguments its answer says it
-    deeds = tuple(call for call in repair.deeds if can_be_told(call) and _fits(call, repair))[-2:]
+    is_alone = sum(not _only_looks(call) for call in _between(repair, reading.calls)) == 1
+    deeds = tuple(call for call in repair.deeds if can_be_told(call) and _fits(call, repair, is_alone=is_alone))[-2:]
     if is_same_call(failed, success, reading.names):
         deeds = deeds or _done_twice(repair, reading) or _only_deed(repair, reading)
         return replace(repair, deeds=deeds) if deeds else None
@@ -153,11 +154,11 @@ def _is_wanted(repair: Repair) -> bool:
     return failed.command is None or failed.command.purpose not in _LOOKS
 
 
-def _fits(deed: Call, repair: Repair) -> bool:
+def _fits(deed: Call, repair: Repair, *, is_alone: bool) -> bool:
     """Whether a deed is made to end such an error, or names what the error or its hint names.
 
     Against an error that may pass with time it must also have come after the unchanged call had failed once more, or
-    be the first thing that was tried and made for it. Where other things were tried before against an error of no known
+    be the first thing that was tried and made for it. Where other things were done as well against an error of no known
     kind, one word alone may be chance.
     """
     kind, failed = repair.failure.kind, repair.failed
@@ -169,8 +170,7 @@ def _fits(deed: Call, repair: Repair) -> bool:
     again = any(same_error(failed, each) and each.key == failed.key for each in repair.attempts)
     if kind in _MAY_PASS and not again:
         return is_made_for and not repair.attempts
-    is_tried_out = kind == "error" and bool(repair.vain or repair.attempts)
-    return is_made_for or len(named & telling_words(said)) >= (_TWICE if is_tried_out else 1)
+    return is_made_for or len(named & telling_words(said)) >= (_TWICE if kind == "error" and not is_alone else 1)
 
 
 def _hints(failed: Call) -> str:
