@@ -78,7 +78,8 @@ def in_memory(places: list[Place]) -> list[Place]:
 
 
 async def test_the_same_seed_gives_the_same_results_with_a_new_bank(open_bank: OpenBank) -> None:
-    places = [*in_memory(schedule(3, 2))[:6], *schedule(3, 1)]
+    families = ("lock", "schema", "misleading", "flaky")
+    places = [place for place in schedule(3, 2) if place.family in families]
     for arm in (BOTH, PLAIN_NOTES):
         assert await results_of(arm, places, open_bank) == await results_of(arm, places, open_bank)
 
