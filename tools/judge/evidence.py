@@ -33,9 +33,11 @@ FAILED = {"test": 2.4, "build": 1.4, "lint": 0.7}
 NOT_BROKEN = {"test": 0.8, "build": 0.3, "lint": 0.3}
 """Of a whole suite that passes and may have passed before as well; of a part of one it is a hint."""
 
-NAMED_FAILED, OWN_PASSED, OWN_FAILED, STALE = 2.4, 0.3, 0.8, 0.5
-"""Of a check that the task names, whatever else passes; of all that the agent wrote itself. `STALE` is the factor when
-files were changed after the run."""
+NAMED_FAILED, OWN_PASSED, OWN_FAILED = 2.4, 0.3, 0.8
+"""Of a check that the task names, whatever else passes; of all that the agent wrote itself."""
+
+STALE, STALE_NAMED = 0.5, 0.6
+"""Factors when files were changed after the run; a failed check that the task names stays hard even then."""
 
 REACHED = 1.2
 """What the task names went through with an exit code of 0, or was taken by a tool that had refused before."""
@@ -152,7 +154,7 @@ def _of_failed(run: Reading, failed: CheckRun) -> Signal:
     if failed.is_own:
         weight, reason = OWN_FAILED * (STALE if is_stale else 1.0), f"{reason}; the agent wrote it"
     elif failed.named or failed.wanted:
-        weight, reason = NAMED_FAILED * (0.6 if is_stale else 1.0), f"{reason}; the task asks for it"
+        weight, reason = NAMED_FAILED * (STALE_NAMED if is_stale else 1.0), f"{reason}; the task asks for it"
     elif any(_says_same(each, failed) for each in _before_changes(run)):
         weight, reason = HINT, f"{failed.name} failed as it had before anything was changed"
     elif any(each.result.purpose == purpose and each.name != failed.name and each.selection.is_whole for each in later):
