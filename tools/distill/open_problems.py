@@ -67,7 +67,9 @@ def is_pursued(failed: Sequence[Call]) -> bool:
 def _lesson(material: Material, name: str, calls: Sequence[Call], symptom: str) -> Lesson:
     names = material.reading.names
     shown = show_call(calls[-1], names)
-    lines = [f'When {shown} ends with "{symptom}", no way past it is known: it did so {len(calls)} times in one task.']
+    lines = [
+        f'When {shown} ends with "{symptom}", calling it unchanged was no way past it: {len(calls)} times in one task.'
+    ]
     lines += _vain(material, calls)
     lines.append("What was tried may be needed beside something else. Report it as open, not as done.")
     return lesson(
