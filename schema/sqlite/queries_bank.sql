@@ -16,11 +16,13 @@ INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
 INSERT INTO events (scope_id, type, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?);
 
 -- name: briefing
--- What the user said and the surest active items of a project and of its tenant's global scope, none of suspect wording; of two that contradict each other the one that stands higher, which then says so.
+-- What the user said and the surest strategies here and of all projects; of two that contradict each other one.
 WITH surest AS (
   SELECT * FROM (
     SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
+      AND (NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
+        OR p.pattern_data ->> '$.provenance.distiller' IN ('model', 'agent', 'user'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
@@ -32,6 +34,8 @@ WITH surest AS (
     SELECT seq, 1 AS shared FROM patterns AS p
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
+      AND (NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
+        OR p.pattern_data ->> '$.provenance.distiller' IN ('model', 'agent', 'user'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hook_project import HookProject
+from hook_project import SAID, HookProject
 
 
 @pytest.fixture
@@ -14,6 +14,7 @@ def shop(tmp_path: Path, home: Path) -> HookProject:
 
 @pytest.fixture
 def learned(shop: HookProject) -> HookProject:
-    """A project whose bank holds what the demo session taught."""
+    """A project whose bank holds what the demo session taught, and what the user said."""
     shop.cli("learn", str(shop.transcript))
+    shop.cli("remember", SAID)
     return shop

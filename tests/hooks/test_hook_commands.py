@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from claude_lines import line, write
-from hook_project import DEMO, NOTE, TASK, HookProject
+from hook_project import DEMO, NOTE, SAID, TASK, HookProject
 
 from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.engine.lock import writer_lock
@@ -65,7 +65,8 @@ def learning(shop: HookProject) -> list[dict[str, str]]:
 def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> None:
     answer = json.loads(learned.hook("session-start").stdout)["hookSpecificOutput"]
     assert answer["hookEventName"] == "SessionStart"
-    assert NOTE in answer["additionalContext"]
+    assert SAID in answer["additionalContext"]
+    assert NOTE not in answer["additionalContext"], "a way out is told where its error is spoken of"
     assert len(answer["additionalContext"]) < 9000
 
 
@@ -137,7 +138,7 @@ def test_a_bank_that_came_with_a_clone_is_told_of_once_and_gets_not_even_a_log(
     assert {each.event for each in missed(clone.root)} >= {"UserPromptSubmit", "Stop", "SessionEnd"}
     assert {path: path.read_bytes() for path in clone.bank.iterdir()} == before
     clone.cli("trust", "--yes")
-    assert "test.example.toml" in clone.hook("session-start").stdout
+    assert SAID in clone.hook("session-start").stdout
 
 
 def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None:

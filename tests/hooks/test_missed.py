@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hook_project import NOTE, TASK, HookProject
+from hook_project import SAID, TASK, HookProject
 from patience import HANG_S, is_in_time
 
 from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
@@ -86,7 +86,7 @@ def test_a_hook_that_hangs_ends_in_its_time_and_is_counted(learned: HookProject)
     assert is_in_time(time.monotonic() - began, 4)
     assert learned.log() == ""
     (state_folder() / "paused").unlink()
-    assert NOTE in learned.hook("session-start").stdout
+    assert SAID in learned.hook("session-start").stdout
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a file that is never read to its end")
@@ -97,7 +97,7 @@ def test_a_settings_file_that_is_a_pipe_holds_no_hook_up(learned: HookProject, w
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(file)
-    assert NOTE in learned.hook("session-start").stdout
+    assert SAID in learned.hook("session-start").stdout
     assert missed(learned.root) == []
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hook_project import NOTE, TASK, HookProject
+from hook_project import NOTE, SAID, TASK, HookProject
 
 from swarm_memory.server.missed import missed
 from swarm_memory.server.switch import pause, resume, switched_off
@@ -102,7 +102,7 @@ def test_what_was_paused_is_on_again_after_a_resume(learned: HookProject, tmp_pa
     assert learned.hook("session-start").stdout == ""
     assert resume(learned.root)
     assert not resume(learned.root)
-    assert NOTE in learned.hook("session-start").stdout
+    assert SAID in learned.hook("session-start").stdout
     assert switched_off(other) == "`swarm-memory pause`"
     assert resume(None)
     assert switched_off(other) is None
@@ -111,7 +111,7 @@ def test_what_was_paused_is_on_again_after_a_resume(learned: HookProject, tmp_pa
 @pytest.mark.parametrize("value", ["", "0", "false", "no", "OFF"])
 def test_a_variable_that_says_no_switches_nothing_off(learned: HookProject, value: str) -> None:
     learned.extra["SWARM_MEMORY_DISABLED"] = value
-    assert NOTE in learned.hook("session-start").stdout
+    assert SAID in learned.hook("session-start").stdout
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_variable_that_says_no_switches_nothing_off(learned: HookProject, valu
 def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_written(
     learned: HookProject, text: str
 ) -> None:
-    assert NOTE in learned.hook("session-start").stdout
+    assert SAID in learned.hook("session-start").stdout
     assert NOTE in learned.prompt(session="before")
     in_file(text, users=True)(learned)
     assert learned.hook("session-start").stdout == ""

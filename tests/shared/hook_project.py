@@ -23,7 +23,10 @@ TASK = "The test suite fails with SettingsError: config/test.toml not found. Mak
 """What the demo session teaches something for."""
 
 NOTE = "cp config/test.example.toml config/test.toml"
-"""What it teaches."""
+"""What it teaches: a way past that error, told where a task speaks of it."""
+
+SAID = "Never push to main without asking"
+"""What the user said, told in the briefing."""
 
 PATIENT = """
 import sys

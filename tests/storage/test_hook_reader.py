@@ -108,7 +108,7 @@ async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
     with hook_reader.open_for_hook(database, WHERE, 1.0) as bank:
         rows = bank.briefing_rows(5)
         assert [title for _, title, _, _ in rows] == ["Sure", "Unsure", "Global"]
-        assert rows[0] == (items[0].id, items[0].title, items[0].content)
+        assert rows[0] == (items[0].id, items[0].title, items[0].content, 0)
         assert len(bank.briefing_rows(1)) == 1
     with hook_reader.open_for_hook(database, ("default", GLOBAL_PROJECT), 1.0) as bank:
         assert [title for _, title, _, _ in bank.briefing_rows(5)] == ["Global"]

@@ -1,5 +1,6 @@
 """Retrieve memories for a query: search, score, keep what fits, choose, put into words."""
 
+import re
 import time
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from swarm_memory.tools.retrieve.rank import (
     unit,
 )
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import count_tokens, query_tokens
+from swarm_memory.tools.text.tokens import count_tokens, query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K = 50
@@ -37,6 +38,7 @@ MAX_QUERY_TOKENS = 512
 OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
 
 _MAX_RECORDED_CHARS = 2_000
+_QUOTED = re.compile(r'"([^"]{3,300})"')
 
 
 async def retrieve(
@@ -210,7 +212,22 @@ class _Floor:
         return unit(coverage(self.weights, candidate.words))
 
     def is_met_by(self, candidate: Candidate) -> bool:
-        return fit(candidate.cosine, self.coverage(candidate), self.min_cosine, self.min_coverage) >= 1.0
+        """Nearness alone is not enough for a way out of an error; a problem that nobody solved is no advice."""
+        covered = self.coverage(candidate)
+        if fit(candidate.cosine, covered, self.min_cosine, self.min_coverage) < 1.0:
+            return False
+        item = candidate.read_item()
+        if item.use == "way_out":
+            return covered >= self.min_coverage or speaks_of(self.weights.keys(), item)
+        return item.use != "open_problem"
+
+
+def speaks_of(words: Container[str], item: MemoryItem) -> bool:
+    """Whether a query, of which these are the tokens, names the program that a way out is of, or most of its error."""
+    program = tokenize((item.domain or "").partition(".")[2])
+    symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
+    told = sum(token in words for token in symptom)
+    return (bool(program) and all(token in words for token in program)) or (told >= 2 and 2 * told >= len(symptom))
 
 
 def _chosen(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) -> list[_Scored]:
