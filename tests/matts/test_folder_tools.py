@@ -90,12 +90,13 @@ async def test_a_tool_that_was_not_named_is_not_there(tmp_path: Path) -> None:
 async def test_a_run_by_the_model_is_judged_by_what_its_commands_showed(tmp_path: Path) -> None:
     check = f"{sys.executable} -m pytest -q -p no:cacheprovider"
     chat = ScriptedChatModel([
-        says("Read", '{"path": "test_it.txt"}'),
-        says("Write", '{"path": "test_it.py", "content": "def test_it():\\n    assert True\\n"}'),
+        says("Bash", json.dumps({"command": check})),
+        says("Write", '{"path": "it.py", "content": "IT = 1\\n"}'),
         says("Bash", json.dumps({"command": check})),
         says(answer="The test passes."),
     ])  # fmt: skip
-    agent = Agent(tmp_path, "", test_it="write me")
+    agent = Agent(tmp_path, "")
+    (agent.folder / "test_it.py").write_text("def test_it():\n    assert 'IT = 1' in open('it.py').read()\n")
     settings = matts(allowed_commands=check, max_concurrency=1)
     spec = RunnerSpec(kind="model", folder="work", tools=ALL)
     async with opened(tmp_path, settings) as tools:
@@ -105,5 +106,5 @@ async def test_a_run_by_the_model_is_judged_by_what_its_commands_showed(tmp_path
     assert (rollout.label, rollout.is_hard) == ("Success", True), rollout
     kept = result.run.summary.best_folder
     assert kept is not None
-    assert (Path(kept) / "test_it.py").is_file()
-    assert not (agent.folder / "test_it.py").exists()
+    assert (Path(kept) / "it.py").is_file()
+    assert not (agent.folder / "it.py").exists()
