@@ -21,7 +21,7 @@ WITH surest AS (
   SELECT * FROM (
     SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
-      AND (NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
+      AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
         OR p.pattern_data ->> '$.provenance.distiller' IN ('model', 'agent', 'user'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
@@ -34,7 +34,7 @@ WITH surest AS (
     SELECT seq, 1 AS shared FROM patterns AS p
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
-      AND (NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
+      AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
         OR p.pattern_data ->> '$.provenance.distiller' IN ('model', 'agent', 'user'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)

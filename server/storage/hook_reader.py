@@ -45,8 +45,9 @@ class HookBank:
         self._wait_s = wait_s
 
     def briefing_rows(self, limit: int) -> list[tuple[str, str, str, int]]:
-        """Return (id, title, content, standing): what the user said, then the surest items, the project's first."""
-        values = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT, "limit": limit}
+        """Return (id, title, content, standing): what the user said, then the surest strategies of the project."""
+        place = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT}
+        values = {**place, "limit": limit, "every": False}
         return self._connection.execute(_BANK["briefing"], values).fetchall()
 
     def way_out(

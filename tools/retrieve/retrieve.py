@@ -38,6 +38,9 @@ MAX_QUERY_TOKENS = 512
 OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
 
 _MAX_RECORDED_CHARS = 2_000
+_MIN_TOLD, _SHARE_TOLD = 3, 0.4
+"""So many words of an error, and so much of them, tell it."""
+
 _QUOTED = re.compile(r'"([^"]{3,300})"')
 
 
@@ -223,11 +226,12 @@ class _Floor:
 
 
 def speaks_of(words: Container[str], item: MemoryItem) -> bool:
-    """Whether a query, of which these are the tokens, names the program that a way out is of, or most of its error."""
+    """Whether a query, of which these are the tokens, names the program that a way out is of, or tells its error."""
     program = tokenize((item.domain or "").partition(".")[2])
     symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
     told = sum(token in words for token in symptom)
-    return (bool(program) and all(token in words for token in program)) or (told >= 2 and 2 * told >= len(symptom))
+    is_named = bool(program) and all(token in words for token in program)
+    return is_named or told >= max(_MIN_TOLD, _SHARE_TOLD * len(symptom))
 
 
 def _chosen(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) -> list[_Scored]:

@@ -107,7 +107,8 @@ class SqliteMemories(BankThreads):
 
     @reads
     def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
-        asked = {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT, "limit": limit}
+        place = {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT}
+        asked = {**place, "limit": limit, "every": True}
         ids = [row[0] for row in connection.execute(_BANK["briefing"], asked).fetchall()]
         values = {"ids": to_json(ids), "scopes": pairs(scope.readable())}
         return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
