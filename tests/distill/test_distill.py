@@ -14,6 +14,11 @@ SETTINGS = Settings()
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
+def distilled_as_success(script: Script) -> Distillation:
+    verdict = judge_by_evidence(script.done(), SETTINGS).model_copy(update={"label": "Success"})
+    return distill_by_extraction(script.done(), verdict, SETTINGS)
+
+
 def distill(script: Script) -> Distillation:
     trajectory = script.done()
     return distill_by_extraction(trajectory, judge_by_evidence(trajectory, SETTINGS), SETTINGS)
@@ -80,21 +85,22 @@ def test_a_mere_complaint_gives_no_rule() -> None:
     assert distill(script).drafts == ()
 
 
-def test_arguments_that_made_a_tool_refuse_are_named_without_their_values() -> None:
+def test_where_an_id_was_taken_from_is_told_without_its_value() -> None:
     script = Script("book a flight for Mia Li", source="steps")
-    script.call("get_user", {"user_id": "mia_li_3668"}, '{"first_name": "Mia", "last_name": "Li"}')
-    script.call("book", {"user_id": "mia_li_3668", "payments": [{"id": "card_4421486", "amount": 5}]},
-                "Error: payment amount does not add up, total price is 305, but paid 255")  # fmt: skip
-    script.call("calculate", {"expression": "305 - 250"}, "55")
-    script.call("book", {"user_id": "mia_li_3668", "payments": [{"id": "card_4421486", "amount": 55}]},
-                '{"reservation_id": "HATHAT"}')  # fmt: skip
-    distilled = distill_by_extraction(
-        script.done(), judge_by_evidence(script.done(), SETTINGS).model_copy(update={"label": "Success"}), SETTINGS
-    )
-    text = texts(distilled)
-    assert "Check `amount` before `book`: payment amount does not add up" in text
-    assert "Take `payments[].amount` from what `calculate` answers" in text
+    script.call("get_user", {"user_id": "mia_li_3668"}, '{"first_name": "Mia", "cards": ["card_4421486"]}')
+    script.call("book", {"user_id": "mia_li_3668", "payments": [{"id": "card"}]}, "Error: payment id is not known")
+    script.call("book", {"user_id": "mia_li_3668", "payments": [{"id": "card_4421486"}]}, '{"reservation": "HATHAT"}')
+    text = texts(distilled_as_success(script))
+    assert "Take `payments[].id` from what `get_user` answers" in text
     assert not any(name in text for name in ("Mia", "mia_li", "4421486", "HATHAT"))
+
+
+def test_an_amount_that_happens_to_stand_in_an_answer_is_no_way_out() -> None:
+    script = Script("book a flight", source="steps")
+    script.call("book", {"payments": [{"amount": 5}]}, "Error: payment amount does not add up, total price is 305")
+    script.call("calculate", {"expression": "305 - 250"}, "55")
+    script.call("book", {"payments": [{"amount": 55}]}, '{"reservation": "HATHAT"}')
+    assert "calculate" not in texts(distilled_as_success(script))
 
 
 def test_what_nothing_got_past_is_kept_as_an_open_problem() -> None:

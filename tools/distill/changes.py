@@ -76,13 +76,13 @@ def _change(
 ) -> Change:
     name = path.rsplit(".", 1)[-1].removesuffix("[]")
     is_named = f" {_plain(name)} " in f" {_plain(repair.failed.error)} "
-    source = _source(value, repair.success, calls)
     others = [
         other
         for call in (repair.failed, *repair.attempts)
         for key, other in _leaves(call.input)
         if key == path and other != value
     ]
+    source = _source(value, others, repair, calls)
     is_code = is_named and not source and _speaks_of(name, repair) and _may_be_told(value, task, particulars)
     refused = dict.fromkeys(str(other) for other in others if _may_be_told(other, task, particulars))
     return Change(path, value, tuple(refused) if is_code else (), source, is_named, is_code)
@@ -116,20 +116,33 @@ def _may_be_told(value: JsonValue, task: str, particulars: Sequence[str]) -> boo
     )
 
 
-def _source(value: JsonValue, success: Call, calls: Sequence[Call]) -> str:
-    """Return the other tool whose answer held the value last before it was used; a plain word has no source."""
+_ID = re.compile(r"(?=.*\d)(?=.*[A-Za-z]|\d{6})")
+"""A value that names a thing, and is no amount."""
+
+
+def _source(value: JsonValue, refused: Sequence[JsonValue], repair: Repair, calls: Sequence[Call]) -> str:
+    """Return the other tool whose answer held the id last before it was used; a plain word or an amount has no source.
+
+    Nor has a value that the error itself names, nor one of a tool whose answers held a refused value as well.
+    """
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    if not re.search(r"\d", text):
+    if not _ID.match(text) or any(_stands_in(text, call.output) for call in (repair.failed, *repair.attempts)):
         return ""
-    whole = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
     earlier = [
-        call for call in calls if call.position < success.position and not call.failed and call.tool != success.tool
-    ]
-    holds = (
-        call.tool for call in reversed(earlier)
-        if call.output.strip() == text or (len(text) >= _MIN_FOUND and whole.search(call.output[:_MAX_ANSWER]))
-    )  # fmt: skip
-    return next(holds, "")
+        call for call in calls
+        if call.position < repair.success.position and not call.failed and call.tool != repair.success.tool
+    ]  # fmt: skip
+    source = next((call.tool for call in reversed(earlier) if _holds(call, text)), "")
+    is_doubtful = any(_holds(call, str(other)) for call in earlier if call.tool == source for other in refused)
+    return "" if is_doubtful else source
+
+
+def _holds(call: Call, text: str) -> bool:
+    return call.output.strip() == text or (len(text) >= _MIN_FOUND and _stands_in(text, call.output))
+
+
+def _stands_in(text: str, output: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", output[:_MAX_ANSWER]) is not None
 
 
 def _leaves(given: Mapping[str, JsonValue], prefix: str = "") -> Iterator[tuple[str, JsonValue]]:

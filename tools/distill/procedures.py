@@ -2,14 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
 from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told
 from swarm_memory.tools.distill.ways_out import cures
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.check_runs import selection_of
 from swarm_memory.tools.trajectory.errors import shape
-from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_call, show_file, show_symptom
 from swarm_memory.tools.trajectory.shell import Part
 
@@ -23,8 +24,7 @@ _CUSTOMARY = re.compile(
 )
 """What everybody would try first."""
 
-_NOT_RUN = frozenset({"missing-module", "missing-file", "missing-command", "bad-arguments", "wrong-folder", "syntax"})
-"""Errors after which a check may have counted something, and did not check what it was to."""
+_SOME_PASSED = re.compile(r"(?i)\b[1-9]\d* (?:tests? )?(?:passed|passing|ok)\b|\bpassed:? +[1-9]")
 
 _MAX_CHECKS = 5
 
@@ -32,12 +32,12 @@ _MAX_CHECKS = 5
 def procedures(material: Material) -> Iterator[Lesson]:
     """Yield how the checks of this project are run, where that is not what everybody would try first.
 
-    Only of checks that were seen to run to their end, with a result of their own; not of those that the agent wrote
-    itself. What was set up before the first of them comes with them, in the order in which it was done. Nothing where
-    a way out tells it already.
+    Only of checks that were seen to pass, or some of their tests; not of those that the agent wrote itself. A file
+    that was named is of that task: FILE stands in its place. What was set up before the first of them comes with them,
+    in the order in which it was done. Nothing where a way out tells it already.
     """
-    ran = [call for call in material.calls if _is_check(call, material)]
-    chosen = {call.command.name: call for call in sorted(ran, key=_rank, reverse=True) if call.command}
+    passed = [call for call in material.calls if _is_check(call, material)]
+    chosen = {call.command.name: call for call in sorted(passed, key=_rank, reverse=True) if call.command}
     checks = sorted(chosen.values(), key=lambda call: call.position)[:_MAX_CHECKS]
     told = {shape(cure.success) for cure in cures(material.reading)}
     if not any(_is_telling(call) and shape(call) not in told for call in checks):
@@ -51,11 +51,11 @@ def procedures(material: Material) -> Iterator[Lesson]:
         folder = folder_of(call.command.text) if call.command else ""
         where = f" in the folder `{show_file(folder, names)}`" if folder else ""
         lines.append(
-            f"{purpose}: {show_call(call, names, MAX_TOLD)}{where}" + (f' (it told "{summary}").' if summary else ".")
+            f"{purpose}: {_shown(call, names, MAX_TOLD)}{where}" + (f' (it told "{summary}").' if summary else ".")
         )
     first = max(checks, key=_is_telling)
     others = [call for call in checks if call is not first][:1]
-    shown = " and ".join(show_call(call, names, 40 if others else 56) for call in (first, *others))
+    shown = " and ".join(_shown(call, names, 40 if others else 52) for call in (first, *others))
     yield lesson(
         material,
         Told(
@@ -75,7 +75,7 @@ def _is_check(call: Call, material: Material) -> bool:
     check = call.check
     if check is None or not check.counted or call.command is None or not can_be_told(call):
         return False
-    if call.failed and classify(call.error).kind in _NOT_RUN:
+    if not check.passed and not _SOME_PASSED.search(check.summary):
         return False
     files = material.reading.files
     return not any((file := files.of(word)) and file.is_own for part in call.command.parts for word in part.words[1:])
@@ -85,6 +85,15 @@ def _rank(call: Call) -> tuple[bool, int]:
     """Those that passed first, then those with the fewest words: they cover the most."""
     main = call.command.main if call.command else None
     return not (call.check and call.check.passed), len(main.words) if main else 0
+
+
+def _shown(call: Call, names: Sequence[str], limit: int) -> str:
+    """A check as it is run, with FILE for the file of that task."""
+    text = show_call(call, names, MAX_TOLD).strip("`")
+    for path in sorted(selection_of(call).paths, key=len, reverse=True):
+        if "." in path.rpartition("/")[2]:
+            text = text.replace(path, "FILE")
+    return f"`{one_line(text, limit)}`"
 
 
 def _is_telling(call: Call) -> bool:
