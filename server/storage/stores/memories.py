@@ -70,6 +70,8 @@ class SqliteMemories(BankThreads):
     async def search(self, query: SearchQuery) -> SearchResult:
         search = search_of(self.index, query)
         near, keywords = await asyncio.gather(self.read(search.near), self.read_beside(search.keywords))
+        if near.vector is None and query.vector is not None and keywords.found:
+            near = await self.read(search.near)  # the bank's first vector came between the two looks
         return await self.read(partial(joined, search=search, near=near, keywords=keywords))
 
     @reads
