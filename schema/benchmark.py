@@ -153,5 +153,5 @@ class BenchmarkRun(Model):
     """What kind of machine, not which."""
     started_at: Timestamp
     ended_at: Timestamp | None = None
-    results: SuiteResults = SuiteResults()
+    results: SuiteResults = Field(default_factory=SuiteResults)
     error: str | None = None

@@ -104,7 +104,7 @@ class MemoryItem(Model):
     last_used: Timestamp | None = None
     status: MemoryStatus = "active"
     status_reason: str | None = None
-    provenance: Provenance = Provenance()
+    provenance: Provenance = Field(default_factory=Provenance)
 
     @property
     def use(self) -> Use:

@@ -63,7 +63,7 @@ class OutcomeRecord(Model):
     randomised: bool = False
     """Whether tasks were being held out at random at that time: only then both arms can be compared."""
     credits: tuple[Credit, ...] = ()
-    figures: TaskFigures = TaskFigures()
+    figures: TaskFigures = Field(default_factory=TaskFigures)
     at: Timestamp
     """When the task ended; when the outcome was recorded, where that is not known."""
     status: OutcomeStatus = "credited"

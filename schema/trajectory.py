@@ -56,7 +56,7 @@ class Trajectory(Model):
     source: TrajectorySource = "steps"
     started_at: Timestamp | None = None
     ended_at: Timestamp | None = None
-    usage: Usage = Usage()
+    usage: Usage = Field(default_factory=Usage)
     injected_memory_ids: tuple[str, ...] = ()
     """Memories that were put into the prompt of this task."""
     skipped_lines: int = Field(default=0, ge=0)

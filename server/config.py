@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
@@ -40,6 +40,8 @@ NAMES = frozenset({"guard.disabled_rules"})
 """Lists of names in a file, the same divided by commas elsewhere."""
 
 MAX_PROVIDERS = 20
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
@@ -277,10 +279,16 @@ def _validated(values: Values) -> Settings:
         if isinstance(value, bool) and SECTIONS[section].model_fields[name].annotation is not bool:
             raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_expected(key)}")
         nested.setdefault(section, {})[name] = value
+    settings = _checked(Settings, given, "", values) if given else Settings.model_construct()
+    sections = {name: _checked(SECTIONS[name], held, name, values) for name, held in nested.items()}
+    return settings.model_copy(update=sections)
+
+
+def _checked(form: type[AnyModel], given: Mapping[str, object], section: str, values: Values) -> AnyModel:
     try:
-        return Settings.model_validate(given | nested)
+        return form.model_validate(given)
     except ValidationError as error:
-        raise _invalid(error, values) from error
+        raise _invalid(error, section, values) from error
 
 
 def _names(value: object, key: str, origin: str) -> list[str]:
@@ -317,14 +325,15 @@ def _provider(entry: object, what: str, origin: str) -> dict[str, object]:
     return given
 
 
-def _invalid(error: ValidationError, values: Values) -> ConfigError:
+def _invalid(error: ValidationError, section: str, values: Values) -> ConfigError:
     """Name the key, the place and what it may be; a secret's value is never repeated."""
     first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"][:2])
+    place = (section, *first["loc"]) if section else first["loc"]
+    key = ".".join(str(part) for part in place[:2])
     value, origin = values.get(key, (None, "the settings"))
     if key == PROVIDERS:
-        place, *name = first["loc"][2:]
-        return ConfigError(f"{'.'.join([f'{key}[{place}]', *map(str, name)])} in {origin}: {first['msg']}")
+        entry, *name = place[2:]
+        return ConfigError(f"{'.'.join([f'{key}[{entry}]', *map(str, name)])} in {origin}: {first['msg']}")
     given = "" if "api_key" in key else f" (it is {str(value)[:80]!r})"
     return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_expected(key)}")
 

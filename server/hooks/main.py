@@ -63,6 +63,7 @@ def main(arguments: list[str]) -> NoReturn:
     if os.environ.get(CHILD_VARIABLE):
         os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
     gc.disable()  # a process this short leaves nothing worth collecting
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # looking for them reads the metadata of every package there is
     place = None
     name = " ".join(arguments[:1])
     try:

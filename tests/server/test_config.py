@@ -40,7 +40,7 @@ def own(home: Path) -> Write:
 
 def test_without_any_source_all_is_at_its_default(tmp_path: Path) -> None:
     resolved = resolve_settings(tmp_path, environ={})
-    assert resolved.settings == Settings()
+    assert resolved.settings == Settings() == Settings.model_validate({name: form() for name, form in SECTIONS.items()})
     assert resolved.origin == {}
 
 

@@ -44,8 +44,9 @@ _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     r"\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_SCRIPT_RUN = re.compile(rf"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
-_AS_WRITTEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['\u2019-][^\W_{_UNSPACED}]+)*")
+# Compiled where they are needed: hooks wait 6 ms for them, and hardly one needs them.
+_SCRIPT_RUN = rf"([{_UNSPACED}]+)|[^{_UNSPACED}]+"
+_AS_WRITTEN = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['\u2019-][^\W_{_UNSPACED}]+)*"
 _VOICED = {0x3099, 0x309A}
 """The two marks that make another kana of a kana: composed again, while all other marks are dropped."""
 
@@ -90,7 +91,7 @@ def words_as_written(text: str) -> list[str]:
 
     So long texts can be told from short ones, and by how they begin, in any script.
     """
-    return _AS_WRITTEN.findall(text.lower())
+    return re.findall(_AS_WRITTEN, text.lower())
 
 
 def query_tokens(text: str) -> tuple[str, ...]:
@@ -128,7 +129,7 @@ def _pieces(word: str) -> Iterator[str]:
     if word.isascii():
         yield from _identifier_parts(word)
         return
-    for run in _SCRIPT_RUN.finditer(word):
+    for run in re.finditer(_SCRIPT_RUN, word):
         if (unspaced := run.group(1)) is None:
             yield from _term(run.group())
         else:

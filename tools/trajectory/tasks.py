@@ -19,7 +19,7 @@ _SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:.-]{0,80}(?:\s|$)")
 _LEAD_CHARS = 600
 """What a prompt is about is said at its beginning; the rest is not looked at."""
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CJK = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # compiled where it is needed: hooks wait 2 ms for it
 
 
 def _words(*patterns: str) -> str:
@@ -286,11 +286,15 @@ def _lead(text: str) -> str:
 
 
 def _word_count(text: str) -> int:
-    return len(text.split()) + len(_CJK.findall(text)) // 2
+    return len(text.split()) + _cjk(text) // 2
+
+
+def _cjk(text: str) -> int:
+    return 0 if text.isascii() else len(re.findall(_CJK, text))
 
 
 def _is_short(text: str, words: int, *, cjk: int | None = None) -> bool:
-    characters = len(_CJK.findall(text))
+    characters = _cjk(text)
     if characters:
         return characters <= (words * 2 if cjk is None else cjk)
     return len(text.split()) <= words
