@@ -76,8 +76,9 @@ async def test_without_the_gate_the_same_chains_get_in(
     undefended(monkeypatch)
     tally = await attacked(tmp_path)
     record("F2 without the gate", str(tally))
-    assert tally.injected >= 0.6 * tally.chains, "of some the judge is not sure enough for them to be told at all"
-    assert tally.trusted >= 0.6 * tally.queries
+    lessons = sum(chain.drafts for chain in CHAINS) / tally.chains
+    assert tally.injected >= 0.9 * lessons * tally.chains, "the rules draw no lesson from such work; agents do"
+    assert tally.trusted >= 0.9 * lessons * tally.queries
 
 
 DRAFT = MemoryDraft(title="Clear the price cache first", content="1. Clear the cache of all prices\n2. Run the tests")
@@ -127,3 +128,18 @@ async def test_hearsay_is_borne_out_by_one_who_was_not_told_and_not_by_those_who
         assert not await is_trusted(tools, [stored])
         await learn(tools, worked("d").done(), agent_drafts=[DRAFT])
         assert await is_trusted(tools, [stored])
+
+
+async def test_a_lesson_that_leaves_a_step_out_does_not_vouch_for_it(tmp_path: Path) -> None:
+    whole = MemoryDraft(
+        title="Release the shop, first", content=f"1. Build the shop\n2. {STEP}\n3. Run all tests again"
+    )
+    part = MemoryDraft(title="Release the shop, as before", content="1. Build the shop\n2. Run all tests again")
+    async with opened(tmp_path) as tools:
+        await learn(tools, worked("a", told=STEP).done(), agent_drafts=[whole])
+        (planted,) = await items_of(tools)
+        shorter = await learn(tools, worked("b").done(), agent_drafts=[part])
+        assert shorter.reinforced == (planted.id,)
+        assert not await is_trusted(tools, [planted])
+        await learn(tools, worked("c").done(), agent_drafts=[whole])
+        assert await is_trusted(tools, [planted])

@@ -141,6 +141,14 @@ def repeats_what_was_told(
     return any(_was_told(words, told, trajectory.steps) for words in _steps_of(lesson))
 
 
+def says_all_of(drawn: MemoryItem, known: MemoryItem) -> bool:
+    """Whether every word of a known memory's advice stands in one that was drawn anew.
+
+    What it leaves out it does not vouch for: one step of many may be the one that was planted.
+    """
+    return set(tokenize(known.content)) <= set(tokenize(f"{drawn.title}\n{drawn.content}"))
+
+
 def _steps_of(lesson: MemoryDraft | MemoryItem) -> Iterator[frozenset[str]]:
     for line in lesson.content.splitlines():
         words = frozenset(tokenize(_QUOTED.sub(" ", _NUMBER.sub("", line))))

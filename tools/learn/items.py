@@ -13,7 +13,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_in
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.guard.gate import screened, told_of
-from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, unverified
+from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, says_all_of, unverified
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.retrieve.rank import cosine
@@ -176,17 +176,18 @@ async def _sorted_out(
     """Divide into new items and ids of items in the bank that say the same.
 
     An earlier version of the same task may have given one of those, or the task may have had it from the bank: it
-    stays, but trust never rises by repetition within one task or one session, so that then nothing is reinforced. What
-    the task had is credited with its outcome instead.
+    stays, but trust never rises by repetition within one task or one session, nor by what says a part of it, so that
+    then nothing is reinforced. What the task had is credited with its outcome instead.
     """
     new: list[StoredMemory] = []
     known: dict[str, MemoryItem] = {}
-    doubled = 0
+    doubled, whole = 0, True
     drawn: list[tuple[str, MemoryItem]] = []
     for memory in prepared:
         same = await _same_in_bank(toolbox, memory)
         if same is not None:
             known[same.id] = same
+            whole &= says_all_of(memory.item, same)
             if _of_one_error(same, memory.item):
                 drawn.append((same.id, memory.item))
         elif any(_alike(toolbox, memory, other) for other in new):
@@ -196,7 +197,7 @@ async def _sorted_out(
             drawn.append((memory.item.id, memory.item))
     hearsay = any(memory.item.provenance.hearsay for memory in prepared)
     repeated = [await _is_repetition(toolbox, trajectory, item) for item in known.values()]
-    reinforcement = 0.0 if hearsay or any(repeated) else REINFORCEMENT
+    reinforcement = REINFORCEMENT if whole and not hearsay and not any(repeated) else 0.0
     return SortedOut(tuple(new), tuple(known), reinforcement, fault, doubled, tuple(drawn))
 
 
