@@ -1,9 +1,14 @@
 """The one thing that every operation is given: the ports, the settings and the scope."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from swarm_memory.schema.base import MAX_PROJECT_CHARS, Scope
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
 from swarm_memory.tools.ports.store import Clock, Store
@@ -36,3 +41,22 @@ class Toolbox:
         if not 1 <= len(project) <= MAX_PROJECT_CHARS:
             raise InputError(f"project must be a name of 1 to {MAX_PROJECT_CHARS} characters, not of {len(project)}")
         return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project))
+
+    async def queue(
+        self, kind: str, key: str, payload: Mapping[str, JsonValue] | None = None, *, after: timedelta = timedelta(0)
+    ) -> str:
+        """Queue a job, due `after` that time; where one of its kind and key is queued, replace what that one is to do.
+
+        Return the id of the job that stands. Raises `StorageError`.
+        """
+        now = self.clock.now()
+        job = Job(
+            id=new_id(JOB),
+            scope=self.scope,
+            kind=kind,
+            key=key,
+            payload=dict(payload or {}),
+            run_after=now + after,
+            created_at=now,
+        )
+        return await self.store.enqueue(job)

@@ -5,17 +5,14 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
-from swarm_memory.schema.job import Job
-from swarm_memory.server.hooks.event import HookEvent
 from swarm_memory.server.missed import note_missed
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.ports.jobs import LEARN
@@ -52,6 +49,19 @@ Way: TypeAlias = Literal["server", "hook"]
 """Who does the work: a running server that was asked, or the hook command itself."""
 
 log = logging.getLogger("swarm_memory.hooks")
+
+
+class HookEvent(BaseModel):
+    """What a hook of a coding agent tells. Unknown keys are ignored; what the event does not have is None."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    hook_event_name: str = Field(max_length=100)
+    session_id: str | None = None
+    transcript_path: str | None = None
+    prompt: str | None = None
+    tool_name: str | None = None
+    tool_input: JsonValue = None
 
 
 async def answer_hook(open_toolbox: OpenToolbox, event: Mapping[str, JsonValue], via: Way, root: Path) -> HookAnswer:
@@ -154,7 +164,7 @@ async def _note_task(
     if continued:
         if corrected:
             writes.append(partial(_note_correction, toolbox, session.session_id))
-        writes.append(partial(_enqueue, toolbox, session, now + _CONTINUED_HOLD))
+        writes.append(partial(_hold_back, toolbox, session))
     else:
         writes.append(partial(toolbox.store.put_session, session))
         if former is not None and former.task_id is not None:
@@ -195,27 +205,10 @@ async def _before_tool_call(toolbox: Toolbox, event: HookEvent) -> str | None:
     return None
 
 
-async def _enqueue(toolbox: Toolbox, session: HostSession, run_after: datetime) -> None:
-    if session.transcript_path is None or session.task_id is None:
-        return
-    payload: dict[str, JsonValue] = {
-        "transcript_path": session.transcript_path,
-        "session_id": session.session_id,
-        "task_id": session.task_id,
-    }
-    await toolbox.store.enqueue(_job(toolbox, session.task_id, payload, run_after))
-
-
-def _job(toolbox: Toolbox, key: str, payload: dict[str, JsonValue], run_after: datetime) -> Job:
-    return Job(
-        id=new_id(JOB),
-        scope=toolbox.scope,
-        kind=LEARN,
-        key=key,
-        payload=payload,
-        run_after=run_after,
-        created_at=toolbox.clock.now(),
-    )
+async def _hold_back(toolbox: Toolbox, session: HostSession) -> None:
+    if session.transcript_path is not None and session.task_id is not None:
+        told = session.model_dump(include={"transcript_path", "session_id", "task_id"})
+        await toolbox.queue(LEARN, session.task_id, told, after=_CONTINUED_HOLD)
 
 
 def _is_long_enough(toolbox: Toolbox, prompt: str) -> bool:

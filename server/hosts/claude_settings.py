@@ -12,7 +12,6 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of, planned_change
 
 SERVER_NAME = "swarm-memory"
-HOOK_TOOL = "handle_hook"
 CLI_MODULE, HOOKS_MODULE = "swarm_memory.server.cli", "swarm_memory.server.hooks"
 
 PORTABLE_SERVER, PORTABLE_HOOKS = (SERVER_NAME,), (SERVER_NAME, "hook")
@@ -273,8 +272,6 @@ def _entries(group: Any) -> list[Any]:
 
 def _is_our_hook(entry: Any) -> bool:
     words = _words(entry)
-    if not words:  # an earlier version told the running server
-        return isinstance(entry, dict) and cast(Json, entry).get("tool") == HOOK_TOOL and SERVER_NAME in entry.values()
     return HOOKS_MODULE in " ".join(words) or _names_us(words, "hook")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import JOB, RUN, new_id
+from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import Job, JobAction, JobStatus, Progress, Report
 from swarm_memory.tools.toolbox import Toolbox
@@ -37,17 +37,7 @@ async def run_as_job(
 
     While an equal job (same kind and key) waits in the queue, this one takes its place.
     """
-    now = toolbox.clock.now()
-    job = Job(
-        id=new_id(JOB),
-        scope=toolbox.scope,
-        kind=kind,
-        key=key or new_id(kind),
-        payload=dict(payload),
-        run_after=now,
-        created_at=now,
-    )
-    job_id = await toolbox.store.enqueue(job)
+    job_id = await toolbox.queue(kind, key or new_id(kind), payload)
     wake()
     return await _follow(toolbox, job_id, on_progress)
 
@@ -105,9 +95,7 @@ async def _resume(toolbox: Toolbox, job: Job) -> Job:
     run_id: Any = job.payload.get("run_id")
     if isinstance(run_id, str):
         await toolbox.store.reopen_run(toolbox.scope, run_id)
-    now = toolbox.clock.now()
-    again = job.model_copy(update={"id": new_id(JOB), "run_after": now, "created_at": now})
-    return await _found(toolbox, await toolbox.store.enqueue(again))
+    return await _found(toolbox, await toolbox.queue(job.kind, job.key, job.payload))
 
 
 async def _cancel(toolbox: Toolbox, job: Job) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.trajectory import Trajectory
@@ -53,7 +52,7 @@ async def learn_from_job(
     async for trajectory in in_thread(reading):
         asked = chat is not None and await asyncio.to_thread(is_worth_a_model, trajectory)
         if asked and task_id is None:
-            await _queue(toolbox, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
+            await toolbox.queue(LEARN, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
             statuses[trajectory.task_id] = "queued: a model is asked about it"
             continue
         result = await learn(replace(toolbox, chat=chat if asked else None), trajectory)
@@ -70,17 +69,11 @@ def is_worth_a_model(trajectory: Trajectory) -> bool:
     return is_worth_asking(failed, said)
 
 
-async def _queue(toolbox: Toolbox, key: str, payload: dict[str, JsonValue]) -> None:
-    now = toolbox.clock.now()
-    job = Job(id=new_id(JOB), scope=toolbox.scope, kind=LEARN, key=key, payload=payload, run_after=now, created_at=now)
-    await toolbox.store.enqueue(job)
-
-
 async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str) -> None:
     """Make the jobs of a session's tasks due and queue one for its whole transcript, for what they missed."""
     await toolbox.store.release(toolbox.scope, f"{session_id}:", toolbox.clock.now())
-    payload: dict[str, JsonValue] = {"transcript_path": transcript_path, "session_id": session_id}
-    await _queue(toolbox, f"{session_id}:all", payload)
+    payload = {"transcript_path": transcript_path, "session_id": session_id}
+    await toolbox.queue(LEARN, f"{session_id}:all", payload)
 
 
 def holds_task(transcript_path: str) -> bool:

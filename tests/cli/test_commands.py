@@ -245,7 +245,7 @@ def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(
 
 
 def test_doctor_names_what_an_earlier_version_installed_and_how_to_replace_it(swarm: Shell, project: Path) -> None:
-    told = {"type": "mcp_tool", "server": "swarm-memory", "tool": "handle_hook"}
+    told = {"type": "command", "command": "python -m swarm_memory.server.hooks stop"}
     (project / ".claude").mkdir()
     (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [told]}]}}))
     found = swarm("doctor").out

@@ -16,8 +16,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.hooks.event import HookEvent
-from swarm_memory.server.hooks.events import handle_hook
+from swarm_memory.server.hooks.events import HookEvent, handle_hook
 from swarm_memory.server.mcp import learning, memories, tool_memory
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock

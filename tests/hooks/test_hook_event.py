@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from swarm_memory.server.hooks.event import HookEvent
+from swarm_memory.server.hooks.events import HookEvent
 
 
 def test_an_event_is_read_as_it_is_and_what_it_lacks_is_none() -> None:

@@ -16,8 +16,7 @@ from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import HookSettings, Settings, StorageSettings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.hooks.event import HookEvent
-from swarm_memory.server.hooks.events import OpenToolbox, Way, answer_hook, handle_hook
+from swarm_memory.server.hooks.events import HookEvent, OpenToolbox, Way, answer_hook, handle_hook
 from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.wiring import open_toolbox, place_of

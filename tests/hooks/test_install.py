@@ -231,10 +231,9 @@ def test_an_own_entry_of_another_interpreter_is_replaced(tmp_path: Path) -> None
 
 def earlier(root: Path) -> tuple[Path, Path]:
     """Write what the version before this one did into a project's shared files, beside what is the project's own."""
-    told = {"type": "mcp_tool", "server": SERVER_NAME, "tool": "handle_hook", "input": {"event": {"a": "${a}"}}}
     command = {"type": "command", "command": "/old/python", "args": ["-I", "-m", "swarm_memory.server.hooks", "x"]}
-    hooks = {event: [{"hooks": [told]}] for event in ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")}
-    hooks |= {"SessionStart": [{"hooks": [command]}], "PostToolUse": [{"hooks": [told, {"command": "mine"}]}]}
+    hooks = {event: [{"hooks": [command]}] for event in ("UserPromptSubmit", "PreToolUse", "SessionStart", "Stop")}
+    hooks |= {"PostToolUse": [{"hooks": [command, {"command": "mine"}]}]}
     server = {"type": "stdio", "command": "/old/python", "args": ["-I", "-m", "swarm_memory.server.cli", "serve"]}
     settings = {"hooks": hooks, "enabledMcpjsonServers": [SERVER_NAME]}
     return (

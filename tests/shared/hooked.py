@@ -6,8 +6,7 @@ from typing import Any
 
 from patience import HANG_S
 
-from swarm_memory.server.hooks.event import HookEvent
-from swarm_memory.server.hooks.events import Way, handle_hook
+from swarm_memory.server.hooks.events import HookEvent, Way, handle_hook
 from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.toolbox import Toolbox
 

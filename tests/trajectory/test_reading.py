@@ -89,8 +89,7 @@ def test_a_chain_of_errors_keeps_its_links() -> None:
     script.shell("make", "ld: cannot find -lzstd: not found", 2).shell("apt install zstd", "ok").shell("make", "")
     reading = reading_of(script)
     first, second = reading.errors
-    assert first.led_to is not None
-    assert reading.error_of(first.led_to) is second
+    assert first.led_to in second.calls
     assert second.led_to is None
     deeds = [[deed.command.text for deed in repair.deeds if deed.command] for repair in reading.repairs]
     assert deeds == [["apt install zlib"], ["apt install zstd"]]

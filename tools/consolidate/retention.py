@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from swarm_memory.schema.base import JOB, new_id
-from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.job import Progress, Report
 from swarm_memory.tools.ports.upkeep import RETAINED, Retained
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -21,9 +20,7 @@ async def queue_retention_when_due(toolbox: Toolbox) -> bool:
         return False
     former = await toolbox.store.find_job(toolbox.scope, RETENTION, RETENTION)
     if former is None or former.ended_at is not None:
-        now = toolbox.clock.now()
-        job = Job(id=new_id(JOB), scope=toolbox.scope, kind=RETENTION, key=RETENTION, run_after=now, created_at=now)
-        await toolbox.store.enqueue(job)
+        await toolbox.queue(RETENTION, RETENTION)
     return True
 
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from swarm_memory.schema.base import JOB, new_id
-from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
 from swarm_memory.tools.consolidate.neighbours import Progress
 from swarm_memory.tools.consolidate.retention import queue_retention_when_due
@@ -35,9 +33,7 @@ async def queue_when_due(toolbox: Toolbox, *, embedder_answers: bool = False) ->
         return False
     former = await store.find_job(scope, CONSOLIDATE, WHOLE_BANK)
     if former is None or former.ended_at is not None:
-        now = toolbox.clock.now()
-        job = Job(id=new_id(JOB), scope=scope, kind=CONSOLIDATE, key=WHOLE_BANK, run_after=now, created_at=now)
-        await store.enqueue(job)
+        await toolbox.queue(CONSOLIDATE, WHOLE_BANK)
     return True
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
@@ -81,11 +80,9 @@ async def queue_embedding(toolbox: Toolbox, waiting: int) -> None:
 
     Raises `StorageError`.
     """
-    store, scope = toolbox.store, toolbox.scope
-    former = await store.find_job(scope, EMBED, BACKLOG)
+    former = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG)
     if former is None or (former.ended_at is not None and waiting > _left(former)):
-        now = toolbox.clock.now()
-        await store.enqueue(Job(id=new_id(JOB), scope=scope, kind=EMBED, key=BACKLOG, run_after=now, created_at=now))
+        await toolbox.queue(EMBED, BACKLOG)
 
 
 def _left(former: Job) -> int:

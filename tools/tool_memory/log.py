@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 from pydantic import JsonValue, ValidationError
 
-from swarm_memory.schema.base import JOB, Scope, new_id
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import (
     LoggedCall,
@@ -92,10 +91,8 @@ async def _kept_calls(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[To
 
 async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
     """Have what was logged evaluated when it has settled, or after `delay`; what is logged meanwhile goes with it."""
-    now = toolbox.clock.now()
     after = timedelta(seconds=toolbox.settings.tool_memory.settle_s) if delay is None else delay
-    job = Job(id=new_id(JOB), scope=toolbox.scope, kind=EVALUATE, key=EVALUATE, run_after=now + after, created_at=now)
-    await toolbox.store.enqueue(job)
+    await toolbox.queue(EVALUATE, EVALUATE, after=after)
 
 
 def read_names(tool_names: Sequence[str] | None) -> list[str] | None:

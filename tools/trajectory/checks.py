@@ -174,10 +174,7 @@ def _read_answer(output: str) -> tuple[bool | None, str] | None:
     if not isinstance(answer, dict):
         return None
     fields = cast("dict[str, object]", answer)
-    told = {
-        name: fields[name] for name in ("status", "success", "passed", "failed", "failures", "errors") if name in fields
-    }
-    told = {name: value for name, value in told.items() if isinstance(value, bool | int | str)}
+    told = {name: value for name in _FIELDS if isinstance(value := fields.get(name), bool | int | str)}
     if not told:
         return None
     summary = ", ".join(f"{name} {value}" for name, value in told.items())

@@ -67,14 +67,6 @@ class Reading:
         """What ended the errors that something ended soon."""
         return tuple(error.repair for error in self.errors if error.repair is not None)
 
-    def error_of(self, call: Call) -> Error | None:
-        """Return the error with which a call failed; None where it did not fail."""
-        return self._errors_by_position.get(call.position)
-
-    @cached_property
-    def _errors_by_position(self) -> dict[int, Error]:
-        return {call.position: error for error in self.errors for call in error.calls}
-
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         return loops_of(self.calls)

@@ -47,7 +47,6 @@ _PARAMETER = re.compile(r"<parameter=([\w.-]{1,100})>|<parameter name=\"([\w.-]{
 _TAG = re.compile(rf"<({'|'.join(sorted({*TAGS, *NESTED_TAGS, 'tool_call'}))})>")
 _INNER_TAG = re.compile(r"<([a-z_]{1,60})>")
 _END_ECHO = re.compile(rf"(?:cd \S{{1,300}} && )?(?:echo|printf) [\"']?(?:{'|'.join(sorted(END_MARKS))})\b")
-_CLOSING_TAG = re.compile(r"</?[a-z_]{1,40}>")
 _LINE_EDIT = re.compile(r"edit[ \t]{1,8}(\d{1,9}):(\d{1,9})[^\n]{0,100}\n")
 _PROGRAM = re.compile(r"[a-z][\w./+-]{0,80}|[A-Za-z_]\w{0,80}=\S{0,200}")
 _SHELL_WORD = re.compile(r"--?\w[\w=-]{0,80}|\||\|\||&&|>>?|<|2>&1")
