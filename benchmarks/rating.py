@@ -56,10 +56,12 @@ class Item:
     trajectory: Trajectory
     judged: str
     file: str
+    way: str = ""
+    """How it was drawn, where that says more than its tags."""
 
     @property
     def kind(self) -> str:
-        return next((kind for kind in KINDS if kind in self.draft.tags), "other")
+        return self.way or next((kind for kind in KINDS if kind in self.draft.tags), "other")
 
 
 def main() -> None:

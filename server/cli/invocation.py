@@ -3,9 +3,10 @@
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import Settings
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
+
+OpenBank: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
+"""Opens the bank at its first call, and makes it where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +92,27 @@ class Invocation:
 
     def run(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
         """Run an operation on the opened bank and return its result."""
+
+        async def on_bank(open_bank: "OpenBank") -> T:
+            return await operation(await open_bank())
+
+        return self.run_with(on_bank)
+
+    def run_with(self, operation: "Callable[[OpenBank], Awaitable[T]]") -> T:
+        """As `run`, for an operation that opens the bank itself, and so makes one only when it has what to keep."""
         import anyio
 
         from swarm_memory.server.wiring import opened_toolbox
 
         async def held() -> T:
-            async with opened_toolbox(*self._bank()) as toolbox:
-                return await operation(toolbox)
+            async with AsyncExitStack() as stack:
+                opened: list[Toolbox] = []
+
+                async def open_bank() -> "Toolbox":
+                    if not opened:
+                        opened.append(await stack.enter_async_context(opened_toolbox(*self._bank())))
+                    return opened[0]
+
+                return await operation(open_bank)
 
         return anyio.run(held)

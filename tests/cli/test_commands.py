@@ -86,6 +86,13 @@ def test_judge_and_distill_make_no_bank(swarm: Shell, project: Path, fixed: Task
     assert not (project / ".swarm").exists()
 
 
+def test_what_learns_nothing_makes_no_bank(swarm: Shell, project: Path) -> None:
+    (project / "notes.jsonl").write_text('{"note": "no transcript"}\n')
+    assert swarm("learn", "notes.jsonl", "missing.jsonl").code == 2
+    assert swarm("post-task", "--task-id", "T-17", "--trajectory", "notes.jsonl").code == 2
+    assert not (project / ".swarm").exists()
+
+
 def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
     swarm: Shell, project: Path, fixed: Task
 ) -> None:
@@ -107,12 +114,14 @@ def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: 
     assert swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR, "--json").json["preamble"] in given.out
 
 
-def test_post_task_refuses_more_than_one_task_and_records_none(swarm: Shell, fixed: Task, talk: Task) -> None:
+def test_post_task_refuses_more_than_one_task_and_records_none(
+    swarm: Shell, project: Path, fixed: Task, talk: Task
+) -> None:
     both = "\n".join(map(json.dumps, (fixed, talk)))
     ran = swarm("post-task", "--task-id", "T-1", "--trajectory", "-", stdin=both)
     assert ran.code == 2
     assert "more than one task" in ran.err
-    assert swarm("status", "--json").json["statistics"]["trajectories"] == 0
+    assert not (project / ".swarm").exists()
 
 
 def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, learned: str) -> None:

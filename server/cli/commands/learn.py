@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.outcome import OutcomeRecord, OutcomeStatus
     from swarm_memory.schema.settings import LearnSettings, Settings
     from swarm_memory.schema.trajectory import Trajectory
+    from swarm_memory.server.cli.invocation import OpenBank
     from swarm_memory.tools.toolbox import Toolbox
 
 Row: TypeAlias = dict[str, Any]
@@ -114,16 +115,18 @@ def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, a
         _learn_from_all(invocation, paths, as_json)
         return
 
-    async def operate(toolbox: "Toolbox") -> int:
+    async def operate(open_bank: "OpenBank") -> int:
         async def learn_and_log(trajectory: "Trajectory") -> Row:
+            toolbox = await open_bank()
             row = await _learn(toolbox, trajectory)
             return row | {"calls": 0 if row["status"] == "broken_off" else await log_calls_of(toolbox, trajectory)}
 
-        return await _answer_files(paths, task_id, toolbox.settings.learn, learn_and_log, as_json, _show_learned)
+        limits = invocation.settings().settings.learn
+        return await _answer_files(paths, task_id, limits, learn_and_log, as_json, _show_learned)
 
     from swarm_memory.tools.tool_memory.transfer import log_calls_of
 
-    _end(invocation.run(operate), paths)
+    _end(invocation.run_with(operate), paths)
 
 
 def _holds_memories(path: Path) -> bool:
@@ -169,18 +172,18 @@ def post_task(invocation: Invocation, task_id: str, file: str, as_json: bool) ->
       swarm-memory post-task --task-id T-17 --trajectory run.json
     """
 
-    async def operate(toolbox: "Toolbox") -> Row:
+    async def operate(open_bank: "OpenBank") -> Row:
         found: list[Trajectory] = []
-        async with aclosing(_read(file, None, toolbox.settings.learn)) as stream:
+        async with aclosing(_read(file, None, invocation.settings().settings.learn)) as stream:
             async for trajectory in stream:
                 found.append(trajectory)
                 if len(found) > 1:
                     raise InputError(f"{file} holds more than one task: give the trajectory of {task_id} alone")
         if not found:
             raise InputError(f"{file} holds no task")
-        return await _learn(toolbox, found[0].model_copy(update={"task_id": task_id}))
+        return await _learn(await open_bank(), found[0].model_copy(update={"task_id": task_id}))
 
-    row = invocation.run(operate)
+    row = invocation.run_with(operate)
     print_json(row) if as_json else _show_learned(row)
 
 

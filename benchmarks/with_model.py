@@ -1,0 +1,149 @@
+"""What a chat model adds: its verdicts beside the truth, and the items that it draws, to be rated.
+
+    python benchmarks/with_model.py --data FOLDER --answers FOLDER [--half unseen] [--most N] [--items ITEMS.md]
+
+`--data` is a folder as benchmarks/judge_evidence.py reads it; tasks are divided into the same halves. Of each source the
+first N trajectories by the hash of their ids are taken, those only that a model would be asked about. Nothing is sent
+anywhere: each question is written to `asked/KEY.md` of the answers' folder, and its answer, the JSON that it asks for,
+is read from `answered/KEY.json`. So a model of any kind can be asked, in whatever way, and its answers are kept: run it,
+have the questions answered, and run it again, until none is open; what is to be drawn depends on the verdicts. The
+tables are those of judge_evidence.py, of the evidence, of the model, and of both together as the product judges.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from judge_evidence import HALVES, Judged, Known, read, report
+from rating import Item, shown
+
+from swarm_memory.schema.errors import InputError, ModelUnavailable
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.jobs.transcripts import is_worth_a_model
+from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.distill.model import draw_by_model
+from swarm_memory.tools.guard.redact import archivable
+from swarm_memory.tools.judge.evidence import signals_of
+from swarm_memory.tools.judge.judge import judge_by_evidence, judge_with_fallback
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
+from swarm_memory.tools.trajectory.reading import read as read_trajectory
+
+
+class AnswersFromFiles:
+    """A chat model whose answers stand in files."""
+
+    name = "files:answers"
+    is_local = True
+
+    def __init__(self, folder: Path) -> None:
+        self._asked, self._answered = folder / "asked", folder / "answered"
+        self.open = 0
+        """Questions without an answer."""
+        for each in (self._asked, self._answered):
+            each.mkdir(parents=True, exist_ok=True)
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Return the answer that stands in a file, as it is. Raises `ModelUnavailable` and writes the question."""
+        key = hashlib.sha256(f"{request.system}\n{request.user}".encode()).hexdigest()[:16]
+        answer = self._answered / f"{key}.json"
+        if not answer.is_file():
+            self.open += 1
+            form = json.dumps(request.answer_schema)
+            text = f"{request.system}\n\n# Schema of the answer\n\n{form}\n\n# Question\n\n{request.user}\n"
+            (self._asked / f"{key}.md").write_text(text, encoding="utf-8")
+            raise ModelUnavailable(f"{key} is not answered yet")
+        text = answer.read_text(encoding="utf-8")
+        return ChatAnswer(text=text, model=self.name, usage=ChatUsage(), latency_ms=0)
+
+
+@dataclass(slots=True)
+class Found:
+    """What came of all trajectories."""
+
+    by_evidence: list[Judged] = field(default_factory=list[Judged])
+    by_model: list[Judged] = field(default_factory=list[Judged])
+    together: list[Judged] = field(default_factory=list[Judged])
+    items: list[Item] = field(default_factory=list[Item])
+    refused: list[str] = field(default_factory=list[str])
+
+
+def main() -> None:
+    """Ask what is not answered yet; print the tables of what is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--answers", type=Path, required=True)
+    parser.add_argument("--half", choices=HALVES, default=HALVES[1])
+    parser.add_argument("--most", type=int, default=10, metavar="N", help="trajectories of each source")
+    parser.add_argument("--items", type=Path, help="where the items are written, in the form of rating.py")
+    arguments = parser.parse_args()
+    model, found = AnswersFromFiles(arguments.answers), Found()
+    for trajectory, known in sample(arguments.data, arguments.half, arguments.most):
+        asyncio.run(look(model, trajectory, known, found))
+    print(f"{len(found.by_evidence)} trajectories, {model.open} questions without an answer")
+    for name in ("by_evidence", "by_model", "together"):
+        print(f"\n=== {name}")
+        report([each for each in getattr(found, name) if each.known.success is not None])
+    if arguments.items is not None:
+        text = "\n".join(shown(number, item) for number, item in enumerate(found.items, 1))
+        arguments.items.write_text(text, encoding="utf-8")
+        print(f"\n{len(found.items)} items in {arguments.items}; refused: {len(found.refused)}")
+        print("\n".join(found.refused))
+
+
+def sample(data: Path, half: str, most: int) -> Iterator[tuple[Trajectory, Known]]:
+    """Yield the trajectories of a half that are taken, source by source."""
+    settings = Settings()
+    by_source: dict[str, list[tuple[Trajectory, Known]]] = defaultdict(list)
+    for path in [data] if data.is_file() else sorted(data.rglob("*")):
+        if not path.name.endswith((".jsonl", ".jsonl.gz")) or "subagents" in path.parts:
+            continue
+        try:
+            for trajectory, known in read(path):
+                own = Judged(known, "Undecided", 0, 0)
+                if own.half == half and is_worth_a_model(trajectory):
+                    by_source[known.source].append((archivable(trajectory, settings), known))
+        except InputError as error:
+            print(f"{path.name}: passed over, {str(error).split(';')[0]}")
+    for source, every in sorted(by_source.items()):
+        taken = sorted(every, key=lambda each: hashlib.sha256(each[0].task_id.encode()).hexdigest())[:most]
+        print(f"{source}: {len(taken)} of {len(every)} that are worth a model")
+        yield from taken
+
+
+async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, found: Found) -> None:
+    """Judge a trajectory in three ways, and draw from it as both together judge."""
+    settings = Settings()
+    by_evidence = judge_by_evidence(trajectory, settings)
+    judged = await judge_with_fallback(
+        model, trajectory, settings, by_evidence, signals_of(read_trajectory(trajectory))
+    )
+    if judged.by_model is None:
+        return
+
+    def beside(verdict: Verdict) -> Judged:
+        return Judged(known, verdict.label, verdict.confidence, len(trajectory.steps))
+
+    found.by_evidence.append(beside(by_evidence))
+    found.by_model.append(beside(judged.by_model))
+    found.together.append(beside(judged.verdict))
+    drawn = distill_by_extraction(trajectory, judged.verdict, settings)
+    try:
+        by_model, is_final = await draw_by_model(model, trajectory, judged.verdict, settings)
+        drawn = by_model if is_final else drawn
+    except ModelUnavailable:
+        return
+    if by_model.reason and judged.verdict.label != "Undecided":
+        found.refused.append(f"{trajectory.task_id}: {by_model.reason}")
+    told = f"{judged.verdict.label} {judged.verdict.confidence}"
+    way = f"{drawn.distiller}-{judged.verdict.label.lower()}"
+    found.items += (Item(draft, trajectory, told, known.source, way) for draft in drawn.drafts)
+
+
+if __name__ == "__main__":
+    main()
