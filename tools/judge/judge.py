@@ -37,6 +37,9 @@ HARD_CHECK = 1.3
 """Log-odds from which no model's word stands against a check: a test or a build that was there and had the last word,
 or one that the task asks for. One that a later change made stale weighs less, one of the agent's own much less."""
 
+SOFT_WEIGHT = 0.5
+"""Of evidence without a hard check, against a model that read the same signs among its facts."""
+
 AUDIT_RATE = 0.05
 """Share of the verdicts that are compared with what the evidence says."""
 
@@ -201,8 +204,9 @@ def combine(found: Verdict, said: Verdict, signals: Sequence[Signal], min_confid
 
     - Where one is undecided the other stands; but no model turns a check that failed at the end into a Success.
     - Where they agree the surer counts; both saw the same steps, so that their certainties do not add up.
-    - Where they contradict each other hard evidence of failure wins. Otherwise their log-odds are subtracted: what is
-      left says which one stands and how sure it is; below `min_confidence` the result is Undecided.
+    - Where they contradict each other hard evidence of failure wins. Otherwise their log-odds are subtracted, of soft
+      evidence half of them, for the model was told of it: what is left says which one stands and how sure it is; below
+      `min_confidence` the result is Undecided.
 
     `judge` says whose label it is; `model` names the model either way.
     """
@@ -214,7 +218,8 @@ def combine(found: Verdict, said: Verdict, signals: Sequence[Signal], min_confid
     if is_refuted:
         why = "hard evidence of failure outweighs the model's Success"
         return _joined(found, found, said, found.confidence, why)
-    net = _log_odds(said.confidence) - _log_odds(found.confidence)
+    weight = 1.0 if hard_label(signals) == found.label else SOFT_WEIGHT
+    net = _log_odds(said.confidence) - weight * _log_odds(found.confidence)
     confidence = round(1 / (1 + math.exp(-abs(net))), 3)
     if confidence < max(min_confidence, 0.5):
         return _left_open(found, said, f"the evidence says {found.label} and the model {said.label}, neither surer")
