@@ -9,6 +9,7 @@ import pytest
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.hosts.transcript import read_trajectories
+from swarm_memory.tools.trajectory import reading
 from swarm_memory.tools.trajectory.calls import Call, calls_of
 
 Message = dict[str, Any]
@@ -161,12 +162,9 @@ def test_a_line_editor_edits_the_file_that_is_open() -> None:
         agent("```\nsubmit\n```"),
     )
     opened, refused, edited, ended = calls_of(trajectory)
-    assert (opened.tool, opened.input) == ("open", {"file_path": "sums.py", "line": "3"})
-    assert refused.input == {
-        "file_path": "/repo/sums.py", "start_line": 2, "end_line": 2, "new_string": "    return a + b"
-    }  # fmt: skip
+    assert (opened.input, opened.writes) == ({"command": "open sums.py 3"}, False)
+    assert (refused.target, edited.target) == ("/repo/sums.py", "/repo/sums.py")
     assert (refused.failed, edited.failed, edited.writes) == (True, False, True)
-    assert edited.input["new_string"] == "    return (a +\n        b)"
     assert "Open file" not in edited.output
     assert ended.ends_task
 
@@ -341,7 +339,7 @@ def test_a_message_of_a_megabyte_is_read_in_time(piece: str) -> None:
 
 
 def test_a_line_editor_is_known_by_what_a_tool_answers_too() -> None:
-    found = calls(
+    trajectory = read(
         user("Look"), agent("I make it.\n```\ncreate try.py\n```"),
         tool("[File: /repo/try.py (1 lines total)]\n1:\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
         agent("```\nsearch_dir \"def add\" src\n```"),
@@ -349,11 +347,11 @@ def test_a_line_editor_is_known_by_what_a_tool_answers_too() -> None:
         agent("```\nedit 1:1\nprint(1)\nend_of_edit\n```"),
         tool("File updated.\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
     )  # fmt: skip
-    assert [(call.tool, dict(call.input)) for call in found] == [
-        ("create", {"file_path": "try.py"}),
-        ("search_dir", {"query": "def add", "path": "src"}),
-        ("edit", {"file_path": "/repo/try.py", "start_line": 1, "end_line": 1, "new_string": "print(1)"}),
-    ]
+    made, looked, edited = calls_of(trajectory)
+    assert [call.writes for call in (made, looked, edited)] == [True, False, True]
+    assert edited.target == "/repo/try.py"
+    (file,) = reading.read(trajectory).files.written
+    assert (file.path, file.is_own) == ("/repo/try.py", True)
 
 
 def test_commands_typed_into_a_terminal_as_json_are_calls() -> None:

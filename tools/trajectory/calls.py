@@ -329,7 +329,8 @@ def _join(steps: tuple[Step, ...]) -> Iterator[Call]:
             taken.add(found)
         text = command_text(step.tool_name, step.tool_input or {}, step.text) or ""
         yield Call(index, step, observation, index if found is None else found, shown if _LINE_EDIT.match(text) else "")
-        if observation is not None and (opened := _OPEN_FILE.findall(observation.text[-_MAX_STATE:])):
+        said = observation.text if observation is not None else ""
+        if opened := _OPEN_FILE.findall(said[:_MAX_STATE] + said[-_MAX_STATE:]):
             shown = "".join(opened[-1])
 
 

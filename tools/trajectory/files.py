@@ -22,7 +22,7 @@ _DELETES = re.compile(r"(?i)delete|remove")
 _EXISTS_ALREADY = re.compile(r"(?i)has been updated|updated successfully|overwr[io]t|already exists|file updated")
 _PATCH_LINE = re.compile(r"(?m)^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ b/)(.+?)\s*$")
 _BY_PROGRAM: dict[str, How] = {
-    **dict.fromkeys(("tee", "touch"), "write"), "truncate": "change", "patch": "change", "rm": "delete",
+    **dict.fromkeys(("tee", "touch", "create"), "write"), "truncate": "change", "patch": "change", "rm": "delete",
     **dict.fromkeys(("cat", "head", "tail", "less", "more", "nl", "wc", "open"), "read"),
 }  # fmt: skip
 _IN_PLACE = re.compile(r"-[a-z0]*i|--in-place")

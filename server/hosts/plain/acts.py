@@ -2,8 +2,7 @@
 
 import itertools
 import re
-import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -12,7 +11,6 @@ from swarm_memory.server.hosts.plain.words import (
     END_MARKS,
     ENDS,
     FENCES,
-    LINE_EDITOR,
     NESTED_TAGS,
     RUNNERS,
     SAYS,
@@ -42,12 +40,14 @@ _BRACKETED = re.compile(r"([A-Za-z_][\w.-]{0,100})[\[(]")
 _NAMED = re.compile(r"([A-Za-z_][\w.-]{0,100})[ \t]{0,8}(?=\{)")
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _THINK = re.compile(r"<(think|thinking|reasoning)>")
-_FUNCTION = re.compile(r"<function=([\w.-]{1,100})>|<invoke name=\"([\w.-]{1,100})\">")
+_CALL = re.compile(
+    r"<function=(?P<function>[\w.-]{1,100})>|<invoke name=\"(?P<invoke>[\w.-]{1,100})\">"
+    rf"|<(?P<tag>{'|'.join(sorted({*TAGS, *NESTED_TAGS, 'tool_call'}))})>"
+)
 _PARAMETER = re.compile(r"<parameter=([\w.-]{1,100})>|<parameter name=\"([\w.-]{1,100})\">")
-_TAG = re.compile(rf"<({'|'.join(sorted({*TAGS, *NESTED_TAGS, 'tool_call'}))})>")
 _INNER_TAG = re.compile(r"<([a-z_]{1,60})>")
 _END_ECHO = re.compile(rf"(?:cd \S{{1,300}} && )?(?:echo|printf) [\"']?(?:{'|'.join(sorted(END_MARKS))})\b")
-_LINE_EDIT = re.compile(r"edit[ \t]{1,8}(\d{1,9}):(\d{1,9})[^\n]{0,100}\n")
+_LINE_EDIT = re.compile(r"edit[ \t]{1,8}\d{1,9}:\d{1,9}[^\n]{0,100}\n")
 _PROGRAM = re.compile(r"[a-z][\w./+-]{0,80}|[A-Za-z_]\w{0,80}=\S{0,200}")
 _SHELL_WORD = re.compile(r"--?\w[\w=-]{0,80}|\||\|\||&&|>>?|<|2>&1")
 _ARTICLES = frozenset({"the", "a", "an", "all", "this", "that", "it", "my", "your", "for", "and", "of", "if"})
@@ -119,60 +119,54 @@ def without_thinking(text: str) -> tuple[str, str]:
 
 def tagged_acts(text: str) -> Said:
     """Read calls in tags: `<function=…>`, `<invoke name=…>`, `<tool_call>` with JSON, a tag around a command."""
-    spans = sorted([*_function_spans(text), *_tag_spans(text)], key=lambda span: span[0])
     acts: list[Act] = []
     kept: list[str] = []
     position = 0
-    for start, end, act in spans[:MAX_ACTS]:
-        if start < position:
+    for mark in _bounded(_CALL, text):
+        if mark.start() < position:
             continue
-        kept.append(text[position:start])
-        acts.append(act)
-        position = end
+        closing = f"</{mark['tag'] or mark.lastgroup}>"
+        end = text.find(closing, mark.end())
+        if end < 0 and mark["tag"]:
+            continue
+        end = len(text) if end < 0 else end
+        act = _tagged_act(mark, text[mark.end() : end])
+        if act is not None:
+            kept.append(text[position : mark.start()])
+            acts.append(act)
+            position = end + len(closing)
     kept.append(text[position:])
     return Said("".join(kept).strip(), acts=acts)
 
 
-def _function_spans(text: str) -> Iterator[tuple[int, int, Act]]:
-    for mark in _bounded(_FUNCTION, text):
-        closing = "</function>" if mark[1] else "</invoke>"
-        end = text.find(closing, mark.end())
-        if end < 0:
-            end = len(text)
-        yield mark.start(), end + len(closing), Act(mark[1] or mark[2], _parameters(text[mark.end() : end]), "call")
+def _tagged_act(mark: re.Match[str], body: str) -> Act | None:
+    name = mark["tag"]
+    if name is None:
+        return Act(mark[mark.lastgroup or 0], _parameters(body), "call")
+    if name == "tool_call":
+        return _json_act(as_object(json_in(body.strip())))
+    if name in TAGS:
+        return command_act(body, TAGS[name], "call")
+    found: JsonObject = {}
+    for inner in _bounded(_INNER_TAG, body):
+        end = body.find(f"</{inner[1]}>", inner.end())
+        if end >= 0:
+            found.setdefault(inner[1], body[inner.end() : end].strip("\n"))
+    return Act(name, found, "call")
 
 
 def _parameters(body: str) -> JsonObject:
-    marks = list(_bounded(_PARAMETER, body))
     found: JsonObject = {}
-    for mark, following in zip(marks, [*marks[1:], None], strict=False):
-        value = body[mark.end() : following.start() if following else len(body)]
+    for mark, value in sections(_PARAMETER.finditer(body), body):
         found[mark[1] or mark[2]] = value.rpartition("</parameter>")[0].strip("\n") or value.strip()
     return found
 
 
-def _tag_spans(text: str) -> Iterator[tuple[int, int, Act]]:
-    for mark in _bounded(_TAG, text):
-        closing = f"</{mark[1]}>"
-        end = text.find(closing, mark.end())
-        if end < 0:
-            continue
-        act = _tag_act(mark[1], text[mark.end() : end])
-        if act is not None:
-            yield mark.start(), end + len(closing), act
-
-
-def _tag_act(name: str, body: str) -> Act | None:
-    if name == "tool_call":
-        return _json_act(as_object(json_in(body.strip())))
-    if name in NESTED_TAGS:
-        found: JsonObject = {}
-        for mark in _bounded(_INNER_TAG, body):
-            end = body.find(f"</{mark[1]}>", mark.end())
-            if end >= 0:
-                found.setdefault(mark[1], body[mark.end() : end].strip("\n"))
-        return Act(name, found, "call")
-    return command_act(body, TAGS[name], "call")
+def sections(marks: Iterable[re.Match[str]], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield each mark of a text with what stands between it and the next one."""
+    found = list(itertools.islice(marks, _MAX_MARKS))
+    for mark, following in zip(found, [*found[1:], None], strict=False):
+        yield mark, text[mark.end() : following.start() if following else len(text)]
 
 
 def _bounded(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -251,9 +245,12 @@ def fenced_act(text: str) -> Said:
         chosen = (named or told)[-1]
     else:
         return Said(text)
-    prose = f"{text[: chosen.start].rstrip()}\n{text[chosen.end :].lstrip()}".strip()
     act = command_act(chosen.body, FENCES[_language(chosen)], "fence")
-    return Said(prose, acts=[act]) if act is not None else Said(text)
+    if act is None:
+        return Said(text)
+    before, parts = labelled(f"{text[: chosen.start].rstrip()}\n{text[chosen.end :].lstrip()}".strip())
+    prose = "\n".join([before, *(part.body for part in parts if part.kind != "thought")]).strip()
+    return Said(prose, "\n".join(part.body for part in parts if part.kind == "thought" and part.body), [act])
 
 
 def _language(block: Fence) -> str:
@@ -261,7 +258,7 @@ def _language(block: Fence) -> str:
 
 
 def command_act(text: str, tool: str, form: Form) -> Act | None:
-    """Return the call of a command; one that ends the task, and one of a line editor, are calls of their own."""
+    """Return the call of a command; one that ends the task is a call of its own."""
     command = text.strip("\n").rstrip()
     if not command.strip() or len(command) > _MAX_COMMAND_CHARS:
         return None
@@ -273,33 +270,7 @@ def command_act(text: str, tool: str, form: Form) -> Act | None:
         return Act("submit", {"input": command}, form)
     if word in ENDS and "\n" not in head and not rest.startswith("-"):
         return Act(word, {"input": rest.strip()} if rest.strip() else {}, form)
-    edit = _LINE_EDIT.match(head)
-    if edit is not None:
-        body = head[edit.end() :].removesuffix("end_of_edit").removesuffix("EOF").removesuffix("\n")
-        lines: JsonObject = {"start_line": int(edit[1]), "end_line": int(edit[2])}
-        return Act("edit", {"file_path": "", **lines, "new_string": body}, "edit")
-    return Act(SHELL, {ARGUMENT[SHELL]: command}, form)
-
-
-def editor_act(act: Act) -> Act:
-    """Return the call of a line editor that a shell command is, where it is one."""
-    command = as_text(act.arguments.get(ARGUMENT[SHELL]))
-    word, _, rest = command.strip().partition(" ")
-    if act.name != SHELL or "\n" in command.strip() or (word not in LINE_EDITOR and word != "edit"):
-        return act
-    if word == "edit":
-        return Act("edit", {"file_path": "", "input": rest}, "edit")
-    given = _words_of(rest)
-    names = (LINE_EDITOR[word], "path" if LINE_EDITOR[word] == "query" else "line")
-    return Act(word, {name: value for name, value in zip(names, given, strict=False) if name}, act.form)
-
-
-def _words_of(text: str) -> list[str]:
-    """Return the words of a line as a shell takes them apart; what it could not, at white space."""
-    try:
-        return shlex.split(text[:2000])
-    except ValueError:
-        return text[:2000].split()
+    return Act(SHELL, {ARGUMENT[SHELL]: command}, "edit" if _LINE_EDIT.match(head) else form)
 
 
 class Label(NamedTuple):
@@ -311,13 +282,9 @@ class Label(NamedTuple):
 
 def labelled(text: str) -> tuple[str, list[Label]]:
     """Split a text at its ReAct labels: what stands before the first, and the parts in order."""
-    marks = list(itertools.islice(_LABEL.finditer(text), _MAX_MARKS))
-    opening = text[: marks[0].start() if marks else len(text)].strip()
-    parts = [
-        Label(SAYS[mark[1].lower()], text[mark.end() : following.start() if following else len(text)].strip())
-        for mark, following in zip(marks, [*marks[1:], None], strict=False)
-    ]
-    return opening, parts
+    found = list(sections(_LABEL.finditer(text), text))
+    opening = text[: found[0][0].start()] if found else text
+    return opening.strip(), [Label(SAYS[mark[1].lower()], body.strip()) for mark, body in found]
 
 
 def react_acts(text: str) -> Said:

@@ -35,7 +35,7 @@ _OUTPUT_TAGS = ("output", "stdout", "tool_response", "result")
 _STATE = re.compile(rf"{_any_of(STATE_LINES)}", re.I)
 _EXIT = re.compile(EXIT_LINE, re.I)
 _STOPPED = re.compile(rf"\W{{0,6}}{_any_of(TIMED_OUT)}", re.I)
-_SHOWN_FILE = re.compile(r"\[File: ([^\n]{1,500}?) \(\d{1,9} lines(?: total)?\)\]")
+_SHOWN_FILE = re.compile(r"\[File: [^\n]{1,500}? \(\d{1,9} lines(?: total)?\)\]")
 _APPLIED = re.compile(_any_of(APPLIED), re.I)
 _REFUSED = re.compile(rf"\W{{0,6}}{_any_of(REFUSED)}", re.I)
 _TELLS_OF_EDIT = re.compile(
@@ -63,8 +63,6 @@ class Answer:
     is_error: bool | None = None
     is_wrapped: bool = False
     """Whether the harness's own words stand around it."""
-    open_file: str | None = None
-    """The file that the editor shows after it; empty where it says that none is open."""
 
     @property
     def details(self) -> JsonObject:
@@ -85,11 +83,8 @@ def read_answer(text: str) -> Answer:
     body, is_tagged = _untagged(body)
     answer = _without_state(Answer(body, int(tag[2]) if tag else None, is_wrapped=bool(lead or tag or is_tagged)))
     if _STOPPED.match(answer.text):
-        answer = replace(answer, is_error=True, is_wrapped=True)
-    shown = _SHOWN_FILE.search(answer.text[:_HEAD_CHARS])
-    if shown is not None:
-        answer = replace(answer, open_file=answer.open_file or shown[1], is_wrapped=True)
-    return answer
+        return replace(answer, is_error=True, is_wrapped=True)
+    return replace(answer, is_wrapped=answer.is_wrapped or bool(_SHOWN_FILE.search(answer.text[:_HEAD_CHARS])))
 
 
 def as_code(value: object) -> int | None:
@@ -113,7 +108,7 @@ def _untagged(text: str) -> tuple[str, bool]:
 
 def _without_state(answer: Answer) -> Answer:
     """Take off the last lines that tell of the shell, and read exit codes from first and last lines."""
-    text, code, file = answer.text.strip("\n").rstrip(), answer.exit_code, None
+    text, code = answer.text.strip("\n").rstrip(), answer.exit_code
     is_wrapped = answer.is_wrapped
     for _ in range(_MAX_STATE_LINES):
         start = text.rfind("\n", max(0, len(text) - _TAIL_CHARS)) + 1
@@ -122,7 +117,6 @@ def _without_state(answer: Answer) -> Answer:
         ended = _EXIT.fullmatch(line) if state is None else None
         if state is None and ended is None:
             break
-        file = next((found for found in state.groupdict().values() if found is not None), file) if state else file
         code = int(ended["code"]) if ended and code is None else code
         is_wrapped = is_wrapped or bool(ended) or line.startswith(("(", "["))
         text = text[:start].rstrip()
@@ -131,8 +125,7 @@ def _without_state(answer: Answer) -> Answer:
     if ended is not None and code is None:
         lead = _LEAD.match(rest)
         code, text, is_wrapped = int(ended["code"]), rest[lead.end() if lead else 0 :], True
-    open_file = None if file is None else "" if file.lower() == "n/a" else file
-    return replace(answer, text=text, exit_code=code, is_wrapped=is_wrapped, open_file=open_file)
+    return replace(answer, text=text, exit_code=code, is_wrapped=is_wrapped)
 
 
 def _result(text: str) -> Answer | None:

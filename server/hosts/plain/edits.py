@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from swarm_memory.server.hosts.plain.acts import MAX_ACTS, Act, Said, fences
+from swarm_memory.server.hosts.plain.acts import MAX_ACTS, Act, Said, fences, sections
 from swarm_memory.server.hosts.plain.answers import edit_outcome
 from swarm_memory.server.hosts.records import JsonObject
 
@@ -51,8 +51,8 @@ def whole_files(text: str, answer: str) -> list[Act]:
 
 
 def _edit(file: str, old: str, new: str) -> Act:
-    given: JsonObject = {"file_path": file, "old_string": old, "new_string": new}
-    return Act("edit", given, "edit")
+    named: JsonObject = {"file_path": file} if file else {}
+    return Act("edit", {**named, "old_string": old, "new_string": new}, "edit")
 
 
 def _search_replace(text: str) -> Iterator[_Edit]:
@@ -93,10 +93,9 @@ def _patches(text: str) -> Iterator[_Edit]:
             return
         end = text.find(_PATCH_END, start)
         position = len(text) if end < 0 else end + len(_PATCH_END)
-        marks = list(itertools.islice(_PATCH_FILE.finditer(text, start, position), MAX_ACTS))
-        for mark, following in zip(marks, [*marks[1:], None], strict=False):
-            stop = following.start() if following else (position if end < 0 else end)
-            yield _Edit(start, position, _patched(mark[1], mark[2].strip(), text[mark.end() + 1 : stop]))
+        patch = text[start : len(text) if end < 0 else end]
+        for mark, body in sections(_PATCH_FILE.finditer(patch), patch):
+            yield _Edit(start, position, _patched(mark[1], mark[2].strip(), body))
 
 
 def _patched(verb: str, file: str, body: str) -> Act:
@@ -111,10 +110,9 @@ def _patched(verb: str, file: str, body: str) -> Act:
 def _diffs(text: str) -> Iterator[_Edit]:
     """Yield the files of unified diffs that stand in fences."""
     for block in fences(text):
-        marks = list(_DIFF_FILE.finditer(block.body)) if _HUNK.search(block.body) else []
-        for mark, following in zip(marks, [*marks[1:], None], strict=False):
+        marks = _DIFF_FILE.finditer(block.body) if _HUNK.search(block.body) else ()
+        for mark, body in sections(marks, block.body):
             file = _file_of(mark[1] if mark[2].startswith("/dev/null") else mark[2])
-            body = block.body[mark.end() + 1 : following.start() if following else len(block.body)]
             yield _Edit(block.start, block.end, _edit(file, *_sides(body)))
 
 

@@ -17,7 +17,6 @@ from swarm_memory.server.hosts.plain.acts import (
     Said,
     bracketed_act,
     command_act,
-    editor_act,
     fenced_act,
     fences,
     is_command,
@@ -44,19 +43,10 @@ from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as
 
 TOOL_CALLS_MARK = "[tool_calls]"
 ROLES: dict[str, Role] = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-    "gpt": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "environment": "tool",
-    "observation": "tool",
-    "system": "system",
-    "developer": "system",
-    "exit": "system",
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "gpt"), "assistant"),
+    **dict.fromkeys(("tool", "function", "environment", "observation"), "tool"),
+    **dict.fromkeys(("system", "developer", "exit"), "system"),
 }
 
 _HEAD_MESSAGES, _HEAD_CHARS = 40, 4_000_000
@@ -146,26 +136,22 @@ def _is_wrapped(text: str) -> bool:
 
 def _read(text: str, *, with_fences: bool = True) -> Said:
     """Take a message apart by the surest form that it holds; `with_fences` tells whether a fence may be a command."""
-    text, thought = without_thinking(text)
-    for parse in (tagged_acts, edit_acts, json_acts, named_acts):
-        found = parse(text)
+    said, thought = without_thinking(text)
+    in_lines = (react_acts, fenced_act) if with_fences else ()
+    for parse in (tagged_acts, edit_acts, json_acts, named_acts, *in_lines):
+        found = parse(said)
         if found.acts:
             return Said(found.prose, _both(thought, found.thought), found.acts)
-    if with_fences and any(part.kind == "action" for part in labelled(text)[1]):
-        found = react_acts(text)
-        if found.acts:
-            return Said(found.prose, _both(thought, found.thought), found.acts)
-    if with_fences:
-        found = fenced_act(text)
-        if found.acts:
-            before, parts = labelled(found.prose)
-            thoughts = [part.body for part in parts if part.kind == "thought"]
-            prose = "\n".join([before, *(part.body for part in parts if part.kind != "thought")]).strip()
-            return Said(prose, _both(thought, *thoughts), found.acts)
-    before, parts = labelled(text)
+    return _talk(text)
+
+
+def _talk(text: str) -> Said:
+    """Take a message apart that does nothing: one under labels of thoughts alone says nothing."""
+    said, thought = without_thinking(text)
+    before, parts = labelled(said)
     if parts and not before and all(part.kind == "thought" for part in parts):
         return Said("", _both(thought, *(part.body for part in parts)))
-    return Said(text, thought)
+    return Said(said, thought)
 
 
 def _both(*texts: str) -> str:
@@ -184,8 +170,6 @@ class _Rewriter:
     """Calls without an answer, each with its id."""
     answered: set[Form] = field(default_factory=set[Form])
     """Forms of acts that were answered."""
-    editor_seen: bool = False
-    open_file: str = ""
     made: int = 0
 
     def read(self, message: JsonObject) -> Iterator[JsonObject]:
@@ -231,30 +215,16 @@ class _Rewriter:
         self.open.clear()
 
     def _prose(self, message: JsonObject) -> JsonObject:
-        text, thought = without_thinking(_text(message))
-        before, parts = labelled(text)
-        kinds = {part.kind for part in parts}
-        if {"action", "observation"} <= kinds:
+        said = _talk(_text(message))
+        if {"action", "observation"} <= {part.kind for part in labelled(said.prose)[1]}:
             return {**message, "role": "transcript"}
-        if not before and kinds == {"thought"}:
-            text, thought = "", _both(thought, *(part.body for part in parts))
-        return {**message, "content": text, **_thinking(message, thought)}
+        return {**message, "content": said.prose, **_thinking(message, said.thought)}
 
     def _read(self, message: JsonObject, *, is_last: bool, is_wrapped: bool = True) -> Said:
         said = _read(_text(message), with_fences=is_wrapped or not self.has_edits)
         if not said.acts and is_last:
             said = _bare(said, is_usual="bare" in self.answered)
-        return Said(said.prose, said.thought, [self._of_editor(act) for act in said.acts])
-
-    def _of_editor(self, act: Act) -> Act:
-        act = editor_act(act) if self.editor_seen else act
-        if act.name in ("open", "create") and act.file:
-            self.open_file = act.file
-        if act.name == "edit" and act.arguments.get("file_path") == "":
-            file: JsonObject = {"file_path": self.open_file} if self.open_file else {}
-            rest = {key: value for key, value in act.arguments.items() if key != "file_path"}
-            return Act("edit", {**file, **rest}, "edit")
-        return act
+        return said
 
     def _acting(self, message: JsonObject, said: Said) -> JsonObject:
         made = [(self._next_id(), act) for act in said.acts if not _is_final_answer(act)]
@@ -275,7 +245,6 @@ class _Rewriter:
             yield {**message, "role": "system"}
             return
         answer = read_answer(text)
-        self.editor_seen = self.editor_seen or answer.open_file is not None
         for waiting in self.run:
             is_last = waiting is self.run[-1]
             said = self._read(waiting, is_last=is_last and role == "tool", is_wrapped=answer.is_wrapped)
@@ -284,7 +253,6 @@ class _Rewriter:
                 said = Said(_text(waiting), said.thought, written) if written else said
             yield self._acting(waiting, said) if said.acts else self._prose(waiting)
         self.run.clear()
-        self.open_file = answer.open_file if answer.open_file is not None else self.open_file
         if self.open and not all(act.form == "edit" for _, act in self.open):
             yield from self._answer(message, answer)
             return

@@ -56,12 +56,6 @@ SAYS: Mapping[str, str] = {
 }
 """The labels at the beginning of a line, and what stands behind them."""
 
-LINE_EDITOR: Mapping[str, str] = {
-    "open": "file_path", "create": "file_path", "goto": "line", "scroll_up": "", "scroll_down": "",
-    "search_dir": "query", "search_file": "query", "find_file": "query",
-}  # fmt: skip
-"""The commands of an editor that shows one file at a time, beside `edit`, with the name of their argument."""
-
 MANY_TOOLS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "file_editor"})
 """Tools whose argument `command` says which of several things they do."""
 
@@ -90,7 +84,7 @@ ANSWER_LEADS = (
 """How an answer begins, before a colon."""
 
 STATE_LINES = (
-    r"\(open file: (?P<file>[^\n]{0,500})\)", r"\(current directory: [^\n]{0,500}\)", r"bash-\$",
+    r"\((?:open file|current directory): [^\n]{0,500}\)", r"bash-\$",
     r"\[current working directory: [^\n]{0,500}\]", r"\[python interpreter: [^\n]{0,500}\]",
     r"[\w.-]{1,40}@[\w.-]{1,60}:[^\n$#]{0,200}[$#]",
 )  # fmt: skip
