@@ -21,10 +21,10 @@ from swarm_memory.server.hosts.records import (
     as_object,
     as_text,
     as_time,
-    json_in,
     text_of,
 )
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
+from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
 
 _SAID = ("content", "text", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")

@@ -22,14 +22,6 @@ _MAX_DEPTH = 12
 _MAX_ITEMS = 500
 
 
-def json_in(text: str) -> object:
-    """Return the JSON value of a text within a record; None where it is none."""
-    try:
-        return cast("object", json.loads(text))
-    except (ValueError, RecursionError):
-        return None
-
-
 def as_object(value: object) -> JsonObject:
     """Return `value` where it is an object, else an empty one."""
     return cast("JsonObject", value) if isinstance(value, dict) else {}

@@ -165,13 +165,8 @@ def _size(step: Step) -> int:
 
 
 def _total(usage: dict[str, Usage]) -> Usage:
-    counts = usage.values()
-    return Usage(
-        input_tokens=sum(each.input_tokens for each in counts),
-        output_tokens=sum(each.output_tokens for each in counts),
-        cache_read_tokens=sum(each.cache_read_tokens for each in counts),
-        cache_creation_tokens=sum(each.cache_creation_tokens for each in counts),
-    )
+    counts = [each.model_dump() for each in usage.values()]
+    return Usage.model_validate({name: sum(count[name] for count in counts) for name in Usage.model_fields})
 
 
 _MIN_MESSAGES = 3

@@ -19,11 +19,12 @@ from swarm_memory.schema.trajectory import Role, Trajectory
 from swarm_memory.server.child_process import Finished
 from swarm_memory.server.hosts.claude_code import is_api_error
 from swarm_memory.server.hosts.messages import read_list
-from swarm_memory.server.hosts.records import JsonObject, all_text, as_object, as_text, json_in
+from swarm_memory.server.hosts.records import JsonObject, all_text, as_object, as_text
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import one_line
+from swarm_memory.tools.text.json_values import json_in
 
 PROMPT_WORD = "{prompt}"
 """Stands in a command for the prompt; without it the prompt goes to the standard input."""

@@ -10,6 +10,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.checks import CheckResult, read_check, read_tool_check
 from swarm_memory.tools.trajectory.failures import (
     EXIT_CODE,
@@ -133,20 +134,22 @@ class Call:
         if self.command is not None:
             main = self.command.main
             return f"{self.command.name} {main.subcommand}".strip() if main else ""
-        named = next((self.input[key] for key in _TARGET_KEYS if isinstance(self.input.get(key), str)), None)
-        return str(named) if named is not None else ""
+        return self._named(*_TARGET_KEYS)
 
     @property
     def verb(self) -> str:
         """What it does: the tool's own name, or the act that a tool for many of them is given."""
-        act = next((value for key in ("command", "action") if isinstance(value := self.input.get(key), str)), "")
+        act = self._named("command", "action")
         is_act = self.file and _VERB.fullmatch(act)
         return act if is_act else (self.step.tool_name or "").rpartition("__")[2]
 
     @property
     def file(self) -> str:
         """The file that a tool's argument names; empty where none does."""
-        return next((value for key in FILE_KEYS if isinstance(value := self.input.get(key), str)), "")
+        return self._named(*FILE_KEYS)
+
+    def _named(self, *keys: str) -> str:
+        return next((value for key in keys if isinstance(value := self.input.get(key), str)), "")
 
     @cached_property
     def exit_code(self) -> int | None:
@@ -262,11 +265,8 @@ class Call:
     @property
     def ends_task(self) -> bool:
         """Whether it is the agent's own word that it is done."""
-        if (
-            self.command is not None
-            and self.command.main is not None
-            and _TERMINAL_TOOL.match(self.command.main.program)
-        ):
+        main = self.command.main if self.command else None
+        if self.command and main and _TERMINAL_TOOL.match(main.program):
             return len(self.command.parts) == 1
         name = self.step.tool_name or (self.step.text.split("[")[0].split("(")[0].strip() if self.step.text else "")
         return bool(_TERMINAL_TOOL.match(name)) or self.hands_over
@@ -279,13 +279,8 @@ class Call:
 
 def _answer(output: str) -> dict[str, object]:
     """Return the fields of a JSON answer; none of anything else."""
-    if output.lstrip()[:1] != "{" or len(output) > _MAX_ANSWER:
-        return {}
-    try:
-        answer = json.loads(output)
-    except (ValueError, RecursionError):
-        return {}
-    return cast(dict[str, object], answer) if isinstance(answer, dict) else {}
+    is_object = output.lstrip()[:1] == "{" and len(output) <= _MAX_ANSWER
+    return cast("dict[str, object]", json_in(output) or {}) if is_object else {}
 
 
 def says_error(output: str) -> bool:

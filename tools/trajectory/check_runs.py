@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.checks import CheckResult
-from swarm_memory.tools.trajectory.files import File, Files
+from swarm_memory.tools.trajectory.files import File, Files, same_file
+from swarm_memory.tools.trajectory.phrasing import folder_of
 from swarm_memory.tools.trajectory.shell import Command, Purpose, parse_command
 
 _PATH = re.compile(r"[/.]|::")
@@ -31,7 +32,6 @@ _FLAGS = frozenset({"--lf", "--last-failed"})
 _TAKES_NAMES = frozenset({"cargo", "npm", "yarn", "pnpm", "manage.py", "mix", "rspec", "jest", "vitest"})
 """Runners that take a bare word for the name of what to run."""
 
-_LEADING_FOLDER = re.compile(r"^\s*(?:cd|pushd)\s+(/[^\s;&|]*)")
 _TEST_ID = re.compile(r"\b(?:test_\w{4,}|Test[A-Z]\w{4,})\b")
 _SHOWN_ID = re.compile(r"(?m)(?<=::)\w+|(?<=^FAIL: )\w+|(?<=^ERROR: )\w+|^\w+(?= \()")
 """A test as a runner tells of it: `tests/test_a.py::test_x`, `test_x (tests.test_a.TestA)`."""
@@ -75,7 +75,7 @@ class Selection(NamedTuple):
     def looks_at(self, path: str) -> bool:
         """Whether a file is among what it looks at."""
         given = (each.partition("::")[0] for each in self.paths)
-        return not self.paths or any(_holds(each, path) or _same(each, path) for each in given)
+        return not self.paths or any(_holds(each, path) or same_file(each, path) for each in given)
 
 
 def selection_of(call: Call) -> Selection:
@@ -106,8 +106,7 @@ def _selection_of_command(command: Command) -> Selection:
         elif check.program in _TAKES_NAMES and word not in (check.subcommand, "test", "run") and word[:1] != "-":
             filters.add(word)
     paths -= {".", "..."}
-    if folder := _LEADING_FOLDER.match(command.text):
-        root = folder[1].rstrip("/")
+    if (root := folder_of(command.text)).startswith("/"):
         paths = {path if path.startswith("/") else f"{root}/{path}" for path in paths} or {root}
     return Selection(frozenset(paths), frozenset(filters))
 
@@ -186,7 +185,7 @@ def _is_own(call: Call, selection: Selection, files: Files, was_run: bool, seen:
     mine = [file for file in files.written if _was_written(file, call) and is_test_file(file.path)]
     if was_run or not any(selection.looks_at(file.path) for file in mine):
         return False
-    others = (path for path in seen if not any(_same(file.path, path) for file in mine))
+    others = (path for path in seen if not any(same_file(file.path, path) for file in mine))
     return not any(selection.looks_at(path) for path in others)
 
 
@@ -237,7 +236,3 @@ def _holds(outer: str, inner: str) -> bool:
     elif outer.startswith("/") and not inner.startswith("/"):
         return bool(inner) and outer.endswith(f"/{inner}")
     return inner == outer or inner.startswith((f"{outer}/", f"{outer}::", f"{outer}.", f"{outer}["))
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

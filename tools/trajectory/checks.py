@@ -3,12 +3,11 @@
 Only the summary lines of known runners count. A line that merely contains "error" or "passed" says nothing.
 """
 
-import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.shell import Command, Purpose
 
 _TAIL_CHARS, _MAX_LINE_CHARS, _MAX_LINES = 12_000, 300, 80
@@ -30,73 +29,51 @@ class CheckResult:
     """Whether a summary line said so, and not the exit code alone."""
 
 
-def _count(match: re.Match[str], name: str) -> int:
-    return int((match.groupdict().get(name) or "0").replace(",", ""))
-
-
-def _by_failures(match: re.Match[str]) -> bool | None:
-    """False when anything failed; True when something passed; None when nothing ran."""
-    if _count(match, "bad") or _count(match, "worse"):
-        return False
-    return True if "good" not in match.groupdict() or _count(match, "good") else None
-
-
-def _always(result: bool | None) -> Callable[[re.Match[str]], bool | None]:
-    return lambda _match: result
-
-
-_Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], bool | None]]
-
-
-def _reader(pattern: str, read: Callable[[re.Match[str]], bool | None]) -> _Reader:
-    return re.compile(pattern), read
-
-
-_READERS: tuple[_Reader, ...] = (
+_READERS = tuple((re.compile(pattern), result) for pattern, result in (
     # pytest: "=== 2 failed, 10 passed, 1 error in 0.12s ===", also without the rules (-q)
-    _reader(r"^[= ]*(?P<line>(?=.*\b\d+ (?:failed|errors?)\b)(?:\d+ [a-z]+(?:, )?)+ in [\d.]+ ?s.*)$", _always(False)),
-    _reader(r"^[= ]*(?P<line>(?P<good>\d+) passed(?:, \d+ [a-z]+)* in [\d.]+ ?s.*)$", _by_failures),
-    _reader(r"^[= ]*no tests (?:ran|collected).* in [\d.]+ ?s.*$", _always(None)),
+    (r"^[= ]*(?=.*\b\d+ (?:failed|errors?)\b)(?:\d+ [a-z]+(?:, )?)+ in [\d.]+ ?s.*$", False),
+    (r"^[= ]*(?P<good>\d+) passed(?:, \d+ [a-z]+)* in [\d.]+ ?s.*$", None),
+    (r"^[= ]*no tests (?:ran|collected).* in [\d.]+ ?s.*$", None),
     # sympy's own
-    _reader(r"^[= ]*tests finished: (?P<good>\d+) passed(?=(?:.*?\b(?P<bad>\d+) failed)?)"
-            r"(?=(?:.*?\b(?P<worse>\d+) exceptions?)?).*$", _by_failures),
+    (r"^[= ]*tests finished: (?P<good>\d+) passed(?=(?:.*?\b(?P<bad>\d+) failed)?)"
+     r"(?=(?:.*?\b(?P<worse>\d+) exceptions?)?).*$", None),
     # unittest
-    _reader(r"^FAILED \((?:failures|errors|unexpected successes)=\d+.*\)$", _always(False)),
-    _reader(r"^Ran (?P<good>\d+) tests? in .*$", _by_failures),
+    (r"^FAILED \((?:failures|errors|unexpected successes)=\d+.*\)$", False),
+    (r"^Ran (?P<good>\d+) tests? in .*$", None),
     # jest, vitest
-    _reader(r"^\s{0,20}Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*"
-            r"(?:(?P<good>\d+) passed)?"
-            r"[^\n]*(?:total|\(\d+\)).*$", _by_failures),
-    _reader(r"^\s{0,20}Test (?:Suites|Files):?\s+(?P<bad>[1-9]\d*) failed.*$", _by_failures),
+    (r"^\s{0,20}Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*"
+     r"(?:(?P<good>\d+) passed)?[^\n]*(?:total|\(\d+\)).*$", None),
+    (r"^\s{0,20}Test (?:Suites|Files):?\s+(?P<bad>[1-9]\d*) failed.*$", None),
     # mocha, rspec, phpunit
-    _reader(r"^\s{0,20}(?P<bad>[1-9]\d*) failing$", _by_failures),
-    _reader(r"^\s{0,20}(?P<good>\d+) passing \(.*\)$", _by_failures),
-    _reader(r"^(?P<good>\d+) examples?, (?P<bad>\d+) failures?.*$", _by_failures),
-    _reader(r"^(?:FAILURES|ERRORS)!$", _always(False)),
-    _reader(r"^OK(?:,)? \((?P<good>\d+) tests?, .*\)$", _by_failures),
+    (r"^\s{0,20}(?P<bad>[1-9]\d*) failing$", None),
+    (r"^\s{0,20}(?P<good>\d+) passing \(.*\)$", None),
+    (r"^(?P<good>\d+) examples?, (?P<bad>\d+) failures?.*$", None),
+    (r"^(?:FAILURES|ERRORS)!$", False),
+    (r"^OK(?:,)? \((?P<good>\d+) tests?, .*\)$", None),
     # go, cargo
-    _reader(r"^(?:--- FAIL: .*|FAIL(?:\s.*)?)$", _always(False)),
-    _reader(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\)).*$", _always(True)),
-    _reader(r"^test result: FAILED\..*$", _always(False)),
-    _reader(r"^test result: ok\. (?P<good>\d+) passed; (?P<bad>\d+) failed.*$", _by_failures),
-    _reader(r"^error(?:\[E\d+\])?: .*$", _always(False)),
+    (r"^(?:--- FAIL: .*|FAIL(?:\s.*)?)$", False),
+    (r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\)).*$", True),
+    (r"^test result: FAILED\..*$", False),
+    (r"^test result: ok\. (?P<good>\d+) passed; (?P<bad>\d+) failed.*$", None),
+    (r"^error(?:\[E\d+\])?: .*$", False),
     # maven, gradle, dotnet
-    _reader(r"^(?:\[\w+\]\s+)?Tests run: (?P<good>\d+), Failures: (?P<bad>\d+), Errors: (?P<worse>\d+).*$",
-            _by_failures),
-    _reader(r"^(?:\[\w+\]\s+)?BUILD FAIL(?:URE|ED).*$", _always(False)),
-    _reader(r"^(?:\[\w+\]\s+)?BUILD SUCCESS(?:FUL)?.*$", _always(True)),
-    _reader(r"^\s{0,20}(?:Failed|Passed)!\s+- Failed:\s+(?P<bad>\d+), Passed:\s+(?P<good>\d+).*$", _by_failures),
+    (r"^(?:\[\w+\]\s+)?Tests run: (?P<good>\d+), Failures: (?P<bad>\d+), Errors: (?P<worse>\d+).*$", None),
+    (r"^(?:\[\w+\]\s+)?BUILD FAIL(?:URE|ED).*$", False),
+    (r"^(?:\[\w+\]\s+)?BUILD SUCCESS(?:FUL)?.*$", True),
+    (r"^\s{0,20}(?:Failed|Passed)!\s+- Failed:\s+(?P<bad>\d+), Passed:\s+(?P<good>\d+).*$", None),
     # tsc, eslint, ruff, mypy, pyright, make, npm
-    _reader(r".*\berror TS\d+: .*$", _always(False)),
-    _reader(r"^Found \d+ errors? \(\d+ fixed, (?P<bad>\d+) remaining\).*$", _by_failures),
-    _reader(r"^Found (?P<bad>\d+) errors?\b(?! \(\d+ fixed).*$", _by_failures),
-    _reader(r"^✖ \d+ problems? \((?P<bad>\d+) errors?, .*\)$", _by_failures),
-    _reader(r"^All checks passed!$", _always(True)),
-    _reader(r"^Success: no issues found.*$", _always(True)),
-    _reader(r"^(?P<bad>\d+) errors?, \d+ warnings?.*$", _by_failures),
-    _reader(r"^(?:make|gmake|ninja)(?:\[\d+\])?: (?:\*\*\*|build stopped).*$", _always(False)),
-    _reader(r"^npm ERR! .*$|^npm error .*$", _always(False)),
-)  # fmt: skip
+    (r".*\berror TS\d+: .*$", False),
+    (r"^Found \d+ errors? \(\d+ fixed, (?P<bad>\d+) remaining\).*$", None),
+    (r"^Found (?P<bad>\d+) errors?\b(?! \(\d+ fixed).*$", None),
+    (r"^✖ \d+ problems? \((?P<bad>\d+) errors?, .*\)$", None),
+    (r"^All checks passed!$", True),
+    (r"^Success: no issues found.*$", True),
+    (r"^(?P<bad>\d+) errors?, \d+ warnings?.*$", None),
+    (r"^(?:make|gmake|ninja)(?:\[\d+\])?: (?:\*\*\*|build stopped).*$", False),
+    (r"^npm ERR! .*$|^npm error .*$", False),
+))  # fmt: skip
+"""Summary lines, and what they say; None: what their counts say, of `bad` and `worse` failures and `good` passes."""
+
 _TELLING = re.compile(
     r"(?i)passed|fail|passing|error|\bok\b|\btests? ran|tests? (?:run|in)|^ran \d|examples|build|success|problems"
     r"|no issues|\*\*\*|checks"
@@ -139,7 +116,7 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
     passed, summary = _read_summary(text)
     if passed and any(summary in word for part in command.parts for word in part.words):
         passed, summary = None, ""  # it was printed by the command line itself
-    own = command.exit_code_is_of_check
+    own = command.exit_code_is_of(check)
     if passed is None and failed:
         passed = False if own and not summary and not _NO_RUN.search(text) else None
     elif passed is None and failed is False and own and not summary:
@@ -167,13 +144,10 @@ def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult 
 
 def _read_answer(output: str) -> tuple[bool | None, str] | None:
     """Return what a JSON answer says of a check and the words that say so; None where it is none, or says nothing."""
-    try:
-        answer = json.loads(output) if output.lstrip()[:1] == "{" and len(output) <= _MAX_JSON_CHARS else None
-    except (ValueError, RecursionError):
+    fields = json_in(output) if output.lstrip()[:1] == "{" and len(output) <= _MAX_JSON_CHARS else None
+    if not isinstance(fields, dict):
         return None
-    if not isinstance(answer, dict):
-        return None
-    fields = cast("dict[str, object]", answer)
+    fields = cast("dict[str, object]", fields)
     told = {name: value for name in _FIELDS if isinstance(value := fields.get(name), bool | int | str)}
     if not told:
         return None
@@ -191,17 +165,25 @@ def _read_summary(text: str) -> tuple[bool | None, str]:
     passed: bool | None = None
     shown = ""
     for line in _telling_lines(text):
-        for pattern, read in _READERS:
+        for pattern, said in _READERS:
             match = pattern.match(line)
             if match is None:
                 continue
-            result, found = read(match), line.strip(" =")
+            result, found = _by_counts(match, said), line.strip(" =")
             if result is False:
                 return False, found
             if result and not passed:
                 passed, shown = True, found
             shown = shown or found
     return passed, shown
+
+
+def _by_counts(match: re.Match[str], said: bool | None) -> bool | None:
+    """Return what a summary line says: False when anything failed, True when something passed; None: nothing ran."""
+    counts = {name: int(count or 0) for name, count in match.groupdict().items()}
+    if counts.get("bad") or counts.get("worse"):
+        return False
+    return True if counts and counts.get("good") != 0 else said
 
 
 def _telling_lines(text: str) -> list[str]:

@@ -78,7 +78,7 @@ class Files:
             by_path.setdefault(touch.path, []).append(touch)
         groups: dict[str, list[Touch]] = {}
         for path in sorted(by_path, key=len, reverse=True):
-            whole = next((other for other in groups if _same(other, path)), path)
+            whole = next((other for other in groups if same_file(other, path)), path)
             groups.setdefault(whole, []).extend(by_path[path])
         self._files = {path: _file(path, touches, calls) for path, touches in groups.items()}
 
@@ -89,7 +89,7 @@ class Files:
     def of(self, path: str) -> File | None:
         """Return the file that a path, or the end of one, names; None where no call touched it."""
         wanted = _plain(path)
-        return next((file for known, file in self._files.items() if _same(known, wanted)), None)
+        return next((file for known, file in self._files.items() if same_file(known, wanted)), None)
 
     @property
     def written(self) -> tuple[File, ...]:
@@ -123,7 +123,7 @@ def _lists(call: Call, path: str) -> bool:
         return False
     name = re.escape(PurePosixPath(path).name)
     found = re.finditer(rf"(?m)(?<!\S)(\S*?{name})(?=[\s:*]|$)", call.output[:_MAX_LISTED])
-    return any(_same(path, _plain(match[1])) for match in found)
+    return any(same_file(path, _plain(match[1])) for match in found)
 
 
 def _touches(calls: Sequence[Call]) -> Iterator[Touch]:
@@ -197,5 +197,6 @@ def _plain(path: str) -> str:
     return str(PurePosixPath(path.replace("\\", "/"))).removeprefix("./")
 
 
-def _same(left: str, right: str) -> bool:
+def same_file(left: str, right: str) -> bool:
+    """Whether two paths are one file, as far as they tell: one may be the end of the other."""
     return left == right or left.endswith(f"/{right}") or right.endswith(f"/{left}")

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import classify
+from swarm_memory.tools.trajectory.phrasing import without_cd
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
 _NOT_STARTED = frozenset({"missing-module", "missing-command", "wrong-folder", "bad-arguments"})
@@ -25,7 +26,6 @@ _NO_GOAL = frozenset({"print", "search", "read", "wait"})
 _LOOKS_ONLY = re.compile(r"--?(?:h|help|version|dry-run|n|list|check-only|whatif|what-if)")
 """Options with which a command only says what it would do."""
 
-_LEADING_CD = re.compile(r"^\s*(?:cd|pushd)\s+\S+\s*(?:&&|;)\s*")
 _HANDS_IN = re.compile(r"(?i)^(?:submit|report|answer|finish|hand_in|send|post|reply|comment|respond|say)(?![a-z])")
 """Tools that take an answer or a message: that it was taken does not say that it is right."""
 
@@ -199,7 +199,7 @@ def _named_by(call: Call, task: str) -> Iterator[str]:
         wanted = parse_command(span).main
         if wanted is not None and _does(call.command, wanted):
             yield span
-    text = _LEADING_CD.sub("", call.command.text).strip()
+    text = without_cd(call.command.text)
     if len(text.split()) >= _MIN_WORDS and text in task and f"`{text}`" not in task and _is_goal(call.command.main):
         yield text
 

@@ -3,18 +3,16 @@
 What a tool wrote is untrusted: of it only a symptom is quoted, and none that reads like an instruction.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import cast
 
-from pydantic import JsonValue
-
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, one_line
+from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.calls import Call
 
 MAX_SYMPTOM, MAX_COMMAND, MAX_TASK = 120, 110, 150
@@ -72,11 +70,16 @@ def without(text: str, particulars: Sequence[str]) -> str:
 
 def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
     """Return a command line as it may be told: without change of folder, cut of its output and here-document."""
-    shown = _LEADING_CD.sub("", text[:_MAX_LOOKED_AT].split("<<")[0]).strip()
+    shown = without_cd(text[:_MAX_LOOKED_AT].split("<<")[0])
     while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
         shown = shorter
     shown = _SECRET_VALUE.sub(r"\1=…", redact(shown).text)
     return one_line(general(shown, particulars), limit).replace("`", "'")
+
+
+def without_cd(text: str) -> str:
+    """Return a command line without the changes of folder that it begins with."""
+    return _LEADING_CD.sub("", text).strip()
 
 
 def folder_of(text: str) -> str:
@@ -90,14 +93,7 @@ def show_call(call: Call, particulars: Sequence[str] = (), limit: int = MAX_COMM
     if call.command is not None:
         return f"`{show_command(call.command.text, particulars, limit)}`"
     name = call.tool
-    if call.writes and _file_of(call):
-        return f"`{name}` on `{show_file(_file_of(call), particulars)}`"
-    return f"`{name}`"
-
-
-def _file_of(call: Call) -> str:
-    value = next((call.input.get(key) for key in ("file_path", "path", "notebook_path", "filename")), None)
-    return value if isinstance(value, str) else ""
+    return f"`{name}` on `{show_file(call.file, particulars)}`" if call.writes and call.file else f"`{name}`"
 
 
 def show_file(path: str, particulars: Sequence[str] = ()) -> str:
@@ -164,17 +160,10 @@ def particulars_of(trajectory: Trajectory, calls: Iterable[Call]) -> tuple[str, 
         _collect(dict(call.input), "", found, 0)
         output = call.output.strip()
         if output[:1] in ("{", "[") and len(output) <= _MAX_JSON_CHARS:
-            _collect(_parsed(output), "", found, 0)
+            _collect(json_in(output), "", found, 0)
         if len(found) >= _MAX_PARTICULARS:
             break
     return tuple(found)[:_MAX_PARTICULARS]
-
-
-def _parsed(text: str) -> JsonValue:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _collect(value: object, key: str, found: dict[str, None], depth: int) -> None:

@@ -111,6 +111,9 @@ _TEST_FILE = re.compile(r"(^|/)(run_?tests?|tests?|test_[\w-]+|[\w-]+_test|runte
 _SCRIPT_FILE = re.compile(r"\.\w{1,5}$")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_SHELL_SCRIPT = re.compile(r"-[a-z]*c")
+"""The option of a shell that a command line follows: `bash -lc "…"`."""
+
 _CONTROL = frozenset(
     {"cd", "pushd", "popd", "export", "set", "source", ".", "unset", "ulimit", "umask", "for", "select", "case", "fi",
      "done", "esac", "function"}
@@ -175,11 +178,6 @@ class Command(NamedTuple):
     def check(self) -> Part | None:
         """The part that tests, builds or lints; None when there is none."""
         return self.main if self.main and self.main.purpose in CHECKS else None
-
-    @property
-    def exit_code_is_of_check(self) -> bool:
-        """Whether the exit code of the line is that of its check."""
-        return self.check is not None and self.exit_code_is_of(self.check)
 
     def exit_code_is_of(self, part: Part) -> bool:
         """Whether an exit code of 0 of the line is one of `part` too: not when `|`, `||`, `;` or `&` follows it."""
@@ -354,12 +352,10 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
     name = PurePosixPath(plain).name
     program = plain.removeprefix("./") if name in _PROBING_PROGRAMS and "/" in plain else name or words[0]
     rest = words[1:]
-    script = _script_of_shell(program, rest)
-    if script is not None:
-        inner = parse_command(script).parts
-        return (
-            (*inner[:-1], inner[-1]._replace(joined_by=separator, outputs=inner[-1].outputs + outputs)) if inner else ()
-        )
+    option = next((at for at, word in enumerate(rest[:-1]) if _SHELL_SCRIPT.fullmatch(word)), None)
+    if program in _SHELLS and option is not None:
+        *before, last = parse_command(rest[option + 1]).parts or (None,)
+        return (*before, last._replace(joined_by=separator, outputs=last.outputs + outputs)) if last else ()
     if _INTERPRETERS.match(program) and len(rest) > 1 and rest[0] == "-m":
         program, rest = rest[1], rest[2:]
         purpose = _MODULES.get(program, "run")
@@ -370,16 +366,6 @@ def _parts(words: list[str], outputs: tuple[str, ...], separator: str) -> tuple[
     is_suite = program == "test" and "/" in words[0] and not words[0].startswith(("/bin/", "/usr/bin/"))
     purpose = "test" if is_suite else _purpose(program, subcommand, rest, writes=bool(outputs))
     return (Part(program, subcommand, purpose, (program, *rest), separator, outputs),)
-
-
-def _script_of_shell(program: str, rest: list[str]) -> str | None:
-    """Return what stands after the `-c` of `bash -c "…"`."""
-    if program not in _SHELLS:
-        return None
-    for position, word in enumerate(rest[:-1]):
-        if re.fullmatch(r"-[a-z]*c", word):
-            return rest[position + 1]
-    return None
 
 
 def _unwrapped(words: list[str]) -> list[str]:

@@ -159,18 +159,23 @@ def session_task_id(session_id: str, number: int) -> str:
 
 def strip_notes(text: str) -> tuple[str, tuple[str, ...]]:
     """Return `text` without the notes that we injected, and the ids of the memories that they named."""
-    if NOTES_OPEN not in text:
-        return text, ()
+    kept, notes = _cut(text, NOTES_OPEN, NOTES_CLOSE, _MAX_NOTES_CHARS)
+    return kept, tuple(dict.fromkeys(memory_id for note in notes for memory_id in parse_ids(note)))
+
+
+def _cut(text: str, opening: str, closing: str, most: int | None = None) -> tuple[str, list[str]]:
+    """Return `text` without its blocks, and these; one that is never closed has `most` characters, or is none."""
     kept: list[str] = []
-    ids: dict[str, None] = {}
+    blocks: list[str] = []
     position = 0
-    while (start := text.find(NOTES_OPEN, position)) >= 0:
+    while (start := text.find(opening, position)) >= 0:
+        end = text.find(closing, start, None if most is None else start + most)
+        if end < 0 and most is None:
+            break
         kept.append(text[position:start])
-        end = text.find(NOTES_CLOSE, start, start + _MAX_NOTES_CHARS)
-        position = start + _MAX_NOTES_CHARS if end < 0 else end + len(NOTES_CLOSE)
-        ids.update(dict.fromkeys(parse_ids(text[start:position])))
-    kept.append(text[position:])
-    return "".join(kept), tuple(ids)
+        position = start + (most or 0) if end < 0 else end + len(closing)
+        blocks.append(text[start:position])
+    return "".join([*kept, text[position:]]), blocks
 
 
 def noted_ids(text: str) -> tuple[str, ...]:
@@ -187,7 +192,7 @@ def task_text(prompt: str) -> str:
     """Return what the person said: the prompt without injected notes and the host's own blocks."""
     text, _ = strip_notes(prompt)
     for name in _HOST_BLOCKS:
-        text = _without_blocks(text, f"<{name}>", f"</{name}>")
+        text, _ = _cut(text, f"<{name}>", f"</{name}>")
     return text.strip()
 
 
@@ -195,21 +200,6 @@ def is_task_prompt(prompt: str) -> bool:
     """Tell whether a prompt asks for something: not empty, no slash command, not written by the host."""
     text = task_text(prompt)
     return bool(text) and not _SLASH_COMMAND.match(text) and not _HOST_TEXT.match(text)
-
-
-def _without_blocks(text: str, opening: str, closing: str) -> str:
-    if opening not in text:
-        return text
-    kept: list[str] = []
-    position = 0
-    while (start := text.find(opening, position)) >= 0:
-        end = text.find(closing, start)
-        if end < 0:
-            break
-        kept.append(text[position:start])
-        position = end + len(closing)
-    kept.append(text[position:])
-    return "".join(kept)
 
 
 def feedback(text: str) -> Literal["correction", "approval"] | None:

@@ -18,7 +18,8 @@ from swarm_memory.server.hosts.plain.words import (
     TAGS,
     THOUGHTS,
 )
-from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text, json_in
+from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text
+from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.shell import parse_command
 
 Form = Literal["call", "edit", "fence", "react", "bare"]

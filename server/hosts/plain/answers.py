@@ -15,7 +15,9 @@ from swarm_memory.server.hosts.plain.words import (
     STATE_LINES,
     TIMED_OUT,
 )
-from swarm_memory.server.hosts.records import JsonObject, all_text, as_bool, as_list, as_object, as_text, json_in
+from swarm_memory.server.hosts.records import JsonObject, all_text, as_bool, as_list, as_object, as_text
+from swarm_memory.tools.text.json_values import json_in
+from swarm_memory.tools.trajectory.files import same_file
 
 _MAX_JSON_CHARS = 2_000_000
 _HEAD_CHARS, _TAIL_CHARS = 400, 2000
@@ -170,12 +172,12 @@ class EditOutcome:
 
     def names(self, file: str) -> bool:
         """Whether it says anything of an edit of this file."""
-        return any(_same_file(name, file) for name in (*self.applied, *self.refused))
+        return any(file and name and same_file(name, file) for name in (*self.applied, *self.refused))
 
     def of(self, file: str) -> tuple[str, bool] | None:
         """Return what is said of a file's edit, and whether that is an error; None where nothing is."""
         for said, is_error in ((self.refused, True), (self.applied, False)):
-            named = next((line for name, line in said.items() if _same_file(name, file)), None)
+            named = next((line for name, line in said.items() if file and name and same_file(name, file)), None)
             if named is not None:
                 return named, is_error
         if self.refused and not self.applied:
@@ -197,10 +199,6 @@ def edit_outcome(text: str) -> EditOutcome:
             name = next(filter(None, match.groupdict().values()), "").strip("`'\".,:;")
             (found.refused if refused else found.applied).setdefault(name, line)
     return found
-
-
-def _same_file(name: str, file: str) -> bool:
-    return bool(name and file) and (name == file or name.endswith(f"/{file}") or file.endswith(f"/{name}"))
 
 
 @dataclass(frozen=True, slots=True)
