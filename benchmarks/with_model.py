@@ -2,10 +2,10 @@
 
     python benchmarks/with_model.py --data FOLDER --answers FOLDER [--half unseen] [--most N] [--items ITEMS.md]
 
-`--data` is a folder as benchmarks/judge_evidence.py reads it; tasks are divided into the same halves. Of each source the
+`--data` is a folder as benchmarks/judge_evidence.py reads it; tasks fall into the same halves. Of each source the
 first N trajectories by the hash of their ids are taken, those only that a model would be asked about. Nothing is sent
 anywhere: each question is written to `asked/KEY.md` of the answers' folder, and its answer, the JSON that it asks for,
-is read from `answered/KEY.json`. So a model of any kind can be asked, in whatever way, and its answers are kept: run it,
+is read from `answered/KEY.json`. So a model of any kind can be asked, in any way, and its answers are kept: run it,
 have the questions answered, and run it again, until none is open; what is to be drawn depends on the verdicts. The
 tables are those of judge_evidence.py, of the evidence, of the model, and of both together as the product judges.
 """
