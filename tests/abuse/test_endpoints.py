@@ -5,10 +5,9 @@ import json
 import math
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import anyio
 import pytest
 from banks import Abused, abused, settings_of
 from embedding_server import DIMENSIONS, EmbeddingServer, serving_embeddings
+from forked import CLI, run
 from patience import FULL, is_in_time
 from scripted_server import (
     HANG,
@@ -330,12 +330,8 @@ async def _reembedded(folder: Path, endpoint: EmbeddingServer, **more: Any) -> d
     """Run `swarm-memory reembed`; return what it said, or what went wrong."""
     told = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": endpoint.url} | more
     environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in told.items()}
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "reembed", "--json"]
-    done = await anyio.to_thread.run_sync(
-        lambda: subprocess.run(
-            command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-        )
-    )
+    command = partial(run, [*CLI, "reembed", "--json"], cwd=folder, env={**os.environ, **environment}, text=True)
+    done = await anyio.to_thread.run_sync(command)
     return json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr}
 
 

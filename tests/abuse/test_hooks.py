@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from banks import settings_of
+from forked import CLI, run
 from patience import HANG_S, is_in_time
 from pydantic import BaseModel
 
@@ -70,8 +71,7 @@ def broken(folder: Path, condition: str) -> Generator[dict[str, str]]:
 def made(folder: Path, home: Path) -> None:
     folder.mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle"]
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, timeout=HANG_S)
+    run([*CLI, "jobs", "work", "--until-idle"], cwd=folder, env=environment, check=True)
 
 
 def _fill_the_disk() -> None:

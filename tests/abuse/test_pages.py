@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, run
 from patience import FULL, HANG_S
 from payloads import RUN, payloads
 
@@ -53,8 +53,7 @@ def hostile_run(text: str) -> dict[str, Any]:
 
 def swarm(folder: Path, *words: str) -> str:
     """Run the command line in a folder."""
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = run([*CLI, *words], cwd=folder, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -3,15 +3,14 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from banks import abused
+from forked import CLI, run
 from hook_project import HookProject
-from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.config import resolve_settings
@@ -133,8 +132,7 @@ def test_backups_and_tokens_of_the_bank_do_not_go_where_a_link_leads(shop: Path,
 
 
 def run_command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
+    return run([*CLI, *words], cwd=folder, text=True)
 
 
 async def test_a_folder_is_not_imported_through_a_link_out_of_the_project(shop: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, Forked
 from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S, is_in_time
 
@@ -22,7 +23,7 @@ from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message
 Record = Callable[[str, str], None]
 pytestmark = pytest.mark.fault
 
-SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
+SERVE = [*CLI, "serve"]
 STARTS = 20 if FULL else 1
 """Of each way to end; the nightly run makes 20."""
 
@@ -39,9 +40,7 @@ def call(number: int, arguments: str, name: str = "retrieve_memories") -> bytes:
 def serving(folder: Path) -> Generator["subprocess.Popen[bytes]"]:
     """Run a server that was initialized."""
     client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    with subprocess.Popen(
-        SERVE, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
+    with Forked(SERVE, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             send(
                 process,

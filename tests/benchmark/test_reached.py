@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, Forked, run
 from mcp.client import Client
 from patience import HANG_S
 from pydantic import JsonValue
@@ -22,7 +22,6 @@ from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.text.tokens import count_tokens
 
-COMMAND = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
 TINY = ["-o", "dataset=file", "-o", "path=tiny.json", "-o", "systems=hybrid,bm25-okapi"]
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -32,12 +31,12 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def swarm(root: Path) -> Command:
     """Run `swarm-memory` in the project's folder."""
 
-    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([*COMMAND, *arguments], cwd=root, capture_output=True, text=True, timeout=HANG_S)
+    def ran(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = run([*CLI, *arguments], cwd=root, text=True)
         assert done.returncode == code, done.stderr
         return done
 
-    return run
+    return ran
 
 
 def test_a_run_is_listed_reported_and_compared(swarm: Command, root: Path) -> None:
@@ -69,8 +68,8 @@ def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
     data = json.loads((root / "tiny.json").read_text("utf-8"))
     data["questions"] *= 20_000
     (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
-    running = subprocess.Popen(
-        [*COMMAND, "-v", "benchmark", "run", *TINY], cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    running = Forked(
+        [*CLI, "-v", "benchmark", "run", *TINY], cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     # The row is written before the first question is asked; the file comes at the end alone.
     while "running" not in swarm("benchmark", "list", "--json").stdout:

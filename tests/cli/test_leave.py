@@ -1,13 +1,13 @@
 """`install` asks once who learns from finished tasks, and keeps the answer in the user's own settings file."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, Forked
 from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
@@ -36,8 +36,7 @@ def at_a_terminal(project: Path, *arguments: str, types: str) -> str:
     import pty
 
     ours, its = pty.openpty()
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *arguments]
-    with subprocess.Popen(command, cwd=project, stdin=its, stdout=its, stderr=its) as process:
+    with Forked([*CLI, *arguments], cwd=project, stdin=its, stdout=its, stderr=its) as process:
         os.close(its)
         os.write(ours, types.encode())
         shown = b""

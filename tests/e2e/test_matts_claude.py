@@ -1,14 +1,12 @@
 """MaTTS with the real Claude Code as its command: two rollouts in copies of the project, compared and learned from."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
+from forked import CLI, run
 from messages_api import MessagesApi, Say, Turn, bash
-from patience import HANG_S
 from record_demo import TASK, write_project
 
 pytestmark = [
@@ -32,10 +30,8 @@ SCRIPT: list[Turn] = [
 
 
 def swarm_memory(claude: ClaudeCode, *arguments: str, **settings: str) -> str:
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--project", str(claude.project), *arguments]
-    done = subprocess.run(
-        command, cwd=claude.project, env=claude.environment | settings, capture_output=True, text=True, timeout=HANG_S
-    )
+    command = [*CLI, "--project", claude.project, *arguments]
+    done = run(command, cwd=claude.project, env=claude.environment | settings, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
 

@@ -4,14 +4,12 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hook_project import NOTE, HookProject, wait_until
-from stdio_server import Server
 
 from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
 from swarm_memory.server.location import state_folder
@@ -232,13 +230,5 @@ def test_a_server_goes_on_where_what_was_missed_cannot_be_noted(learned: HookPro
 
 def test_a_server_with_settings_of_its_command_line_leaves_hooks_to_themselves(learned: HookProject) -> None:
     """Other hooks of the same session know nothing of them, and would work on another bank."""
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--set", "retrieve.k=1", "serve"]
-    process = subprocess.Popen(
-        command, cwd=learned.root, env=learned.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        Server(process).initialize()
+    with learned.serving("--set", "retrieve.k=1", listens=False):
         assert learned.sockets() == []
-    finally:
-        process.kill()
-        process.communicate()

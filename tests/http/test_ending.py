@@ -3,14 +3,14 @@
 import contextlib
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from forked import CLI, run
 from http_server import INITIALIZE, HttpServer
-from patience import HANG_S, is_in_time
+from patience import is_in_time
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
@@ -64,8 +64,7 @@ async def test_what_was_queued_is_written_before_it_ends(serve: Callable[..., Ht
 def test_an_address_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", port]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S)
+        done = run([*CLI, "serve", "--http", "--port", port], cwd=tmp_path, text=True)
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr

@@ -3,13 +3,12 @@
 import http.client
 import json
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from forked import CLI, run
 from http_server import INITIALIZE, HttpServer, serving_http
 from patience import HANG_S
 
@@ -149,8 +148,7 @@ def test_on_every_address_of_the_machine_only_the_given_name_is_answered(serve: 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "memory.example.org"])
 def test_it_does_not_start_on_another_address_without_the_names_it_is_called_by(tmp_path: Path, host: str) -> None:
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", "0", "--host", host]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S)
+    done = run([*CLI, "serve", "--http", "--port", "0", "--host", host], cwd=tmp_path, text=True)
     assert done.returncode == 3
     assert "--allow-host" in done.stderr
     assert not list(tmp_path.rglob("*.token"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, Forked
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc"),
@@ -24,8 +25,7 @@ ASKED: list[dict[str, Any]] = [
 def test_a_server_over_stdio_does_not_wake_up_while_nothing_happens(
     tmp_path: Path, rests: Callable[[int], bool]
 ) -> None:
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
-    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with Forked([*CLI, "serve"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for message in ASKED:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, Forked
 from patience import FULL, HANG_S, is_in_time
 from stdio_server import Server
 
 from swarm_memory.server.location import locate
 
-SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
+SERVE = [*CLI, "serve"]
 END_LIMIT_S = 2.5
 ORPHAN_LIMIT_S = 2.0
 
@@ -26,9 +27,8 @@ ORPHAN_LIMIT_S = 2.0
 @contextmanager
 def serving(folder: Path) -> Generator[Server]:
     """Run the server in a project's folder."""
-    with subprocess.Popen(
-        SERVE, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    pipe = subprocess.PIPE
+    with Forked(SERVE, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
             yield Server(process)
         finally:

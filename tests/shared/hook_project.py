@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forked import CLI, Forked, run
 from patience import HANG_S
 from stdio_server import Server
 
@@ -104,7 +105,7 @@ class HookProject:
         return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
 
     def cli(self, *arguments: str) -> str:
-        done = self.run("-m", "swarm_memory.server.cli", *arguments)
+        done = run([*CLI, *arguments], cwd=self.root, env=self.environment, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -135,16 +136,16 @@ class HookProject:
         return sorted(run_folder().glob(f"{socket_prefix(self.root)}*.sock"))
 
     @contextmanager
-    def serving(self) -> Generator[Server]:
-        """Hold a server of the project that listens for hooks."""
+    def serving(self, *options: str, listens: bool = True) -> Generator[Server]:
+        """Hold a server of the project, until it listens for hooks if it does."""
         pipe = subprocess.PIPE
         before = set(self.sockets())
-        command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
-        with subprocess.Popen(command, cwd=self.root, env=self.environment, stdin=pipe, stdout=pipe) as process:
+        command = [*CLI, *options, "serve"]
+        with Forked(command, cwd=self.root, env=self.environment, stdin=pipe, stdout=pipe) as process:
             try:
                 server = Server(process)
                 server.initialize()
-                wait_until(lambda: any(map(_listens, set(self.sockets()) - before)))
+                wait_until(lambda: not listens or any(map(_listens, set(self.sockets()) - before)))
                 yield server
             finally:
                 process.kill()

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
+from forked import CLI, Forked
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from patience import HANG_S
@@ -128,9 +128,9 @@ class HttpServer:
 def serving_http(folder: Path, home: Path, options: list[str], settings: Mapping[str, object]) -> Generator[HttpServer]:
     """Serve a project over HTTP on a free port; `settings` are of the group `http`."""
     given = [part for name, value in settings.items() for part in ("--set", f"http.{name}={value}")]
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *given, "serve", "--http", "--port", "0"]
+    command = [*CLI, *given, "serve", "--http", "--port", "0"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    with subprocess.Popen(
+    with Forked(
         [*command, *options], cwd=folder, env=environment, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     ) as process:
         try:

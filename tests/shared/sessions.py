@@ -1,21 +1,19 @@
 """Headless sessions of the real Claude Code in a project with our server and hooks."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from claude_code import ClaudeCode
+from forked import CLI, run
 from messages_api import MessagesApi, Turn
 from patience import HANG_S
 
 
 def swarm_memory(project: Path, *arguments: str) -> str:
     """Run our command line on the project and return what it printed."""
-    command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--project", str(project), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=HANG_S)
+    done = run([*CLI, "--project", project, *arguments], text=True, cwd=project)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,0 +1,83 @@
+"""Our commands as real processes, forked from one that has imported all of it: nine tenths of a start are imports.
+
+What a start itself imports, costs or leaves behind is tested with `subprocess`.
+"""
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from patience import HANG_S
+
+STARTS = [sys.executable, "-I", "-m"]
+"""How a command begins; its module and its arguments follow."""
+
+CLI = [*STARTS, "swarm_memory.server.cli"]
+
+
+class Forked(subprocess.Popen[Any]):
+    """What `subprocess.Popen` is, for a command that begins with `STARTS`."""
+
+    def _execute_child(self, args: list[Any], *given: Any) -> None:
+        assert args[:3] == STARTS, args
+        (folder, environment), pipes = given[4:6], given[9:15]
+        command = {
+            "arguments": [str(each) for each in args[3:]],
+            "folder": str(folder or Path.cwd()),
+            "environment": dict(os.environ if environment is None else environment),
+        }
+        self._told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        streams = [number if pipe == -1 else pipe for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        with theirs:
+            socket.send_fds(nursery(), [json.dumps(command).encode()], [theirs.fileno(), *streams])
+        self.pid = int(self._told.recv(20))
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        """Do what `os.waitpid` does: the process is no child of ours."""
+        try:
+            status = self._told.recv(20, socket.MSG_DONTWAIT if flags else 0)
+        except BlockingIOError:
+            return 0, 0
+        self._told.close()
+        return self.pid, int(status)
+
+    def _internal_poll(self, **_: Any) -> int | None:
+        if self.returncode is None and (ended := self._try_wait(os.WNOHANG))[0]:
+            self.returncode = os.waitstatus_to_exitcode(ended[1])
+        return self.returncode
+
+
+def run(
+    command: list[Any], *, input: Any = None, timeout: float = HANG_S, check: bool = False, **given: Any
+) -> "subprocess.CompletedProcess[Any]":
+    """Do what `subprocess.run` does with pipes for all three streams."""
+    pipe = subprocess.PIPE
+    with Forked(command, stdin=pipe, stdout=pipe, stderr=pipe, **given) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        finally:
+            process.kill()
+    done = subprocess.CompletedProcess(command, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+@cache
+def nursery() -> socket.socket:
+    """Return the way to the process that forks, which ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environment = {name: os.environ[name] for name in ("PATH", "HOME")}
+    with theirs:
+        command = [sys.executable, "-I", str(Path(__file__).with_name("nursery.py")), str(theirs.fileno())]
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, start_new_session=True)
+    atexit.register(process.wait)
+    atexit.register(ours.close)
+    return ours

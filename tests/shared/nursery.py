@@ -1,0 +1,66 @@
+"""A process that has imported all of ours, and forks for each command that it is asked for: see `forked.py`."""
+
+import gc
+import json
+import os
+import pkgutil
+import runpy
+import select
+import socket
+import sys
+from importlib import import_module
+from typing import Any
+
+import swarm_memory
+
+LATE = ("anyio._backends._asyncio", "rich.logging")
+"""What others import when it is used."""
+
+
+def forking(asked: socket.socket) -> dict[str, Any]:
+    """Fork for each command that is asked for, until nobody can ask any more; return the command in the fork."""
+    running: dict[int, tuple[int, socket.socket]] = {}
+    while True:
+        for ready in select.select([asked, *running], [], [])[0]:
+            if isinstance(ready, int):
+                pid, told = running.pop(ready)
+                os.close(ready)
+                with told:
+                    told.send(b"%d" % os.waitpid(pid, 0)[1])
+                continue
+            command, handles, *_ = socket.recv_fds(asked, 1_000_000, 4)
+            if not command:
+                sys.exit()
+            way, *streams = handles
+            pid, told = os.fork(), socket.socket(fileno=way)
+            if pid == 0:
+                for number, stream in enumerate(streams):
+                    os.dup2(stream, number)
+                for handle in (*streams, *running, *(each.detach() for _, each in running.values()), told.detach()):
+                    os.close(handle)
+                return json.loads(command)
+            for stream in streams:
+                os.close(stream)
+            told.send(b"%d" % pid)
+            running[os.pidfd_open(pid)] = pid, told
+
+
+def become(command: dict[str, Any]) -> None:
+    """Be the process that was asked for."""
+    os.chdir(command["folder"])
+    os.environ.clear()
+    os.environ.update(command["environment"])
+    sys.argv = command["arguments"]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    for module in pkgutil.walk_packages(swarm_memory.__path__, "swarm_memory."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    for name in LATE:
+        import_module(name)
+    gc.freeze()
+    with socket.socket(fileno=int(sys.argv[1])) as way:
+        asked_for = forking(way)
+    become(asked_for)
