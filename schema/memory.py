@@ -146,6 +146,10 @@ class ScoredMemory(Model):
     parts: ScoreParts
     contradicts: tuple[str, ...] = ()
     """Titles of those that fitted too, say otherwise and were left out for this one."""
+    worked: int = 0
+    """Of a way out: tasks in which it ended the error."""
+    tried: int = 0
+    """Of a way out: tasks in which it was tried."""
 
 
 class NearMiss(Model):

@@ -30,12 +30,6 @@ SELECT p.seq, p.id, p.scope_id, p.status FROM patterns AS p JOIN scopes AS s ON 
 WHERE p.id IN (SELECT value FROM json_each(:ids))
   AND (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes));
 
--- name: contradictions_among
--- Pairs of items (a JSON list of ids) of which a link says that they contradict each other.
-SELECT src_id, dst_id FROM pattern_links
-WHERE src_id IN (SELECT value FROM json_each(:ids)) AND dst_id IN (SELECT value FROM json_each(:ids))
-  AND relation = 'contradicts';
-
 -- name: get_patterns
 -- Items by their ids (a JSON list) within scopes (a list of pairs), in the order of the ids.
 SELECT

@@ -4,19 +4,39 @@ INSERT INTO ways_out (signature, seq)
 SELECT :signature, seq FROM patterns WHERE id = :id AND scope_id = :scope_id ON CONFLICT DO NOTHING;
 
 -- name: ways_out
--- The active items that ended errors of a signature, in the place of a duplicate what it was archived for: the project's first.
-WITH RECURSIVE standing (id) AS (
-  SELECT p.id FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.signature = :signature
+-- The active items that ended errors of a signature, for a duplicate what it was archived for, with the tasks it did so in and was tried in.
+WITH RECURSIVE standing (id, origin) AS (
+  SELECT p.id, p.id FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.signature = :signature
   UNION
-  SELECT l.dst_id FROM standing AS s
+  SELECT l.dst_id, s.origin FROM standing AS s
   JOIN patterns AS p ON p.id = s.id AND p.status = 'archived'
   JOIN pattern_links AS l ON l.src_id = p.id AND l.relation = 'duplicate_of'
 )
-SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content'
+SELECT
+  p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content',
+  count(DISTINCT e.data ->> '$.task_id') FILTER (WHERE e.data ->> '$.worked') AS worked,
+  count(DISTINCT e.data ->> '$.task_id') AS tried
 FROM standing AS s
 CROSS JOIN patterns AS p ON p.id = s.id AND p.status = 'active' AND p.standing >= 0
 JOIN scopes AS c ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global)
-ORDER BY c.project = :global, p.pattern_data ->> '$.source.hearsay' IS TRUE, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
+LEFT JOIN events AS e
+  ON e.subject_id IN (s.id, s.origin) AND +e.type = :tried AND e.data ->> '$.signature' = :signature
+GROUP BY p.seq
+ORDER BY
+  c.project = :global, p.pattern_data ->> '$.source.hearsay' IS TRUE, (worked + 1.0) / (tried + 2) DESC,
+  p.confidence DESC, p.usage_count DESC, p.seq DESC
+LIMIT :limit;
+
+-- name: signatures_of
+-- The signatures of the errors that some items (a JSON list of ids) ended.
+SELECT DISTINCT w.signature FROM patterns AS p JOIN ways_out AS w ON w.seq = p.seq
+WHERE p.id IN (SELECT value FROM json_each(:ids));
+
+-- name: contradicting
+-- Pairs of items (a JSON list of ids) of which a link says that they contradict each other.
+SELECT src_id, dst_id FROM pattern_links
+WHERE src_id IN (SELECT value FROM json_each(:ids)) AND dst_id IN (SELECT value FROM json_each(:ids))
+  AND relation = 'contradicts';
 
 -- name: told_at_failures
 -- What a session was told when calls failed; the signs keep SQLite from reading all events of the type.

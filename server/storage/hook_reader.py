@@ -17,6 +17,8 @@ from swarm_memory.server.storage.engine.connection import close, connect, storag
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.tools.retrieve.at_failure import Tell
+    from swarm_memory.tools.retrieve.preamble import Way
 
 GLOBAL_PROJECT = "*"
 LEARN = "learn"
@@ -26,6 +28,9 @@ INJECTED, WITHHELD = "task.injected", "task.withheld"
 
 TOLD_AT_FAILURE = "failure.told"
 """A way out of an error that a session was told, or that was kept from it; the subject is the session."""
+
+TRIED = "reasoning_memory.tried"
+"""A way out was tried in a task, and worked there or did not; the subject is the memory."""
 
 ASKED = "agent.asked"
 """The agent was asked what a task taught; the subject is the task."""
@@ -50,40 +55,44 @@ class HookBank:
         values = {**place, "limit": limit, "every": False}
         return self._connection.execute(_BANK["briefing"], values).fetchall()
 
-    def way_out(
-        self, session_id: str, signature: str, is_held_out: Callable[[str], bool]
-    ) -> tuple[str, str, str] | None:
-        """Return (id, title, content) of the surest memory that ended errors of a signature, a digest, and record that.
+    def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", is_held_out: Callable[[str], bool]) -> str:
+        """Return what `tell` makes of the memories that ended errors of a signature, a digest, and record those told.
 
-        None where nothing is known, or where the session was told all of it at failures before. It is also None where
+        Empty where nothing is known, or where the session was told all of it at failures before. It is also empty where
         the session's task `is_held_out`: then it is recorded as withheld. Raises `StoreBusy`: nothing is recorded then.
         """
         started = time.perf_counter()
         if not self._ways_out(signature):
-            return None  # as nearly always: nothing is written and nobody waited for
+            return ""  # as nearly always: nothing is written and nobody waited for
         scope = (self._tenant, self._project)
         with write_transaction(self._connection, self._database, self._wait_s):
             where = {"tenant_id": self._tenant, "project": self._project, "session_id": session_id}
             rows = self._connection.execute(_WAYS["told_at_failures"], {**where, "type": TOLD_AT_FAILURE}).fetchall()
             told = {memory_id for (memory_id,) in rows}
-            way = next((each for each in self._ways_out(signature) if each[0] not in told), None)
-            if way is None:
-                return None
+            ways = [way for way in self._ways_out(signature) if way[0] not in told]
+            if not ways:
+                return ""
+            text, ids = tell(ways, self._contradicting([way[0] for way in ways]))
             found = self._connection.execute(_WAYS["task_of_session"], where).fetchone()
             task_id = found[0] if found else None
             withheld = is_held_out(task_id or f"{session_id}:1")
             latency_ms, now = (time.perf_counter() - started) * 1000, now_text()
-            record = RetrievalRow(new_id("rt"), scope, "", {way[0]: 1.0}, latency_ms, now, task_id, session_id)
+            record = RetrievalRow(
+                new_id("rt"), scope, "", dict.fromkeys(ids, 1.0), latency_ms, now, task_id, session_id
+            )
             scope_id = scope_row(self._connection, *scope)
             write_retrieval(self._connection, record._replace(withheld=withheld, signature=signature, via="hook"))
-            noted = to_json({"id": way[0], "signature": signature, "retrieval_id": record.id, "withheld": withheld})
-            self._connection.execute(_BANK["add_event"], (scope_id, TOLD_AT_FAILURE, session_id, noted, now))
-        return None if withheld else way
+            for each in ids:
+                noted = to_json({"id": each, "signature": signature, "retrieval_id": record.id, "withheld": withheld})
+                self._connection.execute(_BANK["add_event"], (scope_id, TOLD_AT_FAILURE, session_id, noted, now))
+        return "" if withheld else text
 
-    def _ways_out(self, signature: str) -> list[tuple[str, str, str]]:
-        scopes = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT}
-        values = {**scopes, "signature": signature, "limit": _MOST_WAYS}
-        return self._connection.execute(_WAYS["ways_out"], values).fetchall()
+    def _ways_out(self, signature: str) -> "list[Way]":
+        return ways_of(self._connection, (self._tenant, self._project), signature)
+
+    def _contradicting(self, ids: list[str]) -> set[frozenset[str]]:
+        pairs = self._connection.execute(_WAYS["contradicting"], {"ids": to_json(ids)}) if len(ids) > 1 else ()
+        return set(map(frozenset, pairs))
 
     def end_turn(self, session_id: str, transcript_path: str, settle_s: float) -> str | None:
         """Queue the learning from a session's task, due when it may no longer be continued; return the job's id.
@@ -151,6 +160,14 @@ def open_for_hook(database: Path, scope: tuple[str, str], wait_s: float) -> Gene
 def tell_once(database: Path) -> bool:
     """Return whether the user was not yet told that the file at a path is not trusted; from now on he is."""
     return registry.tell_once(database)
+
+
+def ways_of(connection: "Connection", scope: tuple[str, str], signature: str) -> "list[Way]":
+    """Return the memories that ended errors of a signature, the surest first."""
+    tenant_id, project = scope
+    where = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT}
+    values = {**where, "signature": signature, "limit": _MOST_WAYS, "tried": TRIED}
+    return connection.execute(_WAYS["ways_out"], values).fetchall()
 
 
 def scope_row(connection: "Connection", tenant_id: str, project: str) -> int:

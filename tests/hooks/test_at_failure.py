@@ -21,7 +21,8 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.at_failure import failure_context
 from swarm_memory.tools.retrieve.embed import prepare_without_vectors
-from swarm_memory.tools.retrieve.preamble import way_out
+from swarm_memory.tools.retrieve.preamble import MAX_FAILURE_CHARS, beside_failure
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -193,7 +194,7 @@ def test_what_is_told_stays_in_its_frame_and_short_whatever_a_memory_says() -> N
             "created_at": "2026-03-01T12:00:00Z",
         }
     )
-    told = way_out((item.id, item.title[:80], item.content))
+    told, _ = beside_failure([(item.id, item.title[:80], item.content, 0, 0)])
     assert len(told) <= 600
     assert told.count(NOTES_CLOSE) == 1
     assert told.count(NOTES_OPEN) == 1
@@ -202,10 +203,39 @@ def test_what_is_told_stays_in_its_frame_and_short_whatever_a_memory_says() -> N
 
 def test_what_did_not_help_comes_last() -> None:
     lines = ['When `a` ends with "x", do not run it again unchanged.', "What did not help: `b`.", "Run `c`."]
-    told = way_out(
-        (new_id(MEMORY), "Run `c` before `a`", "\n".join(f"{at}. {line}" for at, line in enumerate(lines, 1)))
-    )
+    content = "\n".join(f"{at}. {line}" for at, line in enumerate(lines, 1))
+    told, _ = beside_failure([(new_id(MEMORY), "Run `c` before `a`", content, 0, 0)])
     assert "Steps: Run `c`; What did not help: `b`\n" in told
+
+
+def test_three_ways_at_most_are_told_with_how_often_each_worked() -> None:
+    counts = [(2, 3), (1, 1), (0, 0), (0, 4)]
+    ways = [
+        (new_id(MEMORY), f"Run `fix {at}` before `ship`", f"1. Run `fix {at}`.\n2. Run `ship` again.", *count)
+        for at, count in enumerate(counts)
+    ]
+    told, ids = beside_failure(ways)
+    assert len(told) <= MAX_FAILURE_CHARS
+    assert ids == [way[0] for way in ways[:3]]
+    assert f"1) Run `fix 0` before `ship` (worked 2 of 3 times) [{ids[0]}]\n" in told
+    assert f"2) Run `fix 1` before `ship` (worked once) [{ids[1]}]\n" in told
+    assert f"3) Run `fix 2` before `ship` [{ids[2]}]\n" in told
+    assert "did not always end the same way" in told
+
+
+def test_a_way_whose_title_has_no_room_is_not_told_at_all() -> None:
+    ways = [(new_id(MEMORY), f"Run `{'x' * 60} {at}` before `{'y' * 60}`", "1. Run it.", 1, 2) for at in range(3)]
+    told, ids = beside_failure(ways)
+    assert len(told) <= MAX_FAILURE_CHARS
+    assert [memory_id in told for memory_id, *_ in ways] == [memory_id in ids for memory_id, *_ in ways]
+    assert 0 < len(ids) < 3
+
+
+def test_of_two_ways_that_contradict_each_other_the_surer_is_told_and_names_the_other() -> None:
+    one, other = ((new_id(MEMORY), f"{title} `--force`", "1. Run `ship`.", 1, 1) for title in ("Use", "Leave out"))
+    told, ids = beside_failure([one, other], {frozenset((one[0], other[0]))})
+    assert ids == [one[0]]
+    assert "Another note says otherwise and is left out: \"Leave out '--force'\"" in told.replace("`", "'")
 
 
 async def test_a_memory_of_another_error_is_not_told_though_it_says_the_same(tmp_path: Path) -> None:
@@ -236,3 +266,32 @@ async def test_an_imported_memory_is_told_only_after_the_error_was_ended_here_to
         for trajectory in read_trajectories(tmp_path / "session.jsonl"):
             assert (await learn(tools, trajectory)).reinforced == (item.id,)
         assert f"[{item.id}]" in answer(bank, AGAIN)
+
+
+CLOSED = "feedctl: error: the ledger feed is closed for writers"
+
+
+def ended_by(number: int, *deeds: str) -> Script:
+    """A task in which `feedctl push` failed before each deed and went through after the last one."""
+    script = Script(f"push feed number {number} to the ledger", task_id=f"t{number}")
+    for deed in deeds:
+        script.shell("feedctl push", CLOSED, 4).shell(deed, "ok")
+    return script.shell("feedctl push", "pushed").say("Done.")
+
+
+async def test_ways_that_other_tasks_found_stand_side_by_side_with_how_often_each_worked(tmp_path: Path) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        for number, deeds in enumerate(
+            (["feedctl writers add"], ["feedctl ledger open"], ["feedctl writers add", "feedctl ledger open"]), 1
+        ):
+            await learn(tools, ended_by(number, *deeds).done())
+        found = await retrieve(tools, "feedctl push must bring the feed to the ledger", task_id="next")
+        event = failed(CLOSED, command="feedctl push")
+        told = answer(bank, event)
+        assert "Run `feedctl ledger open` before `feedctl` (worked 2 of 2 times)" in told
+        assert "Run `feedctl writers add` before `feedctl` (worked 1 of 2 times)" in told
+        assert told.index("ledger open") < told.index("writers add")
+        assert {f"[{each.item.id}]" in told for each in found.memories} == {True}
+        assert "(worked 2 of 2 times)" in found.preamble
+        assert "(worked 1 of 2 times)" in found.preamble
+        assert answer(bank, event) == ""

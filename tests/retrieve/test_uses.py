@@ -7,6 +7,7 @@ import pytest
 
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, Provenance
 from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -55,3 +56,21 @@ async def test_a_briefing_holds_strategies_alone(toolbox: Toolbox, add: Add, tmp
     place = (toolbox.scope.tenant_id, toolbox.scope.project)
     with open_for_hook(tmp_path / ".swarm" / "memory.db", place, 1.0) as bank:
         assert [row[1] for row in bank.briefing_rows(5)] == ["Ask before a release"]
+
+
+async def test_a_way_out_brings_another_of_its_error_though_that_fits_the_query_by_no_word(
+    toolbox: Toolbox, add: Add
+) -> None:
+    store = toolbox.store
+    assert isinstance(store, SqliteStore)
+    known = await add(**WAY)
+    far = await add(**WAY | {"title": "Wait for night", "content": "1. Wait.", "description": "", "domain": None})
+    await add("Release at noon", "1. Use shipctl at noon.")
+    await store.write(
+        lambda connection: connection.execute("INSERT INTO ways_out (signature, seq) SELECT 'a', seq FROM patterns")
+    )
+    query = "shipctl must release the shop"
+    found = await retrieve(toolbox, query, task_id="next")
+    assert {known, far} < {each.item.id for each in found.memories}
+    assert set((await store.injections(toolbox.scope, "next")).given) >= {known, far}
+    assert len((await retrieve(toolbox, query, k=1)).memories) == 1

@@ -1,7 +1,7 @@
 """What a hook tells of an error that came again: what still holds, once, as a retrieval is recorded, or nothing."""
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.hook_reader import HookBank, open_for_hook
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.ports.journal import HostSession
-from swarm_memory.tools.ports.trajectories import LearnRecord
+from swarm_memory.tools.ports.trajectories import LearnRecord, TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
 
 NOW = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
@@ -33,6 +33,10 @@ def opened(place: Location, wait_s: float) -> AbstractContextManager[HookBank]:
 
 def never(task_id: str) -> bool:
     return False
+
+
+def first(ways: Sequence[tuple[str, str, str, int, int]], contradicting: object) -> tuple[str, list[str]]:
+    return ways[0][0], [ways[0][0]]
 
 
 @pytest.fixture
@@ -50,20 +54,26 @@ async def store(open_bank: Any) -> AsyncGenerator[SqliteStore]:
 def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexes: Any) -> Callable[..., Any]:
     """Store a memory that ended errors of a signature; return it."""
 
-    async def learned(title: str, signature: str = SIGNATURE, **fields: Any) -> MemoryItem:
+    async def learned(
+        title: str,
+        signature: str = SIGNATURE,
+        task_id: str = "",
+        more: tuple[TriedWay, ...] = (),
+        **fields: Any,
+    ) -> MemoryItem:
         made: MemoryItem = item(title, **fields)
         record = LearnRecord(
             scope=made.scope,
             run_id=new_id(RUN),
             trajectory_id=new_id(TRAJECTORY),
-            trajectory=Trajectory(task_id=new_id(MEMORY), task="mend the shop"),
+            trajectory=Trajectory(task_id=task_id or new_id(MEMORY), task=f"mend {title}"),
             verdict=Verdict(label="Success", confidence=0.9, judge="evidence"),
             embedder=embedder.name,
             memories=(with_indexes(made, embedder),),
             reinforced=(),
             reinforcement=0.0,
             at=NOW,
-            ways_out=((signature, made.id),),
+            ways_out=(TriedWay(signature, made.id), *more),
         )
         await store.save_learning(record)
         return made
@@ -74,18 +84,64 @@ def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexe
 def ask(
     place: Location, session: str = SESSION, signature: str = SIGNATURE, held_out: Callable[[str], bool] = never
 ) -> str | None:
+    """Return the id of the surest way that the session was not told yet, told alone."""
     with opened(place, 0.3) as bank:
-        found = bank.way_out(session, signature, held_out)
-    return None if found is None else found[0]
+        return bank.tell_ways_out(session, signature, first, held_out) or None
 
 
 async def test_a_way_out_is_told_once_in_a_session_and_then_another(learn: Any, place: Location) -> None:
     sure, less = await learn("Install it", confidence=0.9), await learn("Leave it out", confidence=0.4)
-    with opened(place, 0.3) as bank:
-        assert bank.way_out(SESSION, SIGNATURE, never) == (sure.id, sure.title, sure.content)
-    assert [ask(place), ask(place), ask(place)] == [less.id, None, None]
+    assert [ask(place), ask(place), ask(place)] == [sure.id, less.id, None]
     assert ask(place, session="another") == sure.id
     assert ask(place, session="another", signature=OTHER) is None
+
+
+async def test_all_that_is_told_is_recorded_and_nothing_of_it_told_again(
+    store: SqliteStore, learn: Any, place: Location, here: Scope
+) -> None:
+    items = [await learn(f"Way {number}", confidence=number / 10) for number in (9, 8, 7, 6)]
+    ids = [item.id for item in items]
+
+    def three(ways: Sequence[tuple[str, str, str, int, int]], _: object) -> tuple[str, list[str]]:
+        return "told", [way[0] for way in ways[:3]]
+
+    with opened(place, 0.3) as bank:
+        assert bank.tell_ways_out(SESSION, SIGNATURE, three, never) == "told"
+    (event,) = await store.events_of_kind(here, hook_reader.RETRIEVED, 9)
+    assert event.data["scores"] == dict.fromkeys(ids[:3], 1.0)
+    assert [item.usage_count for item in await store.get_memories([here], ids)] == [1, 1, 1, 0]
+    assert [ask(place), ask(place)] == [ids[3], None]
+
+
+async def test_what_worked_more_often_is_told_first_and_a_task_counts_once(
+    store: SqliteStore, learn: Any, place: Location, here: Scope
+) -> None:
+    often = await learn("Install it", confidence=0.2)
+    seldom = await learn("Leave it out", confidence=0.9, task_id="t1")
+    await learn("Something else", OTHER, task_id="t1", more=(TriedWay(SIGNATURE, seldom.id, worked=False),))
+    assert [way[1:] for way in await store.known_ways(here, [SIGNATURE])] == [(seldom.id, 1, 1), (often.id, 1, 1)]
+    await learn("A third thing", OTHER, task_id="t2", more=(TriedWay(SIGNATURE, seldom.id, worked=False),))
+    ways = await store.known_ways(here, [SIGNATURE])
+    assert [way[1:] for way in ways] == [(often.id, 1, 1), (seldom.id, 1, 2)]
+    assert await store.ways_beside(here, [seldom.id]) == ways
+    assert [ask(place), ask(place)] == [often.id, seldom.id]
+
+
+async def test_ways_that_a_link_sets_against_each_other_are_told_of(
+    store: SqliteStore, learn: Any, place: Location, here: Scope
+) -> None:
+    one, other = await learn("Install it"), await learn("Do not install it")
+    link = MemoryLink(src_id=other.id, dst_id=one.id, relation="contradicts", weight=0.9)
+    await store.write_upkeep(here, UpkeepBatch(new_id(RUN), NOW, (), (link,)))
+    seen: list[object] = []
+
+    def look(ways: Sequence[tuple[str, str, str, int, int]], contradicting: object) -> tuple[str, list[str]]:
+        seen.append(contradicting)
+        return first(ways, contradicting)
+
+    with opened(place, 0.3) as bank:
+        bank.tell_ways_out(SESSION, SIGNATURE, look, never)
+    assert seen == [{frozenset((one.id, other.id))}]
 
 
 async def test_a_memory_that_ends_two_errors_is_not_told_twice_in_a_session(
@@ -193,7 +249,7 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
         pytest.raises(StoreBusy),
         opened(place, 0.02) as bank,
     ):
-        bank.way_out(SESSION, SIGNATURE, never)
+        bank.tell_ways_out(SESSION, SIGNATURE, first, never)
     assert time.monotonic() - started < 1
     assert await store.events_of_kind(here, hook_reader.TOLD_AT_FAILURE, 9) == []
     assert ask(place) == item.id
@@ -202,13 +258,13 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
 async def test_where_nothing_is_known_nothing_is_written_and_nobody_waited_for(learn: Any, place: Location) -> None:
     await learn("Install it")
     with writer_lock(place.database, 1), opened(place, 0.02) as bank:
-        assert bank.way_out(SESSION, OTHER, never) is None
+        assert bank.tell_ways_out(SESSION, OTHER, first, never) == ""
 
 
 async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Location) -> None:
     text = hook_reader.queries("ways_out")
     values: dict[str, str] = dict.fromkeys(
-        ("signature", "tenant_id", "project", "global", "limit", "session_id", "type"), "1"
+        ("signature", "tenant_id", "project", "global", "limit", "session_id", "type", "tried", "ids"), "[]"
     )
     plans = await store.read(
         lambda connection: {
@@ -217,8 +273,9 @@ async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Locati
             if name != "add_way_out"
         }
     )
-    # The recursive table, which holds a few rows, is the only one that is gone through.
-    assert {line for lines in plans.values() for line in lines if line.startswith("SCAN")} <= {"SCAN s"}
+    # What is gone through holds a few rows: the recursive table, and ids that were given.
+    gone_through = {line for lines in plans.values() for line in lines if line.startswith("SCAN")}
+    assert gone_through <= {"SCAN s", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
     assert "SEARCH w USING PRIMARY KEY (signature=?)" in plans["ways_out"]
     of_patterns = [line for line in plans["ways_out"] if line.startswith("SEARCH p ")]
     assert len(of_patterns) == 3

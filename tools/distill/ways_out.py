@@ -1,7 +1,7 @@
 """Which errors of a trajectory were seen to end by something that was done, and which memories say what that was."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,17 +9,20 @@ from swarm_memory.schema.memory import WAY_OUT, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.changes import telling_changes
 from swarm_memory.tools.distill.lessons import HOST_TOOLS, Lesson, Material
-from swarm_memory.tools.distill.repairs import can_be_told, is_same_call, passing_lesson, repair_lesson
+from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told, is_same_call, passing_lesson, repair_lesson
+from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import (
     PASSES_WITH_TIME,
     Repair,
+    changes_something,
     left_out,
     same_error,
     shape,
     spoken,
     telling_words,
 )
+from swarm_memory.tools.trajectory.phrasing import show_call
 from swarm_memory.tools.trajectory.reading import Reading, read
 from swarm_memory.tools.trajectory.shell import CHECKS
 
@@ -58,6 +61,8 @@ _MIN_NAME = 3
 _MAX_HINTED = 4000
 _LOOKS = frozenset({"read", "search", "print"})
 _TWICE = 2
+_DEED = re.compile(r"(?m)^\d+\. Run (`[^`]+`)\.$")
+"""How a deed is told (`repairs`)."""
 
 _SPARE_STEPS = 4
 """A memory that rests on so many more steps than a way out has tells something wider."""
@@ -72,8 +77,8 @@ class WayOut(NamedTuple):
     """The one that failed first; then what was done, and the one that went through."""
 
 
-def ways_out_of(given: Trajectory | Reading, told: Iterable[tuple[str, MemoryItem]]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of the digest of an error's signature and the id of a memory that tells what ended it.
+def ways_out_of(given: Trajectory | Reading, told: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedWay, ...]:
+    """Return which memory was seen to end which error.
 
     `told` are ids of memories in the bank, each with the item that was drawn from the trajectory.
     """
@@ -81,8 +86,46 @@ def ways_out_of(given: Trajectory | Reading, told: Iterable[tuple[str, MemoryIte
     if not items:
         return ()
     ways = list(ways_out(read(given)))
-    pairs = ((way.signature, memory_id) for way in ways for memory_id, item in items if _tells(item, way))
-    return tuple(dict.fromkeys(pairs))
+    worked = (TriedWay(way.signature, memory_id) for way in ways for memory_id, item in items if _tells(item, way))
+    return tuple(dict.fromkeys(worked))
+
+
+class Done(NamedTuple):
+    """What was done against an error, in its order, each as it would be told."""
+
+    vain: tuple[str, ...]
+    """Before it came again."""
+    last: tuple[str, ...]
+    """Between its last time and what got past it; empty where nothing did soon."""
+
+
+def done_against(reading: Reading) -> dict[str, Done]:
+    """Return what was done against each error, by the digest of its signature; nothing where nothing was."""
+    found: dict[str, Done] = {}
+    for error in reading.errors:
+        first, last, repair = error.calls[0], error.calls[-1], error.repair
+        end = repair.success.position if repair else last.position
+        between = [call for call in reading.calls if first.end < call.position < end and changes_something(call)]
+        shown = [(call, show_call(call, reading.names, MAX_TOLD)) for call in between]
+        if first.signature is not None and shown:
+            vain = tuple(text for call, text in shown if call.position < last.position)
+            found[first.signature.digest] = Done(vain, tuple(text for _, text in shown[len(vain) :]))
+    return found
+
+
+def tried(done: Mapping[str, Done], known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
+    """Yield which of the known ways, given with the digests of their errors' signatures, were done, and how it went."""
+    for signature, item in known:
+        deeds, (vain, last) = _DEED.findall(item.content), done[signature]
+        if deeds and deeds[-1] in last and _stand_in_order(deeds, (*vain, *last)):
+            yield TriedWay(signature, item.id)
+        elif deeds and _stand_in_order(deeds, vain):
+            yield TriedWay(signature, item.id, worked=False)
+
+
+def _stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
+    rest = iter(done)
+    return all(each in rest for each in wanted)
 
 
 def ways_out(reading: Reading) -> Iterator[WayOut]:

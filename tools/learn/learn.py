@@ -15,12 +15,12 @@ from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.distill import distill
-from swarm_memory.tools.distill.ways_out import ways_out_of
+from swarm_memory.tools.distill.ways_out import done_against, tried, ways_out_of
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
-from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
+from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord, TriedWay
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -124,7 +124,7 @@ async def _write(
         reinforced=found.known,
         reinforcement=found.reinforcement,
         at=toolbox.clock.now(),
-        ways_out=await asyncio.to_thread(ways_out_of, reading, found.drawn),
+        ways_out=await _tried(toolbox, reading, found),
         new_per_day=toolbox.new_per_day,
     )
     superseded = await toolbox.store.save_learning(record)
@@ -137,6 +137,17 @@ async def _write(
     if audit is not None:
         await toolbox.store.add_event(toolbox.scope, audit)
     return superseded
+
+
+async def _tried(toolbox: Toolbox, reading: Reading, found: SortedOut) -> tuple[TriedWay, ...]:
+    """Return which ways past its errors the trajectory shows to work, and which it did in vain."""
+    worked = await asyncio.to_thread(ways_out_of, reading, found.drawn)
+    done = await asyncio.to_thread(done_against, reading)
+    known = await toolbox.store.known_ways(toolbox.scope, list(done)) if done else []
+    items = await toolbox.store.get_memories(toolbox.scope.readable(), [way.memory_id for way in known])
+    by_id = {item.id: item for item in items}
+    again = tried(done, [(way.signature, by_id[way.memory_id]) for way in known])
+    return tuple(dict.fromkeys((*worked, *again)))
 
 
 async def _credit(toolbox: Toolbox, kept: Trajectory, verdict: Verdict) -> tuple[str, ...]:

@@ -1,12 +1,34 @@
 """What learning reads and writes: trajectories, verdicts and what was drawn from them. No adapter is known here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.memories import StoredMemory
+
+
+class TriedWay(NamedTuple):
+    """What a task showed of a memory that tells a way past an error."""
+
+    signature: str
+    """The digest of the error's."""
+    memory_id: str
+    worked: bool = True
+    """False: it was done, and the error came again."""
+
+
+class KnownWay(NamedTuple):
+    """A memory that ended an error, as often as tasks showed it."""
+
+    signature: str
+    memory_id: str
+    worked: int
+    """Tasks in which it did."""
+    tried: int
+    """Tasks in which it was tried; 0: nobody counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +46,8 @@ class LearnRecord:
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float
     at: datetime
-    ways_out: tuple[tuple[str, str], ...] = ()
-    """Pairs: the digest of an error's signature, and the id of a memory, new or known, that was seen to end it."""
+    ways_out: tuple[TriedWay, ...] = ()
+    """Of memories new and known."""
     new_per_day: int | None = None
     """So much may be added in a day; None: it is not counted."""
 
@@ -65,6 +87,14 @@ class TrajectoryStore(Protocol):
 
         One that was learned from keeps the verdict that was learned with.
         """
+        ...
+
+    async def known_ways(self, scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
+        """Return the active memories of the project and the global scope that ended such errors, the surest first."""
+        ...
+
+    async def ways_beside(self, scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
+        """Return what `known_ways` does of the errors that these memories ended."""
         ...
 
     async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:

@@ -1,9 +1,10 @@
-"""Two memories that contradict each other never come back together."""
+"""Two memories that contradict each other never come back together; the ways past one error do."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
+from swarm_memory.tools.retrieve.preamble import MAX_WAYS
 from swarm_memory.tools.text.opposition import opposition
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -27,6 +28,34 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
             refused.setdefault(against.item.id, []).append(each.item.title)
     stay = {each.item.id: tuple(refused.get(each.item.id, ())) for each in kept}
     return tuple(each.model_copy(update={"contradicts": stay[each.item.id]}) for each in found if each.item.id in stay)
+
+
+async def with_other_ways(toolbox: Toolbox, found: Sequence[ScoredMemory], wanted: int) -> tuple[ScoredMemory, ...]:
+    """Return at most `wanted`: the found ones, each way out with how often it worked, and behind it up to two others.
+
+    The others ended the same errors, and come surest first. Raises `StorageError`.
+    """
+    ids = [each.item.id for each in found if each.item.use == "way_out"]
+    ways = await toolbox.store.ways_beside(toolbox.scope, ids) if ids else []
+    if not ways:
+        return tuple(found)
+    items = {
+        item.id: item
+        for item in await toolbox.store.get_memories(
+            toolbox.scope.readable(), list({way.memory_id for way in ways if way.memory_id not in ids})
+        )
+    }
+    ended: dict[str, set[str]] = {}
+    for way in ways:
+        ended.setdefault(way.memory_id, set()).add(way.signature)
+    ranked: dict[str, ScoredMemory] = {}
+    for each in found:
+        ranked.setdefault(each.item.id, each)
+        others = dict.fromkeys(way.memory_id for way in ways if way.signature in ended.get(each.item.id, ()))
+        for other in [other for other in others if other in items][: MAX_WAYS - 1]:
+            ranked.setdefault(other, each.model_copy(update={"item": items[other]}))
+    counts = {way.memory_id: {"worked": way.worked, "tried": way.tried} for way in reversed(ways)}
+    return tuple(each.model_copy(update=counts.get(each.item.id, {})) for each in list(ranked.values())[:wanted])
 
 
 async def _contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> Callable[[MemoryItem, MemoryItem], bool]:

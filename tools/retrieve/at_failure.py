@@ -1,23 +1,27 @@
 """What is told beside a failed result: what ended the same error before. A hook command calls it and has no time."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from swarm_memory.tools.credit.holdout import is_held_out
-from swarm_memory.tools.retrieve.preamble import way_out
+from swarm_memory.tools.retrieve.preamble import beside_failure
 from swarm_memory.tools.trajectory.failures import signature_of_call
 from swarm_memory.tools.trajectory.tasks import is_own_tool
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.retrieve.preamble import Way
+
+    Tell = Callable[[Sequence[Way], Collection[frozenset[str]]], tuple[str, list[str]]]
+    """Puts ways out, the surest first, into words; which of them contradict each other is said. Ids of those told."""
 
 
 class WaysOut(Protocol):
     """The bank, as far as it knows what ended an error."""
 
-    def way_out(
-        self, session_id: str, signature: str, is_held_out: Callable[[str], bool]
-    ) -> tuple[str, str, str] | None:
-        """Return (id, title, content) of a memory that ended errors of a signature, a digest, and record the telling.
+    def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", is_held_out: Callable[[str], bool]) -> str:
+        """Return what `tell` makes of the memories that ended errors of a signature, a digest, and record those told.
 
-        Never the same one twice in a session; None where there is none, or where the task is held out.
+        Never the same one twice in a session; empty where there is none, or where the task is held out.
         """
         ...
 
@@ -40,5 +44,6 @@ def failure_context(
     signature = signature_of_call(tool, inputs, error)
     if signature is None:
         return ""
-    found = bank.way_out(session_id, signature.digest, lambda task_id: is_held_out(task_id, holdout_rate, holdout_seed))
-    return way_out(found) if found else ""
+    return bank.tell_ways_out(
+        session_id, signature.digest, beside_failure, lambda task_id: is_held_out(task_id, holdout_rate, holdout_seed)
+    )

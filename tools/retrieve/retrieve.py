@@ -12,9 +12,9 @@ from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.retrieve.agreement import without_contradictions
+from swarm_memory.tools.retrieve.agreement import with_other_ways, without_contradictions
 from swarm_memory.tools.retrieve.embed import embed_query
-from swarm_memory.tools.retrieve.preamble import preamble
+from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
 from swarm_memory.tools.retrieve.rank import (
     contenders,
     convex_fusion,
@@ -79,9 +79,10 @@ async def retrieve(
     result = await toolbox.store.search(search)
     scored = _scored(toolbox, result)
     floor = _Floor.of(toolbox, result, search.tokens)
+    chosen = _memories(_chosen(scored, floor, wanted, settings.delta))
     fitting = await prefer_verified(
         toolbox,
-        _memories(_chosen(scored, floor, wanted, settings.delta)),
+        await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen,
         lambda k, known: _memories(_chosen(scored, floor, k, 0.0), known),
         wanted,
     )
@@ -282,8 +283,8 @@ def _why_fewer(
 def _note(found: ScoredMemory) -> tuple[str, str, str]:
     item = found.item
     title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
-    others = [f'Another note says otherwise and is left out: "{title}"' for title in found.contradicts]
-    return item.id, title, "\n".join([item.content, *others])
+    others = [otherwise(title) for title in found.contradicts]
+    return item.id, title + how_often(found.worked, found.tried), "\n".join([item.content, *others])
 
 
 async def _recorded(toolbox: Toolbox, found: Retrieval, record: RetrievalRecord) -> Retrieval:

@@ -56,7 +56,7 @@ from swarm_memory.tools.ports.models import Vector
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
-_QUERIES, _BANK = queries("memories"), queries("bank")
+_QUERIES, _BANK, _WAYS = queries("memories"), queries("bank"), queries("ways_out")
 
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
@@ -105,7 +105,7 @@ class SqliteMemories(BankThreads):
 
     @reads
     def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
-        return connection.execute(_QUERIES["contradictions_among"], {"ids": to_json(list(ids))}).fetchall()
+        return connection.execute(_WAYS["contradicting"], {"ids": to_json(list(ids))}).fetchall()
 
     @reads
     def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:

@@ -1,6 +1,6 @@
 """Trajectories in the bank, and what was learned from them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,6 +8,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
+from swarm_memory.server.storage.hook_reader import TRIED, to_json, ways_of
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, count_added, find_patterns
 from swarm_memory.server.storage.stores.rows import (
@@ -19,7 +20,7 @@ from swarm_memory.server.storage.stores.rows import (
     to_text,
 )
 from swarm_memory.tools.guard.trust import REINFORCED
-from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
+from swarm_memory.tools.ports.trajectories import KnownWay, LearnedBefore, LearnRecord
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -62,9 +63,12 @@ class SqliteTrajectories(BankThreads):
         if record.reinforcement > 0:
             found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
             reinforce(connection, record.scope, record.reinforced, found_again, record.at)
-        for signature, memory_id in record.ways_out:
-            values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
-            connection.execute(_WAYS["add_way_out"], values)
+        for signature, memory_id, worked in record.ways_out:
+            if worked:
+                values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
+                connection.execute(_WAYS["add_way_out"], values)
+            tried = {"signature": signature, "task_id": task_id, "worked": worked}
+            log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
         superseded = _supersede(connection, self.index, record, scope_id, keep={*new, *record.reinforced})
         told = {
             "task_id": task_id,
@@ -89,6 +93,15 @@ class SqliteTrajectories(BankThreads):
         return kept_id
 
     @reads
+    def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
+        return _known_ways(connection, scope, signatures)
+
+    @reads
+    def ways_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
+        rows = connection.execute(_WAYS["signatures_of"], {"ids": to_json(list(memory_ids))}).fetchall()
+        return _known_ways(connection, scope, [signature for (signature,) in rows])
+
+    @reads
     def get_trajectory(
         self, connection: "Connection", scope: Scope, trajectory_id: str
     ) -> tuple[Trajectory, Verdict | None] | None:
@@ -99,6 +112,14 @@ class SqliteTrajectories(BankThreads):
         trajectory, verdict = row
         judged = None if verdict is None else Verdict.model_validate_json(verdict)
         return Trajectory.model_validate_json(trajectory), judged
+
+
+def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
+    return [
+        KnownWay(signature, memory_id, worked, tried)
+        for signature in dict.fromkeys(signatures)
+        for memory_id, _, _, worked, tried in ways_of(connection, (scope.tenant_id, scope.project), signature)
+    ]
 
 
 def _learned_before(connection: "Connection", scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
