@@ -11,8 +11,7 @@ from swarm_memory.server.hosts.plain.acts import Act, action, labelled
 from swarm_memory.server.hosts.plain.answers import Answer, as_code, read_answer
 from swarm_memory.server.hosts.plain.events import is_event
 from swarm_memory.server.hosts.plain.rewrite import ROLES, TOOL_CALLS_MARK, with_calls
-from swarm_memory.server.hosts.plain.task import task_in, tells_again
-from swarm_memory.server.hosts.plain.words import EDITOR_ARGUMENTS, EDITOR_COMMANDS, MANY_TOOLS
+from swarm_memory.server.hosts.plain.words import EDITOR_ARGUMENTS, EDITOR_COMMANDS, MANY_TOOLS, TASK_FRAMES, TASK_LEADS
 from swarm_memory.server.hosts.records import (
     JsonObject,
     as_bool,
@@ -26,6 +25,9 @@ from swarm_memory.server.hosts.records import (
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
+
+_MIN_QUOTED = 60
+"""A shorter task may stand in another sentence by chance."""
 
 _SAID = ("content", "text", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
 """Where a message says something; an output may be empty text."""
@@ -269,6 +271,23 @@ def _arguments(arguments: object) -> object:
     return parsed if parsed or not arguments.strip("{ }") else {"input": arguments}
 
 
+def task_in(text: str) -> str:
+    """Return the part of a first message that a tag marks as the task; the whole where nothing marks it."""
+    for opening, closing in TASK_FRAMES:
+        _, mark, rest = text.partition(opening)
+        task, end, _ = rest.partition(closing)
+        if mark and end and task.strip():
+            lead, _, own = task.strip().partition("\n")
+            return own.strip() if lead.strip().lower() in TASK_LEADS and own.strip() else task.strip()
+    return text
+
+
+def tells_again(text: str, task: str) -> bool:
+    """Tell whether a message is the task once more, perhaps within a template."""
+    asked, told = " ".join(task.split()), " ".join(text.split())
+    return told == asked or (len(asked) >= _MIN_QUOTED and asked in told)
+
+
 def read_react(draft: Draft, text: str) -> None:
     """Append the steps of a text; what stands before the first label is a message, unless it is the task."""
     opening, parts = labelled(text)
@@ -276,10 +295,9 @@ def read_react(draft: Draft, text: str) -> None:
         draft.task, opening = opening, ""
     if opening != draft.task.strip():
         draft.add("message", "assistant", opening)
-    for number, (kind, body) in enumerate(parts):
+    for kind, body, given in parts:
         if kind == "action":
-            following = parts[number + 1] if number + 1 < len(parts) else None
-            _add_call(draft, action(body, following.body if following and following.kind == "input" else ""))
+            _add_call(draft, action(body, given))
         elif kind == "thought":
             draft.add("thought", "assistant", body)
         elif kind == "observation":
@@ -291,9 +309,7 @@ def read_react(draft: Draft, text: str) -> None:
 
 def _add_call(draft: Draft, act: Act | None) -> None:
     """Append a call; one that finishes is the final message."""
-    if act is None:
-        return
-    if act.name.lower() == "finish" and "input" in act.arguments:
+    if act is not None and act.is_answer:
         draft.add("message", "assistant", str(act.arguments["input"]))
-    else:
+    elif act is not None:
         draft.add("tool_call", "assistant", tool_name=act.name, tool_input=act.arguments)

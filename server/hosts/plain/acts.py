@@ -54,6 +54,9 @@ _SHELL_WORD = re.compile(r"--?\w[\w=-]{0,80}|\||\|\||&&|>>?|<|2>&1")
 _ARTICLES = frozenset({"the", "a", "an", "all", "this", "that", "it", "my", "your", "for", "and", "of", "if"})
 """What follows a verb that is the name of a program too: `find the bug`."""
 
+_CLOSING_SIGNS = " \n\t<>/abcdefghijklmnopqrstuvwxyz_"
+"""Of tags, which may be all that follows an action."""
+
 _SENTENCE_END = re.compile(r"[a-z]{2}[.:?!]$|, ")
 
 
@@ -68,6 +71,11 @@ class Act(NamedTuple):
     def file(self) -> str:
         """The file that an edit is of."""
         return as_text(self.arguments.get("file_path"))
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it only gives the final answer."""
+        return self.name.lower() == "finish" and "input" in self.arguments
 
     @property
     def ends_task(self) -> bool:
@@ -91,6 +99,11 @@ class Fence(NamedTuple):
     end: int
     info: str
     body: str
+
+    @property
+    def tool(self) -> str | None:
+        """The tool that runs what stands in it; None where nothing does."""
+        return FENCES.get(self.info.split(" ", 1)[0].strip("{}.").lower())
 
 
 def fences(text: str) -> Iterator[Fence]:
@@ -180,12 +193,9 @@ def _json_act(told: JsonObject) -> Act | None:
     name = next(filter(None, (as_text(told.get(key)) for key in ("name", "tool", "action", "tool_name"))), "")
     if not _WORD.fullmatch(name):
         return None
-    given = next(
-        (told[key] for key in ("arguments", "args", "action_input", "parameters", "input") if key in told), None
-    )
-    if isinstance(given, str):
-        return _act(name, given, "call")
-    return Act(name, as_object(given), "call")
+    keys = ("arguments", "args", "action_input", "parameters", "input")
+    given = next((told[key] for key in keys if key in told), None)
+    return _act(name, given, "call") if isinstance(given, str) else Act(name, as_object(given), "call")
 
 
 def json_acts(text: str) -> Said:
@@ -233,29 +243,16 @@ def _named_act(text: str) -> Act | None:
 def fenced_act(text: str) -> Said:
     """Read the one command in a fence of a message: the last of a shell, or of another runner that ends the message."""
     blocks = list(fences(text))
-    if not blocks:
-        return Said(text)
-    told = [block for block in blocks if FENCES.get(_language(block)) == SHELL]
-    named = [block for block in told if block.info]
-    last = blocks[-1]
-    if FENCES.get(_language(last), SHELL) != SHELL and not text[last.end :].strip(
-        " \n\t<>/abcdefghijklmnopqrstuvwxyz_"
-    ):
-        chosen = last
-    elif named or told:
-        chosen = (named or told)[-1]
-    else:
-        return Said(text)
-    act = command_act(chosen.body, FENCES[_language(chosen)], "fence")
-    if act is None:
+    of_shell = [block for block in blocks if block.tool == SHELL]
+    chosen = next(reversed([block for block in of_shell if block.info] or of_shell), None)
+    if blocks and blocks[-1].tool not in (SHELL, None) and not text[blocks[-1].end :].strip(_CLOSING_SIGNS):
+        chosen = blocks[-1]
+    act = command_act(chosen.body, chosen.tool, "fence") if chosen and chosen.tool else None
+    if chosen is None or act is None:
         return Said(text)
     before, parts = labelled(f"{text[: chosen.start].rstrip()}\n{text[chosen.end :].lstrip()}".strip())
     prose = "\n".join([before, *(part.body for part in parts if part.kind != "thought")]).strip()
     return Said(prose, "\n".join(part.body for part in parts if part.kind == "thought" and part.body), [act])
-
-
-def _language(block: Fence) -> str:
-    return block.info.split(" ", 1)[0].strip("{}.").lower()
 
 
 def command_act(text: str, tool: str, form: Form) -> Act | None:
@@ -279,13 +276,22 @@ class Label(NamedTuple):
 
     kind: str
     body: str
+    given: str = ""
+    """Of an action: what stands behind the label of its input."""
 
 
 def labelled(text: str) -> tuple[str, list[Label]]:
     """Split a text at its ReAct labels: what stands before the first, and the parts in order."""
     found = list(sections(_LABEL.finditer(text), text))
     opening = text[: found[0][0].start()] if found else text
-    return opening.strip(), [Label(SAYS[mark[1].lower()], body.strip()) for mark, body in found]
+    parts: list[Label] = []
+    for mark, body in found:
+        part = Label(SAYS[mark[1].lower()], body.strip())
+        if part.kind == "input" and parts and parts[-1].kind == "action":
+            parts[-1] = parts[-1]._replace(given=part.body)
+        else:
+            parts.append(part)
+    return opening.strip(), parts
 
 
 def react_acts(text: str) -> Said:
@@ -293,22 +299,19 @@ def react_acts(text: str) -> Said:
     opening, parts = labelled(text)
     said, thoughts, acts = [opening], list[str](), list[Act]()
     imagined = False
-    for number, part in enumerate(parts):
+    for part in parts:
         imagined = imagined or part.kind == "observation"
         if imagined or part.kind == "answer":
             said.append(part.body)
         elif part.kind == "thought":
             thoughts.append(part.body)
         elif part.kind == "action" and len(acts) < MAX_ACTS:
-            given = (
-                parts[number + 1].body if parts[number + 1 : number + 2] and parts[number + 1].kind == "input" else ""
-            )
-            act = action(part.body, given)
+            act = action(part.body, part.given)
             acts.extend([act] if act is not None else [])
     return Said("\n".join(filter(None, said)), "\n".join(thoughts), acts)
 
 
-def action(body: str, given: str = "") -> Act | None:
+def action(body: str, given: str) -> Act | None:
     """Read what stands behind `Action:`: a call with its argument in brackets or apart, JSON, a fence, a command."""
     block = next(fences(body), None)
     if block is not None and given == "":
@@ -316,21 +319,18 @@ def action(body: str, given: str = "") -> Act | None:
         told = as_object(json_in(block.body.strip()))
         if told:
             return _json_act(told) or _act(word or "tool", block.body, "react")
-        if FENCES.get(_language(block)):
-            return command_act(block.body, FENCES[_language(block)], "react")
+        if block.tool:
+            return command_act(block.body, block.tool, "react")
     if body.startswith("{"):
         return _json_act(as_object(json_in(body)))
     if given:
         return _act(body.split("\n")[0].strip("`\"' ")[:200] or "tool", given, "react")
-    bracketed = bracketed_act(body) or bracketed_act(body.split("\n", 1)[0])
-    if bracketed is not None:
+    line, command = body.split("\n", 1)[0], body.strip("`")
+    if (bracketed := bracketed_act(body) or bracketed_act(line)) is not None:
         return bracketed
-    return command_act(body.strip("`"), SHELL, "react") if is_command(body.strip("`")) else _word_act(body)
-
-
-def _word_act(body: str) -> Act | None:
-    line = body.split("\n")[0].strip()
-    return Act(line[:200], {"input": ""}, "react") if line else None
+    if is_command(command):
+        return command_act(command, SHELL, "react")
+    return Act(line.strip()[:200], {"input": ""}, "react") if line.strip() else None
 
 
 def bracketed_act(text: str) -> Act | None:

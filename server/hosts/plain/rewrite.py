@@ -76,7 +76,8 @@ def with_calls(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
     if any(map(_is_structured, head)):
         yield from everything
         return
-    rewriter = _Rewriter(speaker=_who_answers(head), has_edits=any(edit_acts(_said(m)).acts for m in head))
+    has_edits = any(_role(message) == "assistant" and edit_acts(_text(message)).acts for message in head)
+    rewriter = _Rewriter(_who_answers(head), has_edits)
     for message in everything:
         yield from rewriter.read(message)
     yield from rewriter.end()
@@ -88,10 +89,6 @@ def _role(message: JsonObject) -> Role | None:
 
 def _text(message: JsonObject) -> str:
     return text_of(message.get("content", message.get("text"))).replace("\r\n", "\n")
-
-
-def _said(message: JsonObject) -> str:
-    return _text(message) if _role(message) == "assistant" else ""
 
 
 def _is_structured(message: JsonObject) -> bool:
@@ -183,7 +180,7 @@ class _Rewriter:
             self.open.clear()
             self.run.append(message)
             while len(self.run) > _MAX_RUN or sum(len(_text(each)) for each in self.run[:-1]) > _HEAD_CHARS:
-                yield self._prose(self.run.pop(0))
+                yield _prose(self.run.pop(0))
         elif role == "tool" or (role == "user" and self._is_answer(_text(message))):
             yield from self._answered(message, role)
         else:
@@ -196,7 +193,7 @@ class _Rewriter:
         for message in self.run:
             said = self._read(message, is_last=message is self.run[-1])
             counts = bool(said.acts) and all(map(self._counts_unanswered, said.acts))
-            yield self._acting(message, said) if counts else self._prose(message)
+            yield self._acting(message, said) if counts else _prose(message)
         self.run.clear()
 
     def _is_answer(self, text: str) -> bool:
@@ -210,15 +207,9 @@ class _Rewriter:
         return bool(self.answered) and (act.ends_task or (act.form in self.answered and act.form in _SURE_FORMS))
 
     def _as_prose(self) -> Iterator[JsonObject]:
-        yield from map(self._prose, self.run)
+        yield from map(_prose, self.run)
         self.run.clear()
         self.open.clear()
-
-    def _prose(self, message: JsonObject) -> JsonObject:
-        said = _talk(_text(message))
-        if {"action", "observation"} <= {part.kind for part in labelled(said.prose)[1]}:
-            return {**message, "role": "transcript"}
-        return {**message, "content": said.prose, **_thinking(message, said.thought)}
 
     def _read(self, message: JsonObject, *, is_last: bool, is_wrapped: bool = True) -> Said:
         said = _read(_text(message), with_fences=is_wrapped or not self.has_edits)
@@ -227,10 +218,9 @@ class _Rewriter:
         return said
 
     def _acting(self, message: JsonObject, said: Said) -> JsonObject:
-        made = [(self._next_id(), act) for act in said.acts if not _is_final_answer(act)]
+        made = [(self._next_id(), act) for act in said.acts if not act.is_answer]
         self.open.extend(made)
-        answers = [as_text(act.arguments.get("input")) for act in said.acts if _is_final_answer(act)]
-        prose = _both(said.prose, *answers)
+        prose = _both(said.prose, *(as_text(act.arguments["input"]) for act in said.acts if act.is_answer))
         calls = [_call(call_id, act) for call_id, act in made]
         return {**message, "content": prose, **_thinking(message, said.thought), "tool_calls": calls}
 
@@ -240,7 +230,7 @@ class _Rewriter:
 
     def _answered(self, message: JsonObject, role: Role) -> Iterator[JsonObject]:
         text = _text(message)
-        if is_reminder(text) and (role == "user" or (self.run and not _has_one_fence(_text(self.run[-1])))):
+        if is_reminder(text) and (role == "user" or (self.run and len(list(fences(_text(self.run[-1])))) != 1)):
             yield from self._as_prose()
             yield {**message, "role": "system"}
             return
@@ -251,7 +241,7 @@ class _Rewriter:
             if is_last and all(act.form in ("fence", "bare") for act in said.acts):
                 written = whole_files(_text(waiting), text)
                 said = Said(_text(waiting), said.thought, written) if written else said
-            yield self._acting(waiting, said) if said.acts else self._prose(waiting)
+            yield self._acting(waiting, said) if said.acts else _prose(waiting)
         self.run.clear()
         if self.open and not all(act.form == "edit" for _, act in self.open):
             yield from self._answer(message, answer)
@@ -273,19 +263,18 @@ class _Rewriter:
 
     def _answer_edits(self, message: JsonObject, answer: Answer) -> Iterator[JsonObject]:
         """Yield the answers of edits that were written together: of each what is said of its file."""
-        before, outcome = answer.text, edit_outcome(answer.text)
-        edits = list(self.open)
+        before, outcome, edits = answer.text, edit_outcome(answer.text), list(self.open)
         self.open.clear()
         self.answered.add("edit")
+        if not outcome.is_told:
+            yield _result(message, edits[0][0], answer)
+            return
         for call_id, act in edits:
-            told = outcome.of(act.file)
-            if told is not None:
-                line, is_error = told
+            line, is_error = outcome.of(act.file) or ("", None)
+            if is_error is not None:
                 start = before.find(line) if len(edits) > 1 else 0
                 shown = line if len(edits) > 1 and not is_error else before[start : start + _MAX_SAID_OF_EDIT]
                 yield _result(message, call_id, Answer(shown, answer.exit_code, is_error))
-            elif not outcome.is_told and call_id == edits[0][0]:
-                yield _result(message, call_id, Answer(before, answer.exit_code, answer.is_error))
 
     def _harness_calls(self, message: JsonObject, runs: Iterable[HarnessRun]) -> Iterator[JsonObject]:
         for run in runs:
@@ -295,20 +284,19 @@ class _Rewriter:
             yield _result(message, call_id, run.answer)
 
 
+def _prose(message: JsonObject) -> JsonObject:
+    said = _talk(_text(message))
+    if {"action", "observation"} <= {part.kind for part in labelled(said.prose)[1]}:
+        return {**message, "role": "transcript"}
+    return {**message, "content": said.prose, **_thinking(message, said.thought)}
+
+
 def _bare(said: Said, *, is_usual: bool) -> Said:
     """Read a message that is nothing but a command, or a call in brackets; where that is usual it need not be known."""
     text = said.prose.strip()
     is_one = may_be_command(text) if is_usual else is_command(text)
     act = bracketed_act(text) or (command_act(text, SHELL, "bare") if is_one else None)
     return Said("", said.thought, [act]) if act is not None else said
-
-
-def _has_one_fence(text: str) -> bool:
-    return sum(1 for _ in fences(text)) == 1
-
-
-def _is_final_answer(act: Act) -> bool:
-    return act.name.lower() == "finish" and "input" in act.arguments
 
 
 def _thinking(message: JsonObject, thought: str) -> JsonObject:
