@@ -22,7 +22,7 @@ from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.tool_memory.transfer import log_calls_of
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import calls_of
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
@@ -48,25 +48,26 @@ async def learn_from_job(
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
     calls, chat = 0, model()
-    reading = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
-    async for trajectory in in_thread(reading):
-        asked = chat is not None and await asyncio.to_thread(is_worth_a_model, trajectory)
+    tasks = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
+    async for trajectory in in_thread(tasks):
+        reading = read(trajectory)
+        asked = chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
         if asked and task_id is None:
             await toolbox.queue(LEARN, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
             statuses[trajectory.task_id] = "queued: a model is asked about it"
             continue
         result = await learn(replace(toolbox, chat=chat if asked else None), trajectory)
-        calls += await log_calls_of(toolbox, trajectory)
+        calls += await log_calls_of(toolbox, reading)
         statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
         stored.extend(item.id for item in result.stored)
     return {"tasks": statuses, "stored": stored, "calls": calls}
 
 
-def is_worth_a_model(trajectory: Trajectory) -> bool:
+def is_worth_a_model(given: Trajectory | Reading) -> bool:
     """Tell whether a model is asked about a finished task, where one may be."""
-    failed = [call.failed for call in calls_of(trajectory)]
-    said = (step.text for step in trajectory.steps if step.kind == "message" and step.role == "user")
-    return is_worth_asking(failed, said)
+    reading = read(given)
+    said = (step.text for step in reading.trajectory.steps if step.kind == "message" and step.role == "user")
+    return is_worth_asking([call.failed for call in reading.calls], said)
 
 
 async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str) -> None:
@@ -121,7 +122,8 @@ async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool
                 continue
             tally.files += 1
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
-                asked = toolbox.chat is not None and await asyncio.to_thread(is_worth_a_model, trajectory)
+                reading = read(trajectory)
+                asked = toolbox.chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
                 result = await learn(toolbox if asked else replace(toolbox, chat=None), trajectory)
                 if result.status == "broken_off":
                     continue
@@ -129,7 +131,7 @@ async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool
                 tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
                 tally.stored += len(result.stored)
                 tally.known += result.status == "already_learned"
-                tally.calls += await log_calls_of(toolbox, trajectory)
+                tally.calls += await log_calls_of(toolbox, reading)
         except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
     await report(Progress(done=len(files), total=len(files), message="all read"))

@@ -84,6 +84,13 @@ def test_an_error_that_a_much_later_call_got_past_is_not_open_and_tells_no_way_o
     assert error.repair is None
 
 
+def test_the_same_complaint_about_two_files_is_two_errors_whatever_options_stand_before_them() -> None:
+    script = Script("tidy it").shell("flake8 --isolated src/a.py", "src/a.py:3:1: F821 undefined name 'x'", 1)
+    script.shell("flake8 --isolated src/b.py", "src/b.py:8:1: F821 undefined name 'y'", 1)
+    script.shell("sed -i s/x/z/ src/a.py", "").shell("flake8 --isolated src/a.py", "")
+    assert [error.is_open for error in reading_of(script).errors] == [False, True]
+
+
 def test_a_chain_of_errors_keeps_its_links() -> None:
     script = Script("build it").shell("make", "zlib.h: No such file or directory", 2).shell("apt install zlib", "ok")
     script.shell("make", "ld: cannot find -lzstd: not found", 2).shell("apt install zstd", "ok").shell("make", "")

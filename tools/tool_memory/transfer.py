@@ -16,7 +16,8 @@ from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
 from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, kept_text, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.calls import Call, calls_of
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.reading import Reading, read
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
 MAX_LINE_CHARS = 1_000_000
@@ -96,13 +97,15 @@ async def copy_tools(toolbox: Toolbox, project: str, tool_names: Sequence[str] |
     return await import_tools(toolbox.in_project(project), lines)
 
 
-async def log_calls_of(toolbox: Toolbox, trajectory: Trajectory) -> int:
+async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
     """Log the calls that have ended, at their own times; return how many were not known. Raises `StorageError`.
 
     A call is known by the host's ids of session and call, so that what a hook logged is never counted twice; a
     trajectory without these ids has none to log.
     """
-    logged = [_logged(call, trajectory) for call in calls_of(trajectory) if _counts(call)]
+    reading = read(given)
+    trajectory = reading.trajectory
+    logged = [_logged(call, trajectory) for call in reading.calls if _counts(call)]
     if trajectory.session_id is None or not logged:
         return 0
     return (await log_tool_calls(toolbox, logged)).logged

@@ -70,12 +70,12 @@ class Selection(NamedTuple):
         """Whether all that `other` looks at is looked at here too."""
         if self.filters and self != other:
             return False
-        return not self.paths or all(any(_holds(mine, path) for mine in self.paths) for path in other.paths or ("",))
+        return not self.paths or all(any(holds(mine, path) for mine in self.paths) for path in other.paths or ("",))
 
     def looks_at(self, path: str) -> bool:
         """Whether a file is among what it looks at."""
         given = (each.partition("::")[0] for each in self.paths)
-        return not self.paths or any(_holds(each, path) or same_file(each, path) for each in given)
+        return not self.paths or any(holds(each, path) or same_file(each, path) for each in given)
 
 
 def selection_of(call: Call) -> Selection:
@@ -229,7 +229,7 @@ def _is_file(path: str) -> bool:
     return "." in path.partition("::")[0].rpartition("/")[2].strip(".")
 
 
-def _holds(outer: str, inner: str) -> bool:
+def holds(outer: str, inner: str) -> bool:
     """Whether a path is another one or holds it; either may be relative."""
     if inner.startswith("/") and not outer.startswith("/"):
         inner = inner[inner.find(f"/{outer}") + 1 :] if f"/{outer}" in inner else inner

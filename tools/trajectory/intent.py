@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.check_runs import holds, selection_of
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import without_cd
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
@@ -19,8 +20,6 @@ _MIN_SHARED = 0.5
 _SCRIPT = re.compile(r"\.(?:py|js|ts|mjs|rb|sh|php|pl|jar)$")
 _VERB = re.compile(r"[a-z][a-z-]+")
 _MISTYPED = 0.7
-_PATH = re.compile(r"[/.]|::")
-
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
 _NO_GOAL = frozenset({"print", "search", "read", "wait"})
 _LOOKS_ONLY = re.compile(r"--?(?:h|help|version|dry-run|n|list|check-only|whatif|what-if)")
@@ -41,7 +40,7 @@ def same_intent(failed: Call, other: Call) -> bool:
         return failed.opened == other.opened
     left, right = failed.command, other.command
     if left.name and left.name == right.name:
-        return _may_check_same(left, right) if left.purpose in CHECKS else _same_arguments(left, right)
+        return _may_check_same(failed, other) if left.purpose in CHECKS else _same_arguments(left, right)
     if left.purpose != right.purpose:
         return words_shared(left, right) >= 0.6
     if left.purpose in CHECKS:
@@ -117,22 +116,10 @@ def _arguments(command: Command) -> set[str]:
     return set(rest[1:] if rest and _SCRIPT.search(rest[0]) else rest)
 
 
-def _may_check_same(left: Command, right: Command) -> bool:
+def _may_check_same(left: Call, right: Call) -> bool:
     """Two runs of a check are of the same thing unless each names files and none of them is the other's."""
-    mine, others = _files(left), _files(right)
-    if not mine or not others:
-        return True
-    return any(one.startswith(two) or two.startswith(one) for one in mine for two in others)
-
-
-def _files(command: Command) -> set[str]:
-    """The files and folders that a check was told to look at; those after an option may be its value."""
-    words = command.main.words[1:] if command.main else ()
-    return {
-        word.removeprefix("./")
-        for before, word in zip(("", *words), words, strict=False)
-        if _PATH.search(word) and not word.startswith("-") and not before.startswith("-")
-    }
+    mine, others = selection_of(left).paths, selection_of(right).paths
+    return not mine or not others or any(holds(one, two) or holds(two, one) for one in mine for two in others)
 
 
 def _same_object(left: Call, right: Call) -> bool:
