@@ -1,16 +1,19 @@
 """Which errors count as ended: by something that was done, seen to work, and not by chance."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from scripted_runs import Script
+from scripted_runs import Script, opened
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import WAY_OUT, MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.ways_out import ways_out, ways_out_of
 from swarm_memory.tools.judge.judge import judge_by_evidence
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.trajectory.reading import read
 
 NO_MODULE = "ModuleNotFoundError: No module named 'web'"
@@ -246,3 +249,52 @@ def test_a_memory_tells_a_way_out_when_it_rests_on_its_calls_and_little_else(
     assert not tells(drawn(success, failed, distiller="model"))
     assert not tells(drawn(failed, deed, success, *others, distiller="model"))
     assert ways_out_of(trajectory, []) == ()
+
+
+def refused(task: str, stage: str, *deeds: str) -> Script:
+    """A task in which `ship out` was refused before each deed, and once more at the end."""
+    script = Script(task, task_id=stage)
+    for deed in deeds:
+        script.shell(f"ship out {stage}", f"ship: error: the crate for {stage} is not closed", 4).shell(deed, "ok")
+    return script
+
+
+async def test_two_things_done_in_order_are_told_where_the_error_was_seen_to_stay_else(tmp_path: Path) -> None:
+    """A thing that passes by itself at the third try looks the same, but nowhere fails four times."""
+    solved = refused("ship it out to the lab with `ship out lab`", "lab", "ship fold", "ship lid")
+    solved.shell("ship out lab", "shipped to lab").say("Shipped.")
+    open_one = refused("ship it to the plant with `ship out plant`", "plant", "ship weigh", "ship wash", "ship weigh")
+    open_one.shell("ship out plant", "ship: error: the crate for plant is not closed", 4).say("I could not ship it.")
+    async with opened(tmp_path, StaticEmbedder()) as (tools, _):
+        assert (await learn(tools, solved.done())).stored == ()
+        assert (await learn(tools, open_one.done())).verdict.label == "Failure"
+        again = solved.done().model_copy(update={"task_id": "again"})
+        (item,) = (await learn(tools, again)).stored
+        assert item.title == "Run `ship fold`, then `ship lid` before `ship`"
+        assert item.content.splitlines()[1:] == [
+            "2. Run `ship fold`.",
+            "3. Run `ship lid`.",
+            "4. Run `ship out lab` again: after that it succeeded.",
+            "5. After the first of these alone it failed again.",
+        ]
+        (signature,) = {call.signature for call in read(again).calls if call.signature}
+        (way,) = await tools.store.known_ways(tools.scope, [signature.digest])
+        assert (way.memory_id, way.worked, way.tried) == (item.id, 1, 1)
+
+
+def test_what_fits_the_error_and_did_not_help_alone_is_told_before_what_did() -> None:
+    script = Script("seed the shop").shell("manage seed", "OperationalError: no such table: crates", 1)
+    script.shell("manage makemigrations", "ok").shell("manage seed", "OperationalError: no such table: crates", 1)
+    (draft,) = drafts(script.shell("manage migrate", "ok").shell("manage seed", "seeded").say("Seeded."))
+    assert draft.title == "Run `manage makemigrations`, then `manage migrate` before `manage`"
+    assert "did not help" not in draft.content
+
+
+def test_each_error_of_a_chain_is_told_with_what_ended_the_next() -> None:
+    script = Script("push the shop").shell("ship push", "ship: error: the manifest has no owner", 4)
+    script.shell("ship own me", "ok").shell("ship push", "ship: error: a seal is wanted on it", 4)
+    script.shell("ship glue", "ok").shell("ship push", "pushed").say("Pushed.")
+    first, second = sorted(drafts(script), key=lambda draft: draft.evidence)
+    assert first.title == "Run `ship own me` before `ship`"
+    assert first.content.splitlines()[-1] == "4. Past that one: `ship glue`."
+    assert second.title == "Run `ship glue` before `ship`"

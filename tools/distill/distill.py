@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import Distillation
+from swarm_memory.schema.memory import OPEN_PROBLEM, Distillation, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.lessons import Lesson, Material
 from swarm_memory.tools.distill.model import draw_by_model
-from swarm_memory.tools.distill.open_problems import open_problems
+from swarm_memory.tools.distill.open_problems import joined, open_problems
 from swarm_memory.tools.distill.procedures import procedures
-from swarm_memory.tools.distill.ways_out import way_out_lessons
+from swarm_memory.tools.distill.ways_out import in_order, way_out_lessons
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -22,8 +23,11 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 MIN_VALUE = 0.4
 """A lesson worth less is not kept: a mistyped path, a file that was not read before the edit."""
 
+MAX_OPEN_PROBLEMS = 50
+"""Of the bank so many, the newest, are looked at."""
+
 _FINDERS: tuple[Callable[[Material], Iterator[Lesson]], ...] = (
-    corrections, way_out_lessons, open_problems, procedures,
+    corrections, way_out_lessons, joined, open_problems, procedures,
 )  # fmt: skip
 _MAX_REASON_CHARS = 400
 
@@ -32,11 +36,22 @@ async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdic
     """Return what a judged trajectory teaches, by the toolbox's chat model; by extraction without one."""
     if toolbox.chat is not None:
         return await distill_with_fallback(toolbox.chat, given, verdict, toolbox.settings)
-    return await asyncio.to_thread(distill_by_extraction, given, verdict, toolbox.settings)
+    reading = read(given)
+    known = await _open_problems(toolbox) if await asyncio.to_thread(any, in_order(reading)) else ()
+    return await asyncio.to_thread(distill_by_extraction, reading, verdict, toolbox.settings, known)
 
 
-def distill_by_extraction(given: Trajectory | Reading, verdict: Verdict, settings: Settings) -> Distillation:
+async def _open_problems(toolbox: Toolbox) -> tuple[MemoryItem, ...]:
+    wanted = MemoryFilter(tags=(OPEN_PROBLEM,), limit=MAX_OPEN_PROBLEMS)
+    return tuple(await toolbox.store.list_memories((toolbox.scope,), wanted))
+
+
+def distill_by_extraction(
+    given: Trajectory | Reading, verdict: Verdict, settings: Settings, known: Sequence[MemoryItem] = ()
+) -> Distillation:
     """Draw at most `settings.distill.max_items_per_traj` items, the most valuable first, without any model.
+
+    `known` are open problems of the bank.
 
     Of an undecided trajectory only what it proves within itself: an error that a later run was seen to resolve, and the
     user's own corrections. When nothing is worth keeping the drafts are empty and `reason` says why.
@@ -48,7 +63,7 @@ def distill_by_extraction(given: Trajectory | Reading, verdict: Verdict, setting
         )
     if not reading.calls:
         return _nothing("no tool was called: there is nothing to learn from")
-    material = Material(reading, verdict)
+    material = Material(reading, verdict, tuple(known))
     found = [lesson for find in _FINDERS for lesson in find(material)]
     if not found:
         return _nothing("no error that was seen to end, no correction and no check of the project to learn from")

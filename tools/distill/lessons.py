@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
@@ -51,6 +51,8 @@ class Material:
 
     reading: Reading
     verdict: Verdict
+    open_problems: tuple[MemoryItem, ...] = ()
+    """Those of the bank."""
 
     @property
     def trajectory(self) -> Trajectory:

@@ -1,14 +1,15 @@
 """Errors that nothing ended: no advice, but kept so that a later way out can be joined to them."""
 
+import re
 from collections.abc import Iterator, Sequence
 
-from swarm_memory.schema.memory import OPEN_PROBLEM
+from swarm_memory.schema.memory import OPEN_PROBLEM, MemoryItem
 from swarm_memory.tools.distill.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, Told, lesson
-from swarm_memory.tools.distill.repairs import can_be_told
-from swarm_memory.tools.distill.ways_out import OWN_FAULTS
+from swarm_memory.tools.distill.repairs import can_be_told, repair_lesson
+from swarm_memory.tools.distill.ways_out import OWN_FAULTS, in_order
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.errors import changes_something
+from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_error
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.files import written_by
 from swarm_memory.tools.trajectory.phrasing import bare, show_call, show_symptom
@@ -16,6 +17,10 @@ from swarm_memory.tools.trajectory.phrasing import bare, show_call, show_symptom
 _BY_THE_WAY = frozenset({"error", "missing-file", "bad-arguments"})
 """Met once, such an error may be that of a thing that was only looked at."""
 
+_STAYED = "calling it unchanged was no way past it"
+_TOLD = re.compile(
+    rf'^1\. When (?P<call>`[^`]+`) ends with "(?P<symptom>[^"]+)", {_STAYED}: (?P<times>\d+) times in one task\.'
+)
 
 _MANY = 3
 """So often nobody tries what he does not want."""
@@ -44,6 +49,33 @@ def open_problems(material: Material) -> Iterator[Lesson]:
             yield _lesson(material, error.mark.name, error.calls, symptom)
 
 
+def joined(material: Material) -> Iterator[Lesson]:
+    """Yield the ways past an error that took two deeds in order, where an open problem says that it stays otherwise."""
+    names = material.reading.names
+    for repair in in_order(material.reading):
+        if any(has_stayed(problem, repair, names) for problem in material.open_problems):
+            yield repair_lesson(material, repair, names, ["After the first of these alone it failed again."])
+
+
+def has_stayed(problem: MemoryItem, repair: Repair, names: Sequence[str]) -> bool:
+    """Whether an open problem is the error that ended here, and a call failed with it more often there than here.
+
+    Then it does not pass by itself. What the call was given may stand in the error and differ.
+    """
+    told = _TOLD.match(problem.content)
+    if told is None or problem.provenance.distiller != "extractive" or problem.provenance.imported_from is not None:
+        return False
+    here = 1 + sum(same_error(repair.failed, each) for each in repair.attempts)
+    ours = _said(show_symptom(repair.failed.error, names), show_call(repair.failed, names))
+    is_same = problem.description.startswith(f"Of use when `{repair.failed.name}` ")
+    return is_same and int(told["times"]) > here and ours == _said(told["symptom"], told["call"])
+
+
+def _said(symptom: str, call: str) -> list[str]:
+    given = set(re.findall(r"\w+", call))
+    return [word for word in re.findall(r"\w+", symptom) if word not in given]
+
+
 def _is_asked_for(name: str, material: Material) -> bool:
     """Whether the task speaks of a program; what failed by the way is no problem of the task."""
     return any(word in material.trajectory.task for word in name.split() if len(word) > 3)
@@ -67,9 +99,7 @@ def is_pursued(failed: Sequence[Call]) -> bool:
 def _lesson(material: Material, name: str, calls: Sequence[Call], symptom: str) -> Lesson:
     names = material.reading.names
     shown = show_call(calls[-1], names)
-    lines = [
-        f'When {shown} ends with "{symptom}", calling it unchanged was no way past it: {len(calls)} times in one task.'
-    ]
+    lines = [f'When {shown} ends with "{symptom}", {_STAYED}: {len(calls)} times in one task.']
     lines += _vain(material, calls)
     lines.append("What was tried may be needed beside something else. Report it as open, not as done.")
     return lesson(

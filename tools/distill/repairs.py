@@ -39,12 +39,24 @@ def can_be_told(call: Call) -> bool:
     return not show_command(text, limit=MAX_TOLD + 2)[MAX_TOLD:]
 
 
-def repair_lesson(material: Material, repair: Repair, names: Sequence[str], more: Sequence[str] = ()) -> Lesson:
-    """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not told."""
+def repair_lesson(
+    material: Material,
+    repair: Repair,
+    names: Sequence[str],
+    more: Sequence[str] = (),
+    following: Repair | None = None,
+) -> Lesson:
+    """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not told.
+
+    `following` is what ended the next error of its chain.
+    """
     symptom = show_symptom(repair.failed.error, names)
     told = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
     of_shell = repair.failed.command is not None and repair.success.command is not None
     lines = _command_lines(repair, told, names) if of_shell else _tool_lines(material, repair, told, names)
+    if following is not None:
+        then = [show_call(call, names, MAX_TOLD) for call in following.deeds or (following.success,)]
+        lines.append(f"Past that one: {', then '.join(then)}.")
     what = repair.failed.name
     success = repair.success
     proven = bool(success.check) or success.exit_code == 0 or (success.command is None and not success.failed)
@@ -55,7 +67,7 @@ def repair_lesson(material: Material, repair: Repair, names: Sequence[str], more
             title=_title(material, repair, names),
             when=f"`{what}` {told}",
             lines=[*lines, *more],
-            topic=f"{repair.failure.kind}:{repair.failure.subject}:{what}",
+            topic=f"{repair.failure.kind}:{repair.failure.subject or symptom}:{what}",
             tags=(repair.failure.kind, "error", *((WAY_OUT,) if proven else ())),
             of_any_task=True,
         ),
@@ -81,7 +93,7 @@ def passing_lesson(material: Material, repair: Repair, names: Sequence[str]) -> 
             title=f"Run {show_call(repair.failed, names, 40)} once more when it fails: it may pass by itself",
             when=f'`{what}` ends with "{symptom}"',
             lines=lines,
-            topic=f"{repair.failure.kind}:{repair.failure.subject}:{what}",
+            topic=f"{repair.failure.kind}:{repair.failure.subject or symptom}:{what}",
             tags=(repair.failure.kind, "error", WAY_OUT),
             of_any_task=True,
         ),
@@ -199,13 +211,18 @@ def _title(material: Material, repair: Repair, names: Sequence[str]) -> str:
     if option := left_out(failed, success):
         return f"Leave out `{option}` in `{show_command(success.command.text, names, 40)}`{_because(failure)}"
     if repair.deeds:
-        return _done_before(repair.deeds[-1], name, failure, names)
+        return _done_before(repair.deeds, name, failure, names)
     shown = show_command(success.command.text, names, 60)
     return f"Run `{shown}`{_because(failure)}" if shown else f"Change how `{name}` is called{_because(failure)}"
 
 
-def _done_before(deed: Call, name: str, failure: Failure, names: Sequence[str]) -> str:
-    """The deed that made the difference; of a long line the first part."""
+def _done_before(deeds: Sequence[Call], name: str, failure: Failure, names: Sequence[str]) -> str:
+    """The deed that made the difference, of a long line the first part; two in their order where both have room."""
+    deed = deeds[-1]
+    if len(deeds) == 2 and all(call.command for call in deeds):
+        both = f"Run {', then '.join(show_call(call, names) for call in deeds)} before `{name}`"
+        if len(both) <= MAX_TITLE:
+            return both
     if deed.command is None:
         changed = _changed_line(deed)
         if changed is None:
@@ -229,7 +246,7 @@ def _tool_title(material: Material, repair: Repair, names: Sequence[str]) -> str
     if codes:
         return f"Set `{codes[0].path}={codes[0].value}` before calling `{tool}`"
     if repair.deeds:
-        return _done_before(repair.deeds[-1], tool, repair.failure, names)
+        return _done_before(repair.deeds, tool, repair.failure, names)
     sure = [change for change in changes if change.is_named]
     if sure and symptom:
         return f"Check `{sure[-1].name}` before `{tool}`: {symptom}"

@@ -85,7 +85,8 @@ def ways_out_of(given: Trajectory | Reading, told: Iterable[tuple[str, MemoryIte
     items = [(memory_id, item) for memory_id, item in told if item.provenance.evidence]
     if not items:
         return ()
-    ways = list(ways_out(read(given)))
+    reading = read(given)
+    ways = [*ways_out(reading), *map(_way_out, in_order(reading))]
     worked = (TriedWay(way.signature, memory_id) for way in ways for memory_id, item in items if _tells(item, way))
     return tuple(dict.fromkeys(worked))
 
@@ -105,7 +106,7 @@ def done_against(reading: Reading) -> dict[str, Done]:
     for error in reading.errors:
         first, last, repair = error.calls[0], error.calls[-1], error.repair
         end = repair.success.position if repair else last.position
-        between = [call for call in reading.calls if first.end < call.position < end and changes_something(call)]
+        between = _changing(first.end, end, reading)
         shown = [(call, show_call(call, reading.names, MAX_TOLD)) for call in between]
         if first.signature is not None and shown:
             vain = tuple(text for call, text in shown if call.position < last.position)
@@ -130,16 +131,21 @@ def _stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
 
 def ways_out(reading: Reading) -> Iterator[WayOut]:
     """Yield each error of a trajectory that something was seen to end, or that was seen to pass by itself."""
-    for repair in (*cures(reading), *passing(reading)):
-        if repair.failed.signature is not None:
-            calls = (repair.failed, *repair.deeds[-3:], repair.success)
-            yield WayOut(repair.failed.signature.digest, calls)
+    yield from map(_way_out, (*cures(reading), *passing(reading)))
+
+
+def _way_out(repair: Repair) -> WayOut:
+    digest = repair.failed.signature.digest if repair.failed.signature else ""
+    return WayOut(digest, (repair.failed, *repair.deeds[-3:], repair.success))
 
 
 def way_out_lessons(material: Material) -> Iterator[Lesson]:
     """Yield the lessons on errors that were seen to end."""
-    for repair in cures(material.reading):
-        yield repair_lesson(material, repair, material.reading.names)
+    found = cures(material.reading)
+    for repair in found:
+        links = [each for each in repair.attempts if repair.deeds and each.position > repair.deeds[-1].end]
+        following = next((each for each in found if links and each.failed is links[0]), None)
+        yield repair_lesson(material, repair, material.reading.names, following=following)
     for repair in passing(material.reading):
         yield passing_lesson(material, repair, material.reading.names)
 
@@ -181,7 +187,7 @@ def _cure(repair: Repair, reading: Reading) -> Repair | None:
     deeds = tuple(call for call in repair.deeds if can_be_told(call) and _fits(call, repair, is_alone=is_alone))[-2:]
     if is_same_call(failed, success, reading.names):
         deeds = deeds or _done_twice(repair, reading) or _only_deed(repair, reading)
-        return replace(repair, deeds=deeds) if deeds else None
+        return replace(repair, deeds=(*_first_as_well(deeds, repair, reading), *deeds)) if deeds else None
     if failed.command is None:
         changes = telling_changes(repair, reading.calls, reading.trajectory.task, reading.particulars)
         is_told = any(change.is_code or (change.source and change.is_named) for change in changes)
@@ -222,14 +228,70 @@ def _hints(failed: Call) -> str:
 
 
 def _only_deed(repair: Repair, reading: Reading) -> tuple[Call, ...]:
-    """Return the one thing that was done before the same call went through, where it was tried but once in vain."""
-    between = [call for call in _between(repair, reading.calls) if not _only_looks(call)]
-    is_sure = repair.failure.kind not in _MAY_PASS and not repair.attempts and not repair.vain
-    return (
-        tuple(call for call in between if call in repair.deeds and can_be_told(call))
-        if is_sure and len(between) == 1
-        else ()
-    )
+    """Return the one thing that was done before the same call went through, or failed with the next error of a chain.
+
+    Where it was tried but once in vain.
+    """
+    failed, links = repair.failed, repair.attempts
+    end = links[0].position if links else repair.success.position
+    between = [call for call in _between(repair, reading.calls) if call.position < end and not _only_looks(call)]
+    is_chain = all(shape(each) == shape(failed) and not same_error(failed, each) for each in links)
+    is_sure = repair.failure.kind not in _MAY_PASS and is_chain and list(repair.deeds) == between
+    return tuple(filter(can_be_told, between)) if is_sure and len(between) == 1 and not repair.vain else ()
+
+
+def _first_as_well(deeds: Sequence[Call], repair: Repair, reading: Reading) -> tuple[Call, ...]:
+    """Return what fits the error too and was done before these: that it did not help alone says nothing against it."""
+    if repair.failure.kind in _MAY_PASS:
+        return ()
+    done = {shape(call) for call in deeds}
+    first = (call for call in _first_of_two(repair, reading) if _fits(call, repair, is_alone=False))
+    return tuple(call for call in first if deeds and shape(call) not in done)
+
+
+def in_order(reading: Reading) -> Iterator[Repair]:
+    """Yield the errors that no cure is known of and that two things ended, one after the other, with both.
+
+    After the first one alone the unchanged call failed again, and it went through when the second one was all that had
+    been done since. So it looks too where a thing passes by itself at the third try: from one trajectory nobody knows.
+    """
+    known = {repair.failed.signature for repair in (*cures(reading), *passing(reading))}
+    for repair in reading.repairs:
+        failed, success = repair.failed, repair.success
+        is_sure = repair.failure.kind not in _MAY_PASS and success.went_through and _is_wanted(repair)
+        if failed.signature is None or failed.signature in known or not is_sure:
+            continue
+        first, last = _first_of_two(repair, reading), _since_last(repair, reading)
+        if first and len(last) == 1 and can_be_told(last[0]) and is_same_call(failed, success, reading.names):
+            yield replace(repair, deeds=(*first, *last))
+
+
+def _first_of_two(repair: Repair, reading: Reading) -> tuple[Call, ...]:
+    """Return the one thing that was done in vain before what then ended an error; nothing where there were more.
+
+    Where what ended it was done before, too, only what came after that counts: it was missing then.
+    """
+    ended = {shape(call) for call in _since_last(repair, reading)}
+    before = _changing(repair.failed.end, _last_failure(repair), reading)
+    since = max((at for at, call in enumerate(before, 1) if shape(call) in ended), default=0)
+    found = {shape(call): call for call in before[since:]}
+    return tuple(found.values()) if len(found) == 1 and all(map(can_be_told, found.values())) else ()
+
+
+def _since_last(repair: Repair, reading: Reading) -> list[Call]:
+    return _changing(_last_failure(repair), repair.success.position, reading)
+
+
+def _last_failure(repair: Repair) -> int:
+    """Where the unchanged call failed in that way for the last time."""
+    alike = [
+        each for each in repair.attempts if shape(each) == shape(repair.failed) and same_error(repair.failed, each)
+    ]
+    return [repair.failed, *alike][-1].position
+
+
+def _changing(start: int, end: int, reading: Reading) -> list[Call]:
+    return [call for call in reading.calls if start < call.position < end and changes_something(call)]
 
 
 def _done_twice(repair: Repair, reading: Reading) -> tuple[Call, ...]:
