@@ -16,13 +16,17 @@ INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
 INSERT INTO events (scope_id, type, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?);
 
 -- name: briefing
--- What the user said and the surest strategies here and of all projects; of two that contradict each other one.
+-- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one.
 WITH surest AS (
   SELECT * FROM (
     SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
       AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
-        OR p.pattern_data ->> '$.provenance.distiller' IN ('model', 'agent', 'user'))
+        OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user')
+        OR p.pattern_data ->> '$.source.hearsay' IS NOT TRUE AND (
+          SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) >= 2
+            AND min(e.data ->> '$.worked')
+          FROM events AS e WHERE e.subject_id = p.id AND +e.type = 'reasoning_memory.tried'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
@@ -35,7 +39,7 @@ WITH surest AS (
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
       AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
-        OR p.pattern_data ->> '$.provenance.distiller' IN ('model', 'agent', 'user'))
+        OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'

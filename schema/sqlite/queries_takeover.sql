@@ -22,7 +22,7 @@ SELECT count(*) FROM jobs NOT INDEXED WHERE status = 'queued';
 -- name: forget_who_vouched
 -- Delete what would make a memory a verified one.
 DELETE FROM events
-WHERE type IN ('reasoning_memory.active', 'reasoning_memory.credited', 'reasoning_memory.reinforced');
+WHERE type IN ('reasoning_memory.active', 'reasoning_memory.credited', 'reasoning_memory.reinforced', 'reasoning_memory.tried');
 
 -- name: forget_summaries
 -- Have the calls of every tool evaluated and summarized anew.

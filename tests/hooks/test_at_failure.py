@@ -295,3 +295,20 @@ async def test_ways_that_other_tasks_found_stand_side_by_side_with_how_often_eac
         assert "(worked 2 of 2 times)" in found.preamble
         assert "(worked 1 of 2 times)" in found.preamble
         assert answer(bank, event) == ""
+
+
+async def test_what_ended_an_error_in_two_sessions_and_never_failed_is_told_before_it_comes(tmp_path: Path) -> None:
+    """The same session twice is one witness, and one task in which it was done in vain is enough against it."""
+
+    async def briefed(tools: Toolbox, *sessions: tuple[str, int]) -> list[str]:
+        for session, number in sessions:
+            trajectory = ended_by(number, "feedctl ledger open").done().model_copy(update={"session_id": session})
+            await learn(tools, trajectory)
+        with open_for_hook(tmp_path / "memory.db", (tools.scope.tenant_id, tools.scope.project), 0.3) as reader:
+            return [title for _, title, *_ in reader.briefing_rows(5)]
+
+    async with opened(tmp_path, StaticEmbedder()) as (tools, _):
+        assert await briefed(tools, ("one", 1), ("one", 2)) == []
+        assert await briefed(tools, ("two", 3)) == ["Run `feedctl ledger open` before `feedctl`"]
+        await learn(tools, ended_by(4, "feedctl ledger open", "feedctl writers add").done())
+        assert await briefed(tools) == []

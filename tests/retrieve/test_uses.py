@@ -52,10 +52,11 @@ async def test_an_open_problem_is_not_told(toolbox: Toolbox, add: Add) -> None:
 async def test_a_briefing_holds_strategies_alone(toolbox: Toolbox, add: Add, tmp_path: Path) -> None:
     await add(**WAY)
     await add(**OPEN)
-    await add("Ask before a release")
+    await add("Ask before a release", confidence=0.9)
+    await add(**WAY | {"title": "Own words"}, provenance=Provenance(distiller="agent"), confidence=0.1)
     place = (toolbox.scope.tenant_id, toolbox.scope.project)
     with open_for_hook(tmp_path / ".swarm" / "memory.db", place, 1.0) as bank:
-        assert [row[1] for row in bank.briefing_rows(5)] == ["Ask before a release"]
+        assert [row[1] for row in bank.briefing_rows(5)] == ["Ask before a release", "Own words"]
 
 
 async def test_a_way_out_brings_another_of_its_error_though_that_fits_the_query_by_no_word(

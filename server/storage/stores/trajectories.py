@@ -67,7 +67,8 @@ class SqliteTrajectories(BankThreads):
             if worked:
                 values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
                 connection.execute(_WAYS["add_way_out"], values)
-            tried = {"signature": signature, "task_id": task_id, "worked": worked}
+            session = record.trajectory.session_id
+            tried = {"signature": signature, "task_id": task_id, "session_id": session, "worked": worked}
             log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
         superseded = _supersede(connection, self.index, record, scope_id, keep={*new, *record.reinforced})
         told = {
