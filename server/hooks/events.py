@@ -163,7 +163,9 @@ async def _note_task(
     now, writes = toolbox.clock.now(), list[Callable[[], Awaitable[object]]]()
     if continued:
         if corrected:
-            writes.append(partial(_note_correction, toolbox, session.session_id))
+            # It speaks against the session's last call.
+            event = Event(CORRECTED, now, subject_id=session.session_id)
+            writes.append(partial(toolbox.store.add_event, toolbox.scope, event))
         writes.append(partial(_hold_back, toolbox, session))
     else:
         writes.append(partial(toolbox.store.put_session, session))
@@ -172,12 +174,6 @@ async def _note_task(
     with suppress(TimeoutError):
         async with asyncio.timeout(_PROMPT_PATIENCE_S):
             await asyncio.gather(*map(_begun, writes))
-
-
-async def _note_correction(toolbox: Toolbox, session_id: str) -> None:
-    """Note that the user corrected what was just done: it speaks against the session's last call."""
-    event = Event(CORRECTED, toolbox.clock.now(), subject_id=session_id)
-    await toolbox.store.add_event(toolbox.scope, event)
 
 
 async def _begun(write: Callable[[], Awaitable[object]]) -> None:

@@ -111,18 +111,15 @@ def _leave_in_time(limit_s: float, root: Path, name: str) -> NoReturn:
         os._exit(0)
 
 
-def _is_ours(place: Location) -> bool:
-    """Whether there is a bank of this user's: nothing is left in a folder that came from elsewhere."""
-    from swarm_memory.server.storage.engine import registry
-
-    return registry.knows(place.database)
-
-
 def _note(place: Location | None, name: str, reason: str, *, log: bool = False) -> None:
     try:
-        if place is not None:
-            note_missed(place.root, name, reason)
-        if place is not None and log and _is_ours(place):
-            log_line(place.folder, f"{name}: {reason}")
+        if place is None:
+            return
+        note_missed(place.root, name, reason)
+        if log:
+            from swarm_memory.server.storage.engine import registry
+
+            if registry.knows(place.database):  # nothing is left in a folder that came from elsewhere
+                log_line(place.folder, f"{name}: {reason}")
     except (OSError, SwarmMemoryError):
         sys.stderr.write(f"swarm-memory: {name}: {reason}\n")

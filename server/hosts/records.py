@@ -146,7 +146,7 @@ class Records:
         value = _parsed(self._first)
         if isinstance(value, dict):
             return "an object with the keys " + ", ".join(sorted(map(repr, cast("JsonObject", value)))[:8])
-        if value is None and _is_binary(self._first):
+        if value is None and ("\0" in self._first[:1000] or self._first[:1000].count("\ufffd") > 10):
             return "binary data"
         return "text that is not JSON" if value is None else f"JSON of type {type(value).__name__}"
 
@@ -252,7 +252,3 @@ def _decoded(piece: str | bytes) -> str:
 
 def _ended(piece: str | bytes) -> bool:
     return piece.endswith("\n") if isinstance(piece, str) else piece.endswith(b"\n")
-
-
-def _is_binary(text: str) -> bool:
-    return "\0" in text[:1000] or text[:1000].count("\ufffd") > 10

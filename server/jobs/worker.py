@@ -121,19 +121,15 @@ class Worker:
                 if self._is_off():
                     due_s = RECHECK_S
                 else:
-                    if await self._work_off(kinds):
-                        self._wake_others(kinds)
+                    if await self._work_off(kinds):  # what was done may have queued work for another lane
+                        for other in self._rests.values():
+                            if other is not rest:
+                                other.end()
                     due_s = await self._seconds_to_next(kinds)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
                 due_s = RECHECK_S
             await rest.take(due_s, recheck_s)
-
-    def _wake_others(self, kinds: tuple[str, ...]) -> None:
-        """What was done may have queued work for another lane."""
-        for others, rest in self._rests.items():
-            if others != kinds:
-                rest.end()
 
     async def work_off_due(self) -> int:
         """Do every job that is due now; return how many were done, well or badly."""

@@ -1,7 +1,7 @@
 """The errors of a trajectory: each with all calls that failed so, what was done in between, and what ended it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -164,16 +164,15 @@ def _stands_in(call: Call, task: str) -> bool:
 def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int) -> Repair:
     failed, failure = calls[index], classify(calls[index].error)
     start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
-    vain = _once(calls[at] for at in range(index + 1, start) if changes_something(calls[at]))
+    vain = {shape(call): call for call in _done(calls, index, start)}
     done = _done(calls, start, _next_error(calls, attempts, start, end)) or _done(calls, start, end)
-    tried = {shape(call) for call in vain}
-    deeds = [call for call in done if shape(call) not in tried] or done
+    deeds = [call for call in done if shape(call) not in vain] or done
     helped = {shape(call) for call in deeds}
     return Repair(
         failed=failed,
         attempts=tuple(calls[at] for at in attempts),
         deeds=tuple(_telling(deeds, failed, failure, calls[end])),
-        vain=tuple(call for call in vain if shape(call) not in helped),
+        vain=tuple(call for what, call in vain.items() if what not in helped),
         success=calls[end],
         failure=failure,
     )
@@ -234,10 +233,6 @@ def changes_something(call: Call) -> bool:
 def shape(call: Call) -> str:
     """What makes two calls the same for a reader: the command line as it is shown, and its folder."""
     return f"{folder_of(call.command.text)}:{show_command(call.command.text)}" if call.command else call.key
-
-
-def _once(calls: Iterable[Call]) -> list[Call]:
-    return list({shape(call): call for call in calls}.values())
 
 
 def _telling(deeds: Sequence[Call], failed: Call, failure: Failure, success: Call) -> list[Call]:

@@ -8,8 +8,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import count_tokens
@@ -134,14 +132,11 @@ def _headline(step: Step) -> str:
 def _body(step: Step) -> Iterator[str]:
     """Yield the indented lines of what was said, called or observed."""
     for key, value in (step.tool_input or {}).items():
-        lines = _value(value).splitlines() or [""]
+        said = clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        lines = said.splitlines() or [""]
         yield f"{_INDENT}{_one_line(key)}: {lines[0]}".rstrip()
         yield from (f"{_INDENT * 2}{line}".rstrip() for line in lines[1:])
     yield from (f"{_INDENT}{line}".rstrip() for line in clean(step.text).strip("\n").splitlines())
-
-
-def _value(value: JsonValue) -> str:
-    return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _id(step: Step) -> str:

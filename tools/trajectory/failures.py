@@ -261,14 +261,10 @@ def signature_of(program: str, line: str) -> Signature | None:
         if _WORDS.search(subject):
             return Signature(name, failure.kind, subject)
     message = _of_no_run(line, keep_file=failure.kind in _ABOUT_A_FILE)
-    telling = {word for word in _WORDS.findall(message) if word not in _SAYS_NOTHING and not _names_a_class(word)}
-    telling.discard(name)
+    words = set(_WORDS.findall(message)) - _SAYS_NOTHING - {name}
+    telling = {word for word in words if not word.endswith(("error", "exception", "warning"))}
     is_told = len(telling) > (failure.kind in BY_WORDS) or any("." in word for word in telling)
     return Signature(name, failure.kind, message) if is_told else None
-
-
-def _names_a_class(word: str) -> bool:
-    return word.endswith(("error", "exception", "warning"))
 
 
 def _of_no_run(line: str, *, keep_file: bool) -> str:

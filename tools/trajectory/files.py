@@ -7,6 +7,7 @@ that two paths are one file where one ends with the other.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -74,7 +75,8 @@ class Files:
 
     def __init__(self, calls: Sequence[Call]) -> None:
         by_path: dict[str, list[Touch]] = {}
-        for touch in _touches(calls):
+        done = (call for call in calls if call.observation is not None and not call.failed and not call.refused)
+        for touch in chain.from_iterable(map(_of_call, done)):
             by_path.setdefault(touch.path, []).append(touch)
         groups: dict[str, list[Touch]] = {}
         for path in sorted(by_path, key=len, reverse=True):
@@ -124,12 +126,6 @@ def _lists(call: Call, path: str) -> bool:
     name = re.escape(PurePosixPath(path).name)
     found = re.finditer(rf"(?m)(?<!\S)(\S*?{name})(?=[\s:*]|$)", call.output[:_MAX_LISTED])
     return any(same_file(path, _plain(match[1])) for match in found)
-
-
-def _touches(calls: Sequence[Call]) -> Iterator[Touch]:
-    for call in calls:
-        if call.observation is not None and not call.failed and not call.refused:
-            yield from _of_call(call)
 
 
 def _of_call(call: Call) -> Iterator[Touch]:

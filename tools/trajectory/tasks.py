@@ -267,16 +267,12 @@ def _corrects(lead: str) -> bool:
 
 def _opening(lead: str) -> str:
     """Return where a prompt may speak of the past: all of a short one."""
-    return lead if _word_count(lead) <= 25 else lead[:80]
+    return lead if len(lead.split()) + _cjk(lead) // 2 <= 25 else lead[:80]
 
 
 def _lead(text: str) -> str:
     head = task_text(text[: 4 * _LEAD_CHARS] if NOTES_OPEN not in text and "<" not in text else text)[:_LEAD_CHARS]
     return re.sub(r"\s+", " ", head.replace("\u2019", "'")).strip().lower()
-
-
-def _word_count(text: str) -> int:
-    return len(text.split()) + _cjk(text) // 2
 
 
 def _cjk(text: str) -> int:
