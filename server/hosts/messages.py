@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from swarm_memory.schema.settings import LearnSettings
-from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
+from swarm_memory.schema.trajectory import Role, StepKind, TrajectorySource, Usage
 from swarm_memory.server.hosts.plain.acts import Act, action, labelled
 from swarm_memory.server.hosts.plain.answers import Answer, as_code, read_answer
 from swarm_memory.server.hosts.plain.events import is_event
@@ -82,9 +82,11 @@ def read_list(
     return reader.draft
 
 
-def read_object(record: JsonObject, limits: LearnSettings, *, task_id: str, session_id: str | None) -> Trajectory:
-    """Return the trajectory of an object with `steps` or `messages`; its own id and task come before `task_id`."""
-    owns = map(record.get, ("task_id",) if _is_ours(record) else ("id", "instance_id"))
+def read_object(record: JsonObject, limits: LearnSettings, *, task_id: str, session_id: str | None) -> Draft:
+    """Return the draft of an object with `steps` or `messages`; its own id and task come before `task_id`."""
+    first = as_object(next(iter(as_list(record.get("steps"))), None))
+    is_ours = first.get("kind") in get_args(StepKind)
+    owns = map(record.get, ("task_id",) if is_ours else ("id", "instance_id"))
     named = next((str(own) for own in owns if isinstance(own, str | int) and str(own).strip()), task_id)
     draft = read_list(
         map(as_object, messages_of(record) or []),
@@ -95,13 +97,7 @@ def read_object(record: JsonObject, limits: LearnSettings, *, task_id: str, sess
         session_id=session_id or as_text(record.get("session_id")) or None,
     )
     draft.agent_id = as_text(record.get("agent_id")) or None
-    return draft.finished(0)
-
-
-def _is_ours(record: JsonObject) -> bool:
-    """Tell whether the record is a trajectory as this project writes it."""
-    first = as_object(next(iter(as_list(record.get("steps"))), None))
-    return first.get("kind") in get_args(StepKind)
+    return draft
 
 
 @dataclass(slots=True)

@@ -90,17 +90,12 @@ class _Reading:
     def read(self, records: Records) -> Iterator[Trajectory]:
         """Yield what the records hold; the first one that is known decides the format."""
         stream = iter(records)
+        formats = ((is_claude_code, self._session), (has_steps, self._objects), (is_message, self._message_list))
         for record in stream:
-            together = itertools.chain([record], stream)
-            if is_claude_code(record):
-                yield from self._session(together, records)
-                return
-            if has_steps(record):
-                yield from self._objects(together, records)
-                return
-            if is_message(record):
-                yield self._message_list(together, records)
-                return
+            for is_one, parsed in formats:
+                if is_one(record):
+                    yield from parsed(itertools.chain([record], stream), records)
+                    return
             records.skipped += 1
         raise InputError(f"no transcript was found in {self._name()}: it holds {records.describe()}; {ACCEPTED}")
 
@@ -136,23 +131,22 @@ class _Reading:
                 records.skipped += 1
                 continue
             name = self._fallback_id(record, number)
-            trajectory = read_object(record, self.limits, task_id=name, session_id=self.session_id)
-            skipped = records.skipped - counted
+            draft = read_object(record, self.limits, task_id=name, session_id=self.session_id)
+            yield draft.finished(records.skipped - counted)
             counted = records.skipped
-            yield trajectory.model_copy(update={"skipped_lines": skipped})
 
     def _fallback_id(self, record: JsonObject, number: int) -> str:
         """Return an id that the same record gets again: from the file and its place, else from what it holds."""
         stem = self.session_id or self._stem()
         return f"{stem}:{number}" if stem else f"trajectory-{digest(record)[:16]}"
 
-    def _message_list(self, messages: Iterator[JsonObject], records: Records) -> Trajectory:
+    def _message_list(self, messages: Iterator[JsonObject], records: Records) -> Iterator[Trajectory]:
         named = self.session_id or self._stem()
         said = filter(is_message, messages)
         draft = read_list(said, self.limits, task_id=named or "messages", session_id=self.session_id)
         if named is None:
             draft.task_id = f"messages-{digest(draft.task)[:16]}"
-        return draft.finished(records.skipped)
+        yield draft.finished(records.skipped)
 
     def _stem(self) -> str | None:
         return Path(self.source).name.partition(".")[0] if isinstance(self.source, str | Path) else None

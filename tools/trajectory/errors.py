@@ -79,9 +79,6 @@ class Error:
     """The first later call that got past it, however much later; None: nothing did, it stayed open."""
     repair: Repair | None
     """What lies between, where `ended_by` came soon enough to be of the same thing."""
-    led_to: Call | None = None
-    """The next call of the same intent after the last of `calls`, where it failed in another way: the next error of a
-    chain, which showed when this one was mended, or hides it."""
     asked_for: bool = False
     """It stands in the task: to see it is what was asked for, and no fault."""
 
@@ -113,14 +110,12 @@ def errors_of(calls: Sequence[Call], task: str = "") -> tuple[Error, ...]:
         same = [index, *(at for at in attempts if same_error(call, calls[at]))]
         taken.update(same)
         following = next((calls[at] for at in alike if at > same[-1]), None)
-        led_to = following if following is not None and following.failed else None
         found.append(
             Error(
                 calls=tuple(calls[at] for at in same),
                 failure=classify(call.error),
-                ended_by=calls[end] if end is not None else _late_end(calls, same[-1], led_to),
+                ended_by=calls[end] if end is not None else _late_end(calls, same[-1], following),
                 repair=_repair(calls, index, attempts, end) if end is not None else None,
-                led_to=led_to,
                 asked_for=_stands_in(call, task),
             )
         )
@@ -140,13 +135,16 @@ def _alike(calls: Sequence[Call], index: int) -> list[int]:
     return found
 
 
-def _late_end(calls: Sequence[Call], last: int, led_to: Call | None) -> Call | None:
-    """Return what got past an error that nothing near ended: a success far off, or a failure that is new."""
+def _late_end(calls: Sequence[Call], last: int, following: Call | None) -> Call | None:
+    """Return what got past an error that nothing near ended: a success far off, or a failure that is new.
+
+    `following` is the next call of the same intent: where it failed in another way, the next error of a chain.
+    """
     failed, later = calls[last], calls[last + 1 :]
     found = next((call for call in later if _succeeds(failed, call) and same_intent(failed, call)), None)
-    if found is not None or led_to is None or not _got_further(failed, led_to):
+    if found is not None or following is None or not following.failed or not _got_further(failed, following):
         return found
-    return None if any(call.failed and same_error(call, led_to) for call in calls[:last]) else led_to
+    return None if any(call.failed and same_error(call, following) for call in calls[:last]) else following
 
 
 def _got_further(failed: Call, other: Call) -> bool:

@@ -187,7 +187,7 @@ _CODE = re.compile(
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _WORD = re.compile(r"\w+(?:-\d+)?")
-_RANDOM = re.compile(r"(?i)[0-9a-f]{12,}|\w{40,}")
+_OF_ONE_RUN = re.compile(r"(?i).*\d|[0-9a-f]{12,}$|\w{40,}")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _CALENDAR = re.compile(
     rf"\b(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?[ .]+|{_MONTH}\.? +)+(?=#)"
@@ -272,8 +272,8 @@ def _of_no_run(line: str, *, keep_file: bool) -> str:
     text = _CODE.sub(lambda match: match[0].translate(_LETTERS), line)
     text = _ADDRESS.sub("#", _URL.sub("#", _MARK.sub("#", text)))
     text = _PATH.sub(lambda match: _file_name(match[0]) if keep_file else "#", text)
-    text = _WORD.sub(lambda match: _word(match[0]), text).lower()
-    text = _RUN.sub("#", _CALENDAR.sub("", _RUN.sub("#", text)))
+    text = _WORD.sub(lambda match: "#" if _OF_ONE_RUN.match(match[0]) else match[0], text)
+    text = _RUN.sub("#", _CALENDAR.sub("", _RUN.sub("#", text.lower())))
     text = _PLURAL.sub(r"\1", _COUNTED.sub("#", text))
     text = " ".join(_RUN.sub("#", text).split()).strip(" .,:;!-")
     return text if len(text) <= _MAX_MESSAGE else text[: text.rfind(" ", 0, _MAX_MESSAGE)].rstrip()
@@ -281,11 +281,6 @@ def _of_no_run(line: str, *, keep_file: bool) -> str:
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 """The digits of a code stay, in disguise."""
-
-
-def _word(word: str) -> str:
-    is_of_run = any(map(str.isdigit, word)) or _RANDOM.fullmatch(word)
-    return "#" if is_of_run else word
 
 
 def _last_part(path: str) -> str:

@@ -55,19 +55,13 @@ class File:
     path: str
     """The longest that a call gives."""
     touches: tuple[Touch, ...]
-    was_there: bool | None
-    """Whether it was there before the agent's first write: True where it was read, listed or needed before that; False
-    where it was written whole without a sign of it; None where nothing was written."""
+    is_own: bool
+    """Whether the agent made it: it was written whole, and not read, listed or needed before that."""
 
     @property
     def writes(self) -> tuple[Call, ...]:
         """The calls that wrote or changed it and did not fail, in order."""
         return tuple(each.call for each in self.touches if each.how in ("write", "change"))
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the agent made it in this trajectory."""
-        return self.was_there is False
 
 
 class Files:
@@ -107,14 +101,14 @@ def _file(path: str, touches: Sequence[Touch], calls: Sequence[Call]) -> File:
     ordered = tuple(sorted(touches, key=lambda each: each.call.position))
     first = next((each for each in ordered if each.how in ("write", "change")), None)
     if first is None:
-        return File(path, ordered, None)
+        return File(path, ordered, is_own=False)
     known = (
         first.how == "change"
         or any(each.how == "read" for each in ordered if each.call.position < first.call.position)
         or bool(_EXISTS_ALREADY.search(first.call.output[:300]))
         or any(_lists(call, path) for call in calls if call.end < first.call.position)
     )
-    return File(path, ordered, known)
+    return File(path, ordered, is_own=not known)
 
 
 def _lists(call: Call, path: str) -> bool:

@@ -62,7 +62,7 @@ def repeats(failed: Call, other: Call) -> bool:
     """Whether a command does all that a failed one was to do, and perhaps more: with a prefix, with other options."""
     if failed.command is None or other.command is None:
         return failed.key == other.key
-    return _arguments(failed.command) <= _arguments(other.command)
+    return set(_arguments(failed.command)) <= set(_arguments(other.command))
 
 
 def varied_words(calls: Sequence[Call], task: str) -> frozenset[str]:
@@ -94,7 +94,7 @@ def _same_arguments(left: Command, right: Command) -> bool:
     verbs = [_verb(command) for command in (left, right)]
     if all(verbs) and SequenceMatcher(None, verbs[0], verbs[1]).ratio() < _MISTYPED:
         return False
-    mine, others = _arguments(left), _arguments(right)
+    mine, others = set(_arguments(left)), set(_arguments(right))
     if not mine or not others:
         return mine == others
     return len(mine & others) / min(len(mine), len(others)) >= _MIN_SHARED
@@ -102,18 +102,13 @@ def _same_arguments(left: Command, right: Command) -> bool:
 
 def _verb(command: Command) -> str:
     """The first argument where it reads like the name of a subcommand."""
-    main = command.main
-    rest = main.words[1:] if main else ()
-    rest = rest[1:] if rest and _SCRIPT.search(rest[0]) else rest
-    return rest[0] if rest and _VERB.fullmatch(rest[0]) else ""
+    first = "".join(_arguments(command)[:1])
+    return first if _VERB.fullmatch(first) else ""
 
 
-def _arguments(command: Command) -> set[str]:
-    main = command.main
-    if main is None:
-        return set()
-    rest = main.words[1:]
-    return set(rest[1:] if rest and _SCRIPT.search(rest[0]) else rest)
+def _arguments(command: Command) -> tuple[str, ...]:
+    rest = command.main.words[1:] if command.main else ()
+    return rest[1:] if rest and _SCRIPT.search(rest[0]) else rest
 
 
 def _may_check_same(left: Call, right: Call) -> bool:

@@ -26,15 +26,13 @@ _MAX_STATE_LINES, _MAX_RUNS = 8, 20
 
 
 def _any_of(patterns: Sequence[str]) -> str:
-    """Return one pattern of many; the groups of all but the first with a name are told apart by a number."""
-    numbered = (re.sub(r"\?P<(\w+?)\d*>", rf"?P<\g<1>_{number}>", each) for number, each in enumerate(patterns))
-    return "(?:" + "|".join(numbered) + ")"
+    return f"(?:{'|'.join(patterns)})"
 
 
 _LEAD = re.compile(rf"\s{{0,40}}\*{{0,2}}{_any_of(ANSWER_LEADS)}\*{{0,2}}[ \t]{{0,4}}:\*{{0,2}}[ \t]{{0,40}}\n?", re.I)
 _RETURN_TAG = re.compile(r"<(returncode|return_code|exit_code)>\s{0,8}(-?\d{1,10})\s{0,8}</\1>\s{0,8}")
 _OUTPUT_TAGS = ("output", "stdout", "tool_response", "result")
-_STATE = re.compile(rf"{_any_of(STATE_LINES)}", re.I)
+_STATE = re.compile(_any_of(STATE_LINES), re.I)
 _EXIT = re.compile(EXIT_LINE, re.I)
 _STOPPED = re.compile(rf"\W{{0,6}}{_any_of(TIMED_OUT)}", re.I)
 _SHOWN_FILE = re.compile(r"\[File: [^\n]{1,500}? \(\d{1,9} lines(?: total)?\)\]")
@@ -196,7 +194,7 @@ def edit_outcome(text: str) -> EditOutcome:
         refused = _REFUSED.match(line)
         match = refused or _APPLIED.match(line)
         if match is not None:
-            name = next(filter(None, match.groupdict().values()), "").strip("`'\".,:;")
+            name = next(filter(None, match.groups()), "").strip("`'\".,:;")
             (found.refused if refused else found.applied).setdefault(name, line)
     return found
 

@@ -98,15 +98,15 @@ EXIT_LINE = (
 """A whole line that tells the exit code."""
 
 APPLIED = (
-    r"applied (?:edit|patch|changes|diff) to (?P<file>\S{1,500})",
-    r"(?:successfully )?(?:updated|edited|wrote|created|patched|modified)(?: file)?:? (?P<file>\S{1,500})",
-    r"file (?:updated|created successfully)\b", r"the file (?P<file2>\S{1,500}) has been (?:edited|created|updated)",
+    r"applied (?:edit|patch|changes|diff) to (\S{1,500})",
+    r"(?:successfully )?(?:updated|edited|wrote|created|patched|modified)(?: file)?:? (\S{1,500})",
+    r"file (?:updated|created successfully)\b", r"the file (\S{1,500}) has been (?:edited|created|updated)",
     r"text replaced\b", r"success\. updated the following files",
 )  # fmt: skip
 """Lines that say an edit was made."""
 
 REFUSED = (
-    r"[^\n]{0,200}\bfailed to (?:exactly )?match(?: lines in (?P<file>\S{1,500}))?", r"[^\n]{0,200}\bno exact match",
+    r"[^\n]{0,200}\bfailed to (?:exactly )?match(?: lines in (\S{1,500}))?", r"[^\n]{0,200}\bno exact match",
     r"[^\n]{0,200}\bpatch (?:does not apply|failed)", r"[^\n]{0,200}\bhunk\b[^\n]{0,100}\bfailed",
     r"[^\n]{0,200}\bdid not (?:conform to the edit format|appear verbatim)", r"your proposed edit has introduced",
     r"your changes have not been applied", r"no replacement was performed", r"[^\n]{0,60}failed to apply",
