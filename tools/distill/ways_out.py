@@ -61,7 +61,7 @@ _MIN_NAME = 3
 _MAX_HINTED = 4000
 _LOOKS = frozenset({"read", "search", "print"})
 _TWICE = 2
-_DEED = re.compile(r"(?m)^\d+\. Run (`[^`]+`)\.$")
+DEED = re.compile(r"(?m)^\d+\. Run (`[^`]+`)\.$")
 """How a deed is told (`repairs`)."""
 
 _SPARE_STEPS = 4
@@ -117,14 +117,15 @@ def done_against(reading: Reading) -> dict[str, Done]:
 def tried(done: Mapping[str, Done], known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
     """Yield which of the known ways, given with the digests of their errors' signatures, were done, and how it went."""
     for signature, item in known:
-        deeds, (vain, last) = _DEED.findall(item.content), done[signature]
-        if deeds and deeds[-1] in last and _stand_in_order(deeds, (*vain, *last)):
+        deeds, (vain, last) = DEED.findall(item.content), done[signature]
+        if deeds and deeds[-1] in last and stand_in_order(deeds, (*vain, *last)):
             yield TriedWay(signature, item.id)
-        elif deeds and _stand_in_order(deeds, vain):
+        elif deeds and stand_in_order(deeds, vain):
             yield TriedWay(signature, item.id, worked=False)
 
 
-def _stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
+def stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
+    """Whether all that is wanted was done, in that order."""
     rest = iter(done)
     return all(each in rest for each in wanted)
 
@@ -207,8 +208,8 @@ def _fits(deed: Call, repair: Repair, *, is_alone: bool) -> bool:
     """Whether a deed is made to end such an error, or names what the error or its hint names.
 
     Against an error that may pass with time it must also have come after the unchanged call had failed once more, or
-    be the first thing that was tried and made for it. Where other things were done as well against an error of no known
-    kind, one word alone may be chance.
+    be the first thing that was tried and made for it. Against an error of no known kind one word alone may be chance
+    where other things were done as well, or the call had failed once more before: then it may pass by itself.
     """
     kind, failed = repair.failure.kind, repair.failed
     if deed.waits:
@@ -219,7 +220,9 @@ def _fits(deed: Call, repair: Repair, *, is_alone: bool) -> bool:
     again = any(same_error(failed, each) and each.key == failed.key for each in repair.attempts)
     if kind in _MAY_PASS and not again:
         return is_made_for and not repair.attempts
-    return is_made_for or len(named & telling_words(said)) >= (_TWICE if kind == "error" and not is_alone else 1)
+    return is_made_for or len(named & telling_words(said)) >= (
+        _TWICE if kind == "error" and (again or not is_alone) else 1
+    )
 
 
 def _hints(failed: Call) -> str:

@@ -7,22 +7,27 @@ import asyncio
 from collections.abc import Sequence
 
 from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
-from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem
+from swarm_memory.schema.memory import WAY_OUT, Distillation, LearnResult, MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import check_drafts
+from swarm_memory.tools.distill.conventions import kept_to
 from swarm_memory.tools.distill.distill import distill
 from swarm_memory.tools.distill.ways_out import done_against, tried, ways_out_of
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord, TriedWay
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
+
+MAX_WAYS = 50
+"""Of the ways past errors that the project knows, the newest, so many are compared with what a task did."""
 
 
 async def learn(
@@ -140,14 +145,16 @@ async def _write(
 
 
 async def _tried(toolbox: Toolbox, reading: Reading, found: SortedOut) -> tuple[TriedWay, ...]:
-    """Return which ways past its errors the trajectory shows to work, and which it did in vain."""
+    """Return which ways past its errors the trajectory shows to work, and which it did in vain; and what it kept to."""
     worked = await asyncio.to_thread(ways_out_of, reading, found.drawn)
     done = await asyncio.to_thread(done_against, reading)
     known = await toolbox.store.known_ways(toolbox.scope, list(done)) if done else []
     items = await toolbox.store.get_memories(toolbox.scope.readable(), [way.memory_id for way in known])
     by_id = {item.id: item for item in items}
     again = tried(done, [(way.signature, by_id[way.memory_id]) for way in known])
-    return tuple(dict.fromkeys((*worked, *again)))
+    ways = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(tags=(WAY_OUT,), limit=MAX_WAYS))
+    kept = await asyncio.to_thread(lambda: tuple(kept_to(reading, ways)))
+    return tuple(dict.fromkeys((*worked, *again, *kept)))
 
 
 async def _credit(toolbox: Toolbox, kept: Trajectory, verdict: Verdict) -> tuple[str, ...]:

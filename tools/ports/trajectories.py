@@ -14,10 +14,10 @@ class TriedWay(NamedTuple):
     """What a task showed of a memory that tells a way past an error."""
 
     signature: str
-    """The digest of the error's."""
+    """The digest of the error's; empty where the task did not meet it."""
     memory_id: str
     worked: bool = True
-    """False: it was done, and the error came again."""
+    """False: it was done, and the error came again; or the task did without."""
 
 
 class KnownWay(NamedTuple):

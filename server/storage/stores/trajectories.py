@@ -64,7 +64,7 @@ class SqliteTrajectories(BankThreads):
             found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
             reinforce(connection, record.scope, record.reinforced, found_again, record.at)
         for signature, memory_id, worked in record.ways_out:
-            if worked:
+            if worked and signature:
                 values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
                 connection.execute(_WAYS["add_way_out"], values)
             session = record.trajectory.session_id
