@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, STARTS, Forked
 from patience import FULL, HANG_S, is_in_time
 from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, spread
 
@@ -22,8 +23,7 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = pytest.mark.fault
 
-CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
-HOOKS = [sys.executable, "-I", "-m", "swarm_memory.server.hooks"]
+HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 ASKS: tuple[dict[str, Any], ...] = (
     {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}},
@@ -36,7 +36,7 @@ ASKS: tuple[dict[str, Any], ...] = (
 def start_server(folder: Path, **more: str) -> "subprocess.Popen[bytes]":
     """Start the server in a project, and ask it for memories."""
     pipe = subprocess.PIPE
-    server = subprocess.Popen(
+    server = Forked(
         [*CLI, "serve"], cwd=folder, env=environment(**more), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
     )
     assert server.stdin is not None

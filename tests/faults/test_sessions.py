@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, STARTS, Forked
 from patience import FULL, HANG_S
 from rig import HERE, environment, fill, inspected, opened
 
@@ -25,12 +26,11 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes and their files are looked up in /proc"),
 ]
 
-CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--set", f"storage.project={HERE.project}"]
-HOOKS = [sys.executable, "-I", "-m", "swarm_memory.server.hooks"]
+SERVE = [*CLI, "--set", f"storage.project={HERE.project}", "serve"]
+HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
 CALLS = 100_000
 IN_FLIGHT = 16
-"""How long the process that a session's end leaves to learn from it may take."""
 
 
 class Server:
@@ -66,9 +66,7 @@ class Server:
 @contextmanager
 def serving(folder: Path) -> Generator[Server]:
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
-        [*CLI, "serve"], cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=null
-    ) as process:
+    with Forked(SERVE, cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=null) as process:
         try:
             server = Server(process)
             server.send("initialize", INITIALIZE)

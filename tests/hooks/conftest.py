@@ -1,9 +1,12 @@
 """A project whose host runs our hook commands."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from hook_project import SAID, HookProject
+
+from swarm_memory.server.storage.engine import registry
 
 
 @pytest.fixture
@@ -12,9 +15,19 @@ def shop(tmp_path: Path, home: Path) -> HookProject:
     return HookProject.made(tmp_path / "shop", home)
 
 
+@pytest.fixture(scope="session")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> HookProject:
+    """A project whose bank is made once, to be copied."""
+    folder = tmp_path_factory.mktemp("taught")
+    project = HookProject.made(folder / "shop", folder / "home")
+    project.cli("learn", str(project.transcript))
+    project.cli("remember", SAID)
+    return project
+
+
 @pytest.fixture
-def learned(shop: HookProject) -> HookProject:
+def learned(shop: HookProject, taught: HookProject) -> HookProject:
     """A project whose bank holds what the demo session taught, and what the user said."""
-    shop.cli("learn", str(shop.transcript))
-    shop.cli("remember", SAID)
+    shutil.copytree(taught.bank, shop.bank)
+    registry.begin(shop.database)
     return shop

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import CLI, run
 from mcp.client import Client
 from mcp.types import CallToolResult
 from scripted_server import ScriptedServer, Turn, completion, error
@@ -189,15 +190,8 @@ class Shell:
     async def __call__(self, *arguments: str, **settings: str) -> tuple[int, str, str]:
         given = {f"SWARM_MEMORY_CHAT__{name.upper()}": value for name, value in settings.items()}
         environment = {"PATH": os.environ["PATH"], "HOME": str(self._home), **given}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-m", "swarm_memory.server.cli", *arguments),
-            cwd=self._root,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        out, err = await process.communicate()
-        return process.returncode or 0, out.decode(), err.decode()
+        done = await asyncio.to_thread(run, [*CLI, *arguments], cwd=self._root, env=environment, text=True)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture
