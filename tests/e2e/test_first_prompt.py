@@ -6,36 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
-from messages_api import MessagesApi, Say, Turn
-from record_demo import SCRIPT, TASK, write_project
-from sessions import run_session, swarm_memory, wait_for_processes
+from claude_code import ClaudeCode
+from hook_project import DEMO
+from messages_api import MessagesApi, Say
+from record_demo import SCRIPT, TASK
+from sessions import (
+    IN_CLAUDE_CODE,
+    NEXT_TASK,
+    NOTES,
+    SETUP,
+    checkout,
+    run_session,
+    swarm_memory,
+    wait_for_processes,
+)
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.enable_socket,
-    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
-    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
-]
-
-SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
-NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
-NEXT: list[Turn] = [Say("I see.")]
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    project = tmp_path / "shop"
-    write_project(project)
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
-    return project
-
-
-def reset(project: Path) -> None:
-    """Make the project as a fresh checkout is."""
-    (project / "config" / "test.toml").unlink()
-    for database in project.glob("*.db"):
-        database.unlink()
+pytestmark = IN_CLAUDE_CODE
 
 
 def with_server(settings: Path, command: str) -> None:
@@ -46,19 +32,22 @@ def with_server(settings: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["exec sleep 60", "exit 1"])
-def test_hooks_do_all_of_it_while_the_server_does_not_answer(shop: Path, tmp_path: Path, command: str) -> None:
+def test_hooks_do_all_of_it_while_the_server_does_not_answer(tmp_path: Path, command: str) -> None:
+    shop = checkout(tmp_path / "shop")
     swarm_memory(shop, "install", "--project")
     with_server(shop / ".mcp.json", command)
-    run_session(shop, tmp_path / "home", SCRIPT, TASK)
-    assert len(json.loads(swarm_memory(shop, "memories", "list", "--json"))) == 1
-    reset(shop)
-    api, _ = run_session(shop, tmp_path / "home", NEXT, NEXT_TASK)
+    swarm_memory(shop, "learn", str(DEMO))
+    (known,) = json.loads(swarm_memory(shop, "memories", "list", "--json"))
+    api, _ = run_session(shop, tmp_path / "home", SCRIPT, NEXT_TASK)
     assert SETUP in api.text_of(0)
-    assert "UserPromptSubmit hook additional context: <swarm-memory-notes>" in api.text_of(0)
+    assert NOTES in api.text_of(0)
+    (after,) = json.loads(swarm_memory(shop, "memories", "list", "--json"))
+    assert after["id"] == known["id"]
+    assert after["confidence"] > known["confidence"], "the session was learned from: it ended the same way"
 
 
-def test_after_an_install_for_the_user_sessions_in_any_folder_are_learned_from(shop: Path, tmp_path: Path) -> None:
-    home, plain = tmp_path / "home", tmp_path / "plain"
+def test_after_an_install_for_the_user_sessions_in_any_folder_are_learned_from(tmp_path: Path) -> None:
+    shop, home, plain = checkout(tmp_path / "shop"), tmp_path / "home", tmp_path / "plain"
     home.mkdir()
     plain.mkdir()
     with MessagesApi([*SCRIPT, Say("Paris.")]) as api:

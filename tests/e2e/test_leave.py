@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
+from claude_code import CLAUDE, ClaudeCode
 from messages_api import Json, MessagesApi, Say, Turn, Use, bash
-from sessions import swarm_memory, wait_for_processes
+from sessions import IN_CLAUDE_CODE, swarm_memory, wait_for_processes
 
 from swarm_memory.tools.learn.worth import QUESTION
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.enable_socket,
-    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
-    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
-]
+pytestmark = IN_CLAUDE_CODE
 
 TASK = "Tell me which answer the settings of this shop hold"
 WORK: list[Turn] = [

@@ -8,6 +8,7 @@ from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from forked import CLI, run
 from messages_api import MessagesApi, Say, Turn, bash
 from record_demo import TASK, write_project
+from sessions import SETUP
 
 pytestmark = [
     pytest.mark.e2e,
@@ -17,7 +18,6 @@ pytestmark = [
 
 AGENT = f"{CLAUDE} -p --output-format stream-json --verbose --permission-mode bypassPermissions"
 CHECK = "python -m pytest -q --tb=line"
-SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
 SCRIPT: list[Turn] = [
     bash(CHECK),
     bash(f"mkdir -p config && touch config/test.toml && {CHECK}"),

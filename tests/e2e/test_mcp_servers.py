@@ -71,21 +71,18 @@ async def test_two_real_servers_are_indexed_over_stdio_searched_and_forgotten(to
 async def test_servers_that_cannot_be_asked_are_told_and_do_not_stop_the_others(
     toolbox: Toolbox, tmp_path: Path
 ) -> None:
-    configure(
-        tmp_path,
-        files={"command": str(FILESYSTEM), "args": ["."]},
-        absent={"command": "/no/such/server"},
-        dying={"command": "false"},
-        silent={"command": "sleep", "args": ["600"]},
-        talking={"command": "yes"},
-        unreachable={"type": "http", "url": "http://127.0.0.1:9/mcp"},
-    )
-    settings = Settings.model_validate({"sources": {"server_timeout_s": 8}})
-    done = await index(replace(toolbox, settings=settings), TOOLS, tmp_path, ALLOWED)
-    assert done.added == 1
-    reasons = {fault.group: fault.reason for fault in done.faults}
-    assert set(reasons) == {"absent", "dying", "silent", "talking", "unreachable"}
-    assert "within 8 s" in reasons["silent"]
+    absent, dying = {"command": "/no/such/server"}, {"command": "false"}
+    unreachable = {"type": "http", "url": "http://127.0.0.1:9/mcp"}
+    files = {"command": str(FILESYSTEM), "args": ["."]}
+    configure(tmp_path, absent=absent, dying=dying, unreachable=unreachable, files=files)
+    done = await index(toolbox, TOOLS, tmp_path, ALLOWED)
+    assert (done.added, {fault.group for fault in done.faults}) == (1, {"absent", "dying", "unreachable"})
+    silent, talking = {"command": "sleep", "args": ["600"]}, {"command": "yes"}
+    configure(tmp_path, silent=silent, talking=talking, absent=absent)
+    hurried = replace(toolbox, settings=Settings.model_validate({"sources": {"server_timeout_s": 1}}))
+    reasons = {fault.group: fault.reason for fault in (await index(hurried, TOOLS, tmp_path, ALLOWED)).faults}
+    assert set(reasons) == {"silent", "talking", "absent"}
+    assert "within 1 s" in reasons["silent"]
 
 
 async def test_a_server_gets_its_own_environment_and_not_ours(

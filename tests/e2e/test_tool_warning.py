@@ -5,16 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from claude_code import CLAUDE, INSTALL_HINT
 from messages_api import Say, Turn, bash
-from sessions import run_session, swarm_memory
+from sessions import IN_CLAUDE_CODE, run_session, swarm_memory
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.enable_socket,
-    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
-    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
-]
+pytestmark = IN_CLAUDE_CODE
 
 FIRST: list[Turn] = [bash("cat settings.ini"), bash("cat config/settings.ini"), Say("It holds the answer.")]
 SECOND: list[Turn] = [bash("cat settings.ini"), Say("As noted.")]

@@ -2,25 +2,16 @@
 
 import json
 import re
-import subprocess
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-from claude_code import CLAUDE, INSTALL_HINT
 from messages_api import Say, Turn, bash
-from record_demo import SCRIPT, TASK, write_project
-from sessions import run_session, swarm_memory
+from record_demo import SCRIPT, TASK
+from sessions import IN_CLAUDE_CODE, SETUP, checkout, run_session, swarm_memory
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.enable_socket,
-    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
-    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
-]
+pytestmark = IN_CLAUDE_CODE
 
-SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
 TOLD = "PostToolUseFailure:Bash hook additional context"
 TESTS = "python -m pytest -q"
 THIS_WEEK: list[Turn] = [bash("ls shop"), bash("cat pytest.ini"), bash(TESTS), bash(TESTS), bash("ls x"), Say("I see.")]
@@ -45,14 +36,11 @@ def since_result(request: dict[str, Any], number: int) -> str:
 
 
 def test_what_ended_an_error_last_week_stands_beside_the_third_command_that_fails_with_it(tmp_path: Path) -> None:
-    project, home = tmp_path / "shop", tmp_path / "home"
-    write_project(project)
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    project, home = checkout(tmp_path / "shop"), tmp_path / "home"
     _, claude = run_session(project, home, SCRIPT, TASK)
     (last_week,) = claude.transcripts()
     a_week_earlier(last_week)
-    for made in (project / "config" / "test.toml", *project.glob("*.db")):
-        made.unlink()
+    checkout(project)
     swarm_memory(project, "install", "--project")
     swarm_memory(project, "learn", str(last_week))
     (memory,) = json.loads(swarm_memory(project, "memories", "list", "--json"))

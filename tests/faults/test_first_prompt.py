@@ -9,24 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
+from claude_code import ClaudeCode
+from hook_project import DEMO
 from messages_api import MessagesApi, Say
 from patience import FULL
-from record_demo import write_project
-from sessions import swarm_memory, wait_for_processes
+from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, swarm_memory, wait_for_processes
 
 from swarm_memory.server.missed import missed
 
-pytestmark = [
-    pytest.mark.fault,
-    pytest.mark.e2e,
-    pytest.mark.enable_socket,
-    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
-    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
-]
+pytestmark = [pytest.mark.fault, *IN_CLAUDE_CODE]
 
-DEMO = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
-TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 SESSIONS, BURNERS = (20, 20) if FULL else (1, 2)
 
 
@@ -45,10 +37,8 @@ def burning(count: int) -> Generator[None]:
 def test_first_prompts_have_their_notes_while_the_machine_is_busy(
     tmp_path: Path, record: Callable[[str, str], None]
 ) -> None:
-    shop, home = tmp_path / "shop", tmp_path / "home"
+    shop, home = checkout(tmp_path / "shop"), tmp_path / "home"
     home.mkdir()
-    write_project(shop)
-    subprocess.run(["git", "init", "-q", str(shop)], check=True)
     swarm_memory(shop, "install", "--project")
     swarm_memory(shop, "learn", str(DEMO))
     told, took = 0, list[float]()
@@ -56,9 +46,9 @@ def test_first_prompts_have_their_notes_while_the_machine_is_busy(
         for _ in range(SESSIONS):
             with MessagesApi([Say("I see.")]) as api:
                 began = time.monotonic()
-                assert ClaudeCode(home, shop, api.url).run(TASK).code == 0
+                assert ClaudeCode(home, shop, api.url).run(NEXT_TASK).code == 0
                 took.append(time.monotonic() - began)
-            told += "UserPromptSubmit hook additional context: <swarm-memory-notes>" in api.text_of(0)
+            told += NOTES in api.text_of(0)
         load = os.getloadavg()[0]
     wait_for_processes(shop)
     record(

@@ -1,14 +1,41 @@
 """Headless sessions of the real Claude Code in a project with our server and hooks."""
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from claude_code import ClaudeCode
+import pytest
+from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from forked import CLI, run
 from messages_api import MessagesApi, Turn
 from patience import HANG_S
+from record_demo import write_project
+
+IN_CLAUDE_CODE = [
+    pytest.mark.e2e,
+    pytest.mark.enable_socket,
+    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
+    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
+]
+"""The marks of tests that run sessions."""
+
+SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
+"""What the agent of `record_demo.SCRIPT` learns."""
+
+NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
+NOTES = "UserPromptSubmit hook additional context: <swarm-memory-notes>"
+"""Before what a prompt is told."""
+
+
+def checkout(project: Path) -> Path:
+    """Make the small project as a git repository, or as a fresh checkout of it is."""
+    write_project(project)
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    for made in (project / "config" / "test.toml", *project.glob("*.db")):
+        made.unlink(missing_ok=True)
+    return project
 
 
 def swarm_memory(project: Path, *arguments: str) -> str:
