@@ -1,6 +1,7 @@
 """The protocol's own conformance scenarios against the real server over HTTP."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -41,25 +42,16 @@ async def test_the_scenarios_that_a_server_passes_without_tools_made_for_them(
     serve: Callable[..., HttpServer], record: Record
 ) -> None:
     server = serve()
-    at_once = asyncio.Semaphore(2)
     async with adding_token(server.port, server.token) as port:
-
-        async def run(scenario: str) -> tuple[str, int, str]:
-            async with at_once:
-                process = await asyncio.create_subprocess_exec(
-                    "node",
-                    "--import",
-                    str(HERE / "node20.mjs"),
-                    str(CONFORMANCE),
-                    *("server", "--url", f"http://127.0.0.1:{port}/mcp", "--scenario", scenario),
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.STDOUT,
-                )
-                told, _ = await process.communicate()
-            return scenario, process.returncode or 0, told.decode()
-
-        results = await asyncio.gather(*map(run, SCENARIOS))
-    failed = {scenario: told[-1500:] for scenario, code, told in results if code}
-    assert failed == {}
-    assert all("passed" in told.lower() or "✓" in told for _, _, told in results)
-    record("MCP", f"conformance: {len(results)} of {len(SCENARIOS)} scenarios passed")
+        url = f"http://127.0.0.1:{port}/mcp"
+        process = await asyncio.create_subprocess_exec(
+            *("node", str(HERE / "conformance.mjs"), str(CONFORMANCE), url, *SCENARIOS),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said = (await process.communicate())[0].decode()
+    told = re.findall(r"(.*?)\n@@@ (\S+) (\d+)\n", said, re.DOTALL)
+    assert [scenario for _, scenario, _ in told] == list(SCENARIOS), said[-1500:]
+    assert {scenario: text[-1500:] for text, scenario, code in told if code != "0"} == {}
+    assert all("passed" in text.lower() or "✓" in text for text, _, _ in told)
+    record("MCP", f"conformance: {len(told)} of {len(SCENARIOS)} scenarios passed")
