@@ -9,8 +9,9 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 demo: .venv/product ## the main job on the shipped transcript
 	$(BIN)/swarm-memory demo
 
+# Where no bytecode may be written, each worker would rewrite the asserts of all tests again.
 test: .venv/ready ## all tests
-	$(BIN)/pytest -n auto --dist worksteal -q --durations=10
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q --durations=10
 
 faults: .venv/ready ## the fault rig at full length, with its figures
 	rm -f build/faults.jsonl

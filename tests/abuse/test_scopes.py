@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from banks import BENCHMARK, Abused, abused, settings_of, some, teach
 from hooked import hooked
+from laid_bank import laid
 from mcp import MCPError
 from patience import FULL
 from tool_arguments import TEXTS, drawn, string_fields, valid
@@ -241,7 +242,9 @@ def _made(scope: Scope, word: str) -> MemoryItem:
 async def open_bank(folder: Path, tenant: str) -> AsyncGenerator[Toolbox]:
     """Open the bank of a project as a tenant, without a server."""
     settings = settings_of(tenant)
-    toolbox = await open_toolbox(place_of(folder, settings), settings)
+    place = place_of(folder, settings)
+    laid(place.database)
+    toolbox = await open_toolbox(place, settings)
     try:
         yield toolbox
     finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from laid_bank import laid
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.job import Progress
@@ -48,7 +49,9 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def toolbox(root: Path) -> AsyncGenerator[Toolbox]:
     """The opened bank of the project."""
-    opened = await open_toolbox(place_of(root, Settings()), Settings())
+    place = place_of(root, Settings())
+    laid(place.database)
+    opened = await open_toolbox(place, Settings())
     yield opened
     await opened.store.close()
 

@@ -3,27 +3,17 @@
 from typing import Any
 
 import pytest
-from pydantic import JsonValue
-from scripted_chat import InMemoryMeter
+from chat_bench import SCHEMA, Bench, request
 from scripted_server import NOTHING, ScriptedServer, Turn, in_json, page
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.anthropic import AnthropicChatModel
-from swarm_memory.tools.ports.models import ChatRequest
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 KEY = "sk-ant-api03-Zx81kfQ0aLw2mNbV7cXy"
-SCHEMA: dict[str, JsonValue] = {
-    "type": "object",
-    "properties": {"label": {"type": "string", "enum": ["Success", "Failure"]}},
-    "required": ["label"],
-    "additionalProperties": False,
-}
-REQUEST = ChatRequest(
-    purpose="judge", system="You judge.", user="The trajectory.", answer_schema=SCHEMA, max_tokens=4000, timeout_s=100
-)
+REQUEST = request(max_tokens=4000)
 
 
 def said(text: str, stop_reason: str = "end_turn", **usage: Any) -> Turn:
@@ -41,24 +31,13 @@ def error(status: int, kind: str = "invalid_request_error", message: str = "no",
 GOOD = said('{"label": "Success"}')
 
 
-class Bench:
-    """A model in front of a scripted server, with pauses that are written down and not waited for."""
-
-    def __init__(self, server: ScriptedServer, **settings: object) -> None:
-        self.pauses: list[float] = []
-        self.meter = InMemoryMeter()
-        told = {"provider": "anthropic", "model": "m-1", "base_url": server.url, **settings}
-        self.model = AnthropicChatModel(
-            ChatProviderSettings.model_validate(told), KEY, self.meter, retries=2, sleep=self._sleep
-        )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
+def bench(server: ScriptedServer, **settings: object) -> Bench:
+    return Bench(AnthropicChatModel, KEY, server, provider="anthropic", **settings)
 
 
 async def test_an_answer_comes_back_checked_with_usage_cost_and_name() -> None:
     async with ScriptedServer([GOOD]) as server:
-        answer = await Bench(server, price_in=1.0, price_out=2.0).model.complete(REQUEST)
+        answer = await bench(server, price_in=1.0, price_out=2.0).model.complete(REQUEST)
     assert (answer.data, answer.model) == ({"label": "Success"}, "anthropic:m-1")
     assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.tries) == (11, 7, 1)
     assert answer.usage.cost_usd == pytest.approx(25e-6)
@@ -71,7 +50,7 @@ async def test_the_request_says_what_was_asked_and_carries_the_key_of_the_settin
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another-token")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     async with ScriptedServer([GOOD]) as server:
-        await Bench(server).model.complete(REQUEST.model_copy(update={"temperature": 0.3, "seed": 7}))
+        await bench(server).model.complete(REQUEST.model_copy(update={"temperature": 0.3, "seed": 7}))
     (sent,) = server.requests
     assert sent.path == "/v1/messages"
     assert KEY in str(sent.headers)
@@ -92,7 +71,7 @@ async def test_a_model_without_json_schema_or_effort_is_asked_in_words_and_that_
         GOOD,
     ]
     async with ScriptedServer(script) as server:
-        model = Bench(server, effort="low").model
+        model = bench(server, effort="low").model
         await model.complete(REQUEST)
         await model.complete(REQUEST)
     form = {"type": "json_schema", "schema": SCHEMA}
@@ -104,7 +83,7 @@ async def test_a_model_without_json_schema_or_effort_is_asked_in_words_and_that_
 
 async def test_an_answer_that_does_not_fit_is_repaired_once_with_the_reason() -> None:
     async with ScriptedServer([said('{"label": "Maybe"}'), GOOD]) as server:
-        answer = await Bench(server).model.complete(REQUEST)
+        answer = await bench(server).model.complete(REQUEST)
     assert (answer.data, answer.usage.tries) == ({"label": "Success"}, 2)
     roles = [(message["role"], message["content"]) for message in server.requests[1].body["messages"][1:]]
     assert roles[0] == ("assistant", '{"label": "Maybe"}')
@@ -114,14 +93,14 @@ async def test_an_answer_that_does_not_fit_is_repaired_once_with_the_reason() ->
 
 async def test_an_answer_that_was_cut_gets_more_room() -> None:
     async with ScriptedServer([said("", "max_tokens"), GOOD]) as server:
-        await Bench(server).model.complete(REQUEST)
+        await bench(server).model.complete(REQUEST)
     assert [sent.body["max_tokens"] for sent in server.requests] == [4000, 16000]
 
 
 async def test_a_refusal_is_invalid_at_once() -> None:
     async with ScriptedServer([said("I cannot", "refusal"), GOOD]) as server:
         with pytest.raises(ModelAnswerInvalid, match="refused"):
-            await Bench(server).model.complete(REQUEST)
+            await bench(server).model.complete(REQUEST)
     assert len(server.requests) == 1
 
 
@@ -137,7 +116,7 @@ async def test_a_refusal_is_invalid_at_once() -> None:
 async def test_a_context_window_that_is_too_small_is_told_at_once(turn: Turn) -> None:
     async with ScriptedServer([turn, GOOD]) as server:
         with pytest.raises(ModelWindowTooSmall):
-            await Bench(server).model.complete(REQUEST.model_copy(update={"can_shorten": True}))
+            await bench(server).model.complete(REQUEST.model_copy(update={"can_shorten": True}))
     assert len(server.requests) == 1
 
 
@@ -146,9 +125,9 @@ async def test_a_context_window_that_is_too_small_is_told_at_once(turn: Turn) ->
 )
 async def test_a_passing_fault_is_tried_again(fault: Turn) -> None:
     async with ScriptedServer([fault, fault, GOOD]) as server:
-        bench = Bench(server)
-        answer = await bench.model.complete(REQUEST)
-    assert (answer.data, answer.usage.tries, len(bench.pauses)) == ({"label": "Success"}, 3, 2)
+        tried = bench(server)
+        answer = await tried.model.complete(REQUEST)
+    assert (answer.data, answer.usage.tries, len(tried.pauses)) == ({"label": "Success"}, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -166,17 +145,17 @@ async def test_a_passing_fault_is_tried_again(fault: Turn) -> None:
 async def test_a_lasting_fault_ends_the_call_says_what_to_change_and_shows_no_key(turn: Turn, reason: str) -> None:
     # A 400 and a 404 may be about the form of the answer: it is lowered once.
     async with ScriptedServer([turn, turn, GOOD]) as server:
-        bench = Bench(server)
+        tried = bench(server)
         with pytest.raises(ModelUnavailable, match=reason) as raised:
-            await bench.model.complete(REQUEST)
+            await tried.model.complete(REQUEST)
     assert KEY not in str(raised.value)
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
-    assert bench.pauses == []
+    assert tried.pauses == []
 
 
 async def test_what_never_ends_is_ended_at_the_deadline() -> None:
     async with ScriptedServer([GOOD, Turn(GOOD.body, 200, GOOD.headers, pause_s=0.05)]) as server:
-        model = Bench(server).model
+        model = bench(server).model
         await model.complete(REQUEST)  # the first import of the client takes longer than the deadline
         with pytest.raises(ModelTooSlow, match=r"0\.3 s"):
             await model.complete(REQUEST.model_copy(update={"timeout_s": 0.3}))

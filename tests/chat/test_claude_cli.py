@@ -12,8 +12,8 @@ from typing import Any
 
 import anyio
 import pytest
+from chat_bench import request
 from patience import HANG_S
-from pydantic import JsonValue
 from scripted_chat import InMemoryMeter
 from scripted_server import HANG, ScriptedServer, Turn, error, events
 
@@ -25,12 +25,6 @@ from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 CLAUDE = shutil.which("claude", path=str(Path(__file__).parents[1] / "node/node_modules/.bin")) or shutil.which(
     "claude"
 )
-SCHEMA: dict[str, JsonValue] = {
-    "type": "object",
-    "properties": {"label": {"type": "string", "enum": ["Success", "Failure"]}},
-    "required": ["label"],
-    "additionalProperties": False,
-}
 RESULT: dict[str, Any] = {
     "type": "result",
     "subtype": "success",
@@ -39,11 +33,6 @@ RESULT: dict[str, Any] = {
     "total_cost_usd": 0.25,
     "usage": {"input_tokens": 5, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 100, "output_tokens": 7},
 }
-
-
-def request(timeout_s: float = 100.0, **changes: object) -> ChatRequest:
-    plain = ChatRequest(purpose="judge", system="You judge.", user="The trajectory.", timeout_s=timeout_s)
-    return plain.model_copy(update={"answer_schema": SCHEMA, **changes})
 
 
 class StandIn:

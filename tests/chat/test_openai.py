@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
+from chat_bench import SCHEMA, Bench, request
 from patience import HANG_S
-from pydantic import JsonValue
 from scripted_chat import InMemoryMeter
 from scripted_server import (
     HANG,
@@ -27,60 +27,38 @@ from swarm_memory.tools.ports.models import ChatRequest
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 KEY = "sk-proj-Zx81kfQ0aLw2mNbV7cXy"
-SCHEMA: dict[str, JsonValue] = {
-    "type": "object",
-    "properties": {"label": {"type": "string", "enum": ["Success", "Failure"]}},
-    "required": ["label"],
-    "additionalProperties": False,
-}
 GOOD = completion('{"label": "Success"}')
 
 
-def request(timeout_s: float = 100.0, **changes: object) -> ChatRequest:
-    plain = ChatRequest(purpose="judge", system="You judge.", user="The trajectory.", timeout_s=timeout_s)
-    return plain.model_copy(update={"answer_schema": SCHEMA, **changes})
-
-
-class Bench:
-    """A model in front of a scripted server, with pauses that are written down and not waited for."""
-
-    def __init__(self, server: ScriptedServer, **settings: object) -> None:
-        self.pauses: list[float] = []
-        self.meter = InMemoryMeter()
-        told = {"provider": "openai", "model": "m-1", "base_url": f"{server.url}/v1", **settings}
-        self.model = OpenAIChatModel(
-            ChatProviderSettings.model_validate(told), KEY, self.meter, retries=2, sleep=self._sleep
-        )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
+def bench(server: ScriptedServer, **settings: object) -> Bench:
+    return Bench(OpenAIChatModel, KEY, server, **{"provider": "openai", "base_url": f"{server.url}/v1", **settings})
 
 
 async def failure_of(script: Sequence[Turn], asked: ChatRequest | None = None) -> tuple[ModelError, int, list[float]]:
     """Return the error that a script ends with, the number of requests, and the pauses between them."""
     async with ScriptedServer(script) as server:
-        bench = Bench(server)
+        tried = bench(server)
         with anyio.fail_after(HANG_S), pytest.raises(ModelError) as raised:
-            await bench.model.complete(asked or request())
-        return raised.value, len(server.requests), bench.pauses
+            await tried.model.complete(asked or request())
+        return raised.value, len(server.requests), tried.pauses
 
 
 async def test_an_answer_comes_back_checked_with_usage_cost_and_name() -> None:
     async with ScriptedServer([GOOD]) as server:
-        bench = Bench(server, price_in=1.0, price_out=2.0)
-        answer = await bench.model.complete(request())
+        tried = bench(server, price_in=1.0, price_out=2.0)
+        answer = await tried.model.complete(request())
     assert answer.data == {"label": "Success"}
     assert answer.model == "openai:m-1"
     assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.tries) == (11, 7, 1)
     assert answer.usage.cost_usd == pytest.approx(25e-6)
-    assert [(call.purpose, call.model, call.outcome) for call in bench.meter.calls] == [
+    assert [(call.purpose, call.model, call.outcome) for call in tried.meter.calls] == [
         ("judge", "openai:m-1", "answered")
     ]
 
 
 async def test_the_request_says_what_was_asked_and_carries_the_key_in_its_header_only() -> None:
     async with ScriptedServer([GOOD]) as server:
-        await Bench(server).model.complete(request(seed=7, temperature=0.3, max_tokens=99))
+        await bench(server).model.complete(request(seed=7, temperature=0.3, max_tokens=99))
     sent = server.requests[0]
     assert sent.path == "/v1/chat/completions"
     assert sent.headers["authorization"] == f"Bearer {KEY}"
@@ -98,7 +76,7 @@ async def test_the_request_says_what_was_asked_and_carries_the_key_in_its_header
 
 async def test_plain_text_is_asked_for_and_given_when_there_is_no_schema() -> None:
     async with ScriptedServer([completion("No {JSON} here")]) as server:
-        answer = await Bench(server).model.complete(request(answer_schema=None))
+        answer = await bench(server).model.complete(request(answer_schema=None))
     assert (answer.text, answer.data) == ("No {JSON} here", None)
     assert "response_format" not in server.requests[0].body
 
@@ -106,7 +84,7 @@ async def test_plain_text_is_asked_for_and_given_when_there_is_no_schema() -> No
 async def test_an_endpoint_without_json_schema_is_asked_for_json_mode_then_for_text_and_that_is_remembered() -> None:
     refused = error(400, "response_format is not supported")
     async with ScriptedServer([refused, refused, GOOD, GOOD]) as server:
-        model = Bench(server).model
+        model = bench(server).model
         first = await model.complete(request())
         await model.complete(request())
     forms = [sent.body.get("response_format", {}).get("type", "text") for sent in server.requests]
@@ -118,14 +96,14 @@ async def test_an_endpoint_without_json_schema_is_asked_for_json_mode_then_for_t
 async def test_a_fixed_form_is_not_lowered() -> None:
     async with ScriptedServer([error(400, "response_format is not supported"), GOOD]) as server:
         with pytest.raises(ModelUnavailable, match="HTTP 400"):
-            await Bench(server, structured="json_schema").model.complete(request())
+            await bench(server, structured="json_schema").model.complete(request())
     assert len(server.requests) == 1
 
 
 async def test_a_dialect_that_did_not_help_is_not_remembered() -> None:
     refused = error(400, "something else is wrong")
     async with ScriptedServer([refused, refused, refused, GOOD]) as server:
-        model = Bench(server).model
+        model = bench(server).model
         with pytest.raises(ModelUnavailable, match="something else"):
             await model.complete(request())
         await model.complete(request())
@@ -150,14 +128,14 @@ async def test_a_context_window_that_is_too_small_is_told_at_once(said: Turn) ->
 
 async def test_what_cannot_be_shortened_is_tried_with_less_room_for_the_answer() -> None:
     async with ScriptedServer([TOO_LONG["vLLM"], GOOD]) as server:
-        assert (await Bench(server).model.complete(request(max_tokens=4000))).data == {"label": "Success"}
+        assert (await bench(server).model.complete(request(max_tokens=4000))).data == {"label": "Success"}
     assert [sent.body["max_tokens"] for sent in server.requests] == [4000, 1000]
 
 
 async def test_an_answer_that_was_cut_gets_more_room_and_is_not_told_to_be_briefer() -> None:
     thoughts = completion("<think>Let me see", finish_reason="length")
     async with ScriptedServer([thoughts, completion('<think>x</think>{"label": "success"}')]) as server:
-        answer = await Bench(server).model.complete(request(max_tokens=4000))
+        answer = await bench(server).model.complete(request(max_tokens=4000))
     assert answer.data == {"label": "Success"}
     assert [sent.body["max_tokens"] for sent in server.requests] == [4000, 16000]
     assert len(server.requests[1].body["messages"]) == 2
@@ -174,13 +152,13 @@ async def test_an_answer_that_is_cut_with_all_room_is_invalid_and_says_so() -> N
 async def test_a_whole_answer_counts_though_the_model_went_on_behind_it_until_it_was_cut() -> None:
     rambling = completion('{"label": "Success"}\n\nNote: the' + " the" * 50, finish_reason="length")
     async with ScriptedServer([rambling]) as server:
-        assert (await Bench(server).model.complete(request())).data == {"label": "Success"}
+        assert (await bench(server).model.complete(request())).data == {"label": "Success"}
 
 
 async def test_effort_is_sent_where_it_is_set_and_left_out_where_it_is_not_taken() -> None:
     refused = error(400, "Unrecognized request argument supplied: reasoning_effort")
     async with ScriptedServer([refused, GOOD, GOOD]) as server:
-        model = Bench(server, effort="low").model
+        model = bench(server, effort="low").model
         await model.complete(request())
         await model.complete(request())
     assert [sent.body.get("reasoning_effort") for sent in server.requests] == ["low", None, None]
@@ -194,7 +172,7 @@ async def test_parameters_that_an_endpoint_does_not_take_are_changed_or_left_out
         GOOD,
     ]
     async with ScriptedServer(script) as server:
-        await Bench(server).model.complete(request(seed=1))
+        await bench(server).model.complete(request(seed=1))
     sent = server.requests[3].body
     assert sent["max_completion_tokens"] == 2000
     assert not {"max_tokens", "temperature", "seed"} & set(sent)
@@ -203,7 +181,7 @@ async def test_parameters_that_an_endpoint_does_not_take_are_changed_or_left_out
 
 async def test_an_answer_that_does_not_fit_is_repaired_once_with_the_reason() -> None:
     async with ScriptedServer([completion('{"label": "Maybe"}'), GOOD]) as server:
-        answer = await Bench(server).model.complete(request())
+        answer = await bench(server).model.complete(request())
     assert answer.data == {"label": "Success"}
     assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.tries) == (22, 14, 2)
     roles = [(message["role"], message["content"]) for message in server.requests[1].body["messages"][2:]]
@@ -226,12 +204,12 @@ BAD_ANSWERS = {
 @pytest.mark.parametrize("bad", BAD_ANSWERS.values(), ids=BAD_ANSWERS.keys())
 async def test_an_answer_that_is_bad_twice_is_invalid_and_its_tokens_are_counted(bad: Turn) -> None:
     async with ScriptedServer([bad, bad, GOOD]) as server:
-        bench = Bench(server)
+        tried = bench(server)
         with pytest.raises(ModelAnswerInvalid):
-            await bench.model.complete(request())
+            await tried.model.complete(request())
     assert len(server.requests) == 2
-    assert [(call.outcome, call.usage.tries) for call in bench.meter.calls] == [("invalid", 2)]
-    assert await bench.meter.used_today() > 0
+    assert [(call.outcome, call.usage.tries) for call in tried.meter.calls] == [("invalid", 2)]
+    assert await tried.meter.used_today() > 0
 
 
 @pytest.mark.parametrize(
@@ -259,19 +237,19 @@ RETRIED = {
 @pytest.mark.parametrize("fault", RETRIED.values(), ids=RETRIED.keys())
 async def test_a_passing_fault_is_tried_again(fault: Turn) -> None:
     async with ScriptedServer([fault, fault, GOOD]) as server:
-        bench = Bench(server)
-        answer = await bench.model.complete(request())
+        tried = bench(server)
+        answer = await tried.model.complete(request())
     assert answer.data == {"label": "Success"}
     assert answer.usage.tries == 3
-    assert len(bench.pauses) == 2
+    assert len(tried.pauses) == 2
 
 
 async def test_pauses_grow_and_are_never_shorter_than_asked_for() -> None:
     async with ScriptedServer([error(429, Retry_After="1.5"), error(500), GOOD]) as server:
-        bench = Bench(server)
-        await bench.model.complete(request())
-    assert bench.pauses[0] == 1.5
-    assert 0.5 <= bench.pauses[1] <= 1.0
+        tried = bench(server)
+        await tried.model.complete(request())
+    assert tried.pauses[0] == 1.5
+    assert 0.5 <= tried.pauses[1] <= 1.0
 
 
 FINAL = {
@@ -311,9 +289,9 @@ async def test_an_endpoint_that_stays_down_is_unavailable_after_the_retries() ->
 
 async def test_nobody_listening_is_unavailable() -> None:
     async with ScriptedServer([]) as server:
-        bench = Bench(server)
+        tried = bench(server)
     with pytest.raises(ModelUnavailable, match="not reached"):
-        await bench.model.complete(request())
+        await tried.model.complete(request())
 
 
 @pytest.mark.parametrize("fault", [HANG, Turn(GOOD.body, 200, GOOD.headers, pause_s=0.05)], ids=["hang", "slow drip"])
@@ -340,7 +318,7 @@ async def test_the_key_stands_in_no_error(status: int) -> None:
 
 async def test_an_endpoint_that_tells_no_usage_is_estimated() -> None:
     async with ScriptedServer([envelope(choices=[{"message": {"content": "x" * 400}}], usage="?")]) as server:
-        answer = await Bench(server).model.complete(request(answer_schema=None, user="y" * 790))
+        answer = await bench(server).model.complete(request(answer_schema=None, user="y" * 790))
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (200, 100)
 
 

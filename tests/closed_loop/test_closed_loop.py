@@ -11,6 +11,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
+from laid_bank import laid
 from world import advice, agent, plain, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import (
@@ -58,7 +59,7 @@ def open_bank(tmp_path: Path) -> OpenBank:
     async def opened() -> AsyncGenerator[Bank]:
         folder = tmp_path / f"bank-{next(names)}"
         folder.mkdir()
-        settings = Settings(storage=StorageSettings(db=str(folder / "memory.db"), project="closed-loop"))
+        settings = Settings(storage=StorageSettings(db=str(laid(folder / "memory.db")), project="closed-loop"))
         toolbox = await open_toolbox(place_of(folder, settings), settings)
         try:
             yield Bank(toolbox, folder / "memory.db")

@@ -15,6 +15,7 @@ from claude_lines import prompt as asked
 from claude_lines import result as answered
 from claude_lines import says, write
 from hooked import hooked
+from laid_bank import laid
 from mcp.client import Client
 from patience import FULL
 from scripted_chat import InMemoryMeter
@@ -171,7 +172,7 @@ async def _ways(folder: Path, made: Mapping[str, str]) -> dict[str, list[str]]:
             retries=0,
         )
         embedder = StaticEmbedder()
-        store = await open_store(folder / "memory.db", embedder=embedder)
+        store = await open_store(laid(folder / "memory.db"), embedder=embedder)
         try:
             toolbox = Toolbox(
                 store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE, chat=model
@@ -230,7 +231,7 @@ async def test_an_embedding_endpoint_gets_no_secret_and_its_errors_tell_none(tmp
     async with ScriptedServer([]) as server:
         options = EmbeddingSettings(provider="openai", model="small", base_url=f"{server.url}/v1", dimensions=8)
         embedder = OpenAIEmbedder(options, "none")
-        store = await open_store(tmp_path / "memory.db", embedder=embedder)
+        store = await open_store(laid(tmp_path / "memory.db"), embedder=embedder)
         try:
             toolbox = Toolbox(store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE)
             part = next(parts(secrets(), 200))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hooked import hooked
+from laid_bank import laid
 from patience import HANG_S
 
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
@@ -30,7 +31,9 @@ TASK = "The checkout tests fail with a SettingsError, please mend them"
 async def bank(folder: Path, **hooks: Any) -> AsyncGenerator[Toolbox]:
     """Open a bank that knows one strategy."""
     settings = Settings(storage=StorageSettings(project="shop"), hooks=HookSettings(**hooks))
-    toolbox = await open_toolbox(place_of(folder, settings), settings)
+    place = place_of(folder, settings)
+    laid(place.database)
+    toolbox = await open_toolbox(place, settings)
     try:
         await learn(
             toolbox,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from laid_bank import laid
 from pydantic import JsonValue
 from records import broken, repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
@@ -45,7 +46,7 @@ class Fixed:
 @asynccontextmanager
 async def bank(folder: Path, answers: Sequence[ScriptedAnswer]) -> AsyncGenerator[tuple[Toolbox, ScriptedChatModel]]:
     """A toolbox with a scripted chat model, on a fresh database."""
-    store = await open_store(folder / "memory.db", embedder=EMBEDDER)
+    store = await open_store(laid(folder / "memory.db"), embedder=EMBEDDER)
     model = ScriptedChatModel(answers)
     try:
         plain = Toolbox(store=store, embedder=EMBEDDER, clock=Fixed(), settings=Settings(), scope=Scope(project="shop"))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laid_bank import laid
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import ModelUnavailable
@@ -80,7 +81,7 @@ async def test_export_and_import_give_the_same_bank(items: list[MemoryItem]) -> 
     with TemporaryDirectory() as folder:
         banks: list[Toolbox] = []
         for name in ("first", "second"):
-            store = await open_store(Path(folder) / name / "memory.db", embedder=EMBEDDER)
+            store = await open_store(laid(Path(folder) / name / "memory.db"), embedder=EMBEDDER)
             banks.append(Toolbox(store, EMBEDDER, SystemClock(), Settings(), Scope(project="shop")))
         first, second = banks
         await first.store.add_memories(await prepare(first, items), EMBEDDER.name)

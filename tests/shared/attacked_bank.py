@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from laid_bank import laid
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryItem, MemoryStatus, Provenance
@@ -37,7 +38,7 @@ class Fixed:
 @asynccontextmanager
 async def opened(folder: Path, chat: ChatModel | None = None) -> AsyncGenerator[Toolbox]:
     """A toolbox on a fresh database in `folder`."""
-    store = await open_store(folder / "memory.db", embedder=EMBEDDER)
+    store = await open_store(laid(folder / "memory.db"), embedder=EMBEDDER)
     try:
         yield Toolbox(store=store, embedder=EMBEDDER, clock=Fixed(), settings=Settings(), scope=HERE, chat=chat)
     finally:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import NOW, SetClock
+from laid_bank import laid
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings, ToolMemorySettings
@@ -41,7 +42,7 @@ def failed(error: str = "Error: limit must be at most 100", tool: str = "search"
 async def bank(folder: Path, chat: ChatModel | None = None, **settings: Any) -> AsyncGenerator[Toolbox]:
     """Open a bank; `settings` are those of the tool memory."""
     embedder = StaticEmbedder()
-    store = await open_store(folder / ".swarm" / "memory.db", embedder=embedder)
+    store = await open_store(laid(folder / ".swarm" / "memory.db"), embedder=embedder)
     chosen = Settings(tool_memory=ToolMemorySettings.model_validate(settings))
     try:
         yield Toolbox(store, embedder, SetClock(), chosen, Scope(project="shop"), chat)

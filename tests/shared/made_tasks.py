@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import SetClock
+from laid_bank import laid
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import MEMORY, RETRIEVAL, Scope, new_id
@@ -105,7 +106,7 @@ class Shop:
 async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Shop]:
     """A bank in a folder."""
     embedder = StaticEmbedder()
-    store = await open_store(folder / "memory.db", embedder=embedder)
+    store = await open_store(laid(folder / "memory.db"), embedder=embedder)
     try:
         yield Shop(Toolbox(store, embedder, SetClock(NOW), settings or Settings(), Scope(project="shop")))
     finally:

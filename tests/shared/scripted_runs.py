@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from laid_bank import laid
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
@@ -90,7 +91,7 @@ async def opened(
     folder: Path, embedder: Embedder, settings: Settings | None = None
 ) -> AsyncGenerator[tuple[Toolbox, Bank]]:
     """A toolbox on a fresh database in `folder`."""
-    store = await open_store(folder / "memory.db", embedder=embedder)
+    store = await open_store(laid(folder / "memory.db"), embedder=embedder)
     scope = Scope(project="shop")
     try:
         tools = Toolbox(store=store, embedder=embedder, clock=Fixed(), settings=settings or Settings(), scope=scope)

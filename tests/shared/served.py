@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from anyio import fail_after, lowlevel, to_thread
+from laid_bank import laid
 from mcp.client import Client
 from mcp.types import CallToolResult
 from patience import HANG_S
@@ -40,6 +41,7 @@ def settings() -> Settings:
 @pytest.fixture
 async def toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
     """The opened bank."""
+    laid(place.database)
     opened = await open_toolbox(place, settings)
     yield opened
     await opened.store.close()

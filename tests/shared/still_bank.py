@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from clock import NOW, SetClock
+from laid_bank import laid
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
@@ -20,7 +21,7 @@ from swarm_memory.tools.toolbox import Toolbox
 async def toolbox(tmp_path: Path) -> AsyncIterator[Toolbox]:
     """A toolbox over an empty bank, in the project `shop`."""
     embedder = StaticEmbedder()
-    store = await open_store(tmp_path / ".swarm" / "memory.db", embedder=embedder)
+    store = await open_store(laid(tmp_path / ".swarm" / "memory.db"), embedder=embedder)
     yield Toolbox(store, embedder, SetClock(), Settings(), Scope(project="shop"))
     await store.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from laid_bank import laid
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
@@ -32,7 +33,7 @@ class SystemClock:
 @asynccontextmanager
 async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Toolbox]:
     """A toolbox on the bank in `folder`; opening it again is a restart."""
-    store = await open_store(folder / "memory.db", embedder=EMBEDDER)
+    store = await open_store(laid(folder / "memory.db"), embedder=EMBEDDER)
     try:
         yield Toolbox(store, EMBEDDER, SystemClock(), settings or Settings(), Scope(project="shop"))
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from laid_bank import laid
 from made_items import HERE, made_item
 from rungs import AVAILABLE
 
@@ -82,7 +83,9 @@ def open_bank(database: Path, embedder: Numbers, rung: str) -> OpenBank:
     async def opened(
         *, sqlite: str = rung, embedder: Numbers = embedder, busy_timeout_s: float = 2.0
     ) -> AsyncGenerator[SqliteStore]:
-        store = await open_store(database, sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s)
+        store = await open_store(
+            laid(database, sqlite), sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s
+        )
         try:
             yield store
         finally:
