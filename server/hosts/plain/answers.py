@@ -1,9 +1,11 @@
 """What a harness says back: the output of a call, how it ended, and what the harness ran by itself."""
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from swarm_memory.server.hosts.plain.acts import sections
 from swarm_memory.server.hosts.plain.words import (
     ANSWER_LEADS,
     APPLIED,
@@ -42,7 +44,7 @@ _TELLS_OF_EDIT = re.compile(
     r"(?i)appl|updat|edited|wrote|creat|patch|modif|match|hunk|conform|verbatim|replac|not found|edit"
 )
 _REMINDER = re.compile(rf"\W{{0,6}}{_any_of(REMINDERS)}", re.I)
-_RUN_HEADS = tuple((re.compile(pattern, re.I), only_failures) for pattern, only_failures in RUN_HEADS)
+_RUN_HEAD = re.compile(rf"^[ \t]{{0,80}}{_any_of(RUN_HEADS)}[ \t]{{0,80}}$", re.I | re.M)
 _RETURN_CODE = re.compile(r"[^\n]{0,200}\breturn code: (-?\d{1,10})", re.I)
 _TIMED_OUT = re.compile(RUN_TIMED_OUT, re.I)
 _PRINTED_RESULT = re.compile(r"\bisError[\"']?[=:] ?(True|true|False|false)\b")
@@ -209,37 +211,13 @@ class HarnessRun:
 
 def harness_runs(text: str) -> tuple[str, list[HarnessRun]]:
     """Split a text at the commands that a harness ran by itself: what stands before them, and each with its output."""
-    marks = list(_run_heads(text))[:_MAX_RUNS]
-    if not marks:
-        return text, []
     runs: list[HarnessRun] = []
-    for (_, start, command, only_failures), following in zip(marks, [*marks[1:], None], strict=False):
-        output = text[start : following[0] if following else len(text)].strip()
-        tail = output[-_TAIL_CHARS:].split("\n")
+    before = text
+    for head, output in sections(itertools.islice(_RUN_HEAD.finditer(text), _MAX_RUNS), text):
+        before = before if runs else text[: head.start()].strip()
+        tail = output.strip()[-_TAIL_CHARS:].split("\n")
         codes = [match for line in tail if (match := _RETURN_CODE.match(line))]
-        timed_out = any(map(_TIMED_OUT.match, tail))
-        failed = True if only_failures or timed_out else None
-        runs.append(HarnessRun(command, Answer(output, int(codes[-1][1]) if codes else None, failed)))
-    return text[: marks[0][0]].strip(), runs
-
-
-def _run_heads(text: str) -> Iterator[tuple[int, int, str, bool | None]]:
-    """Yield where a run begins, where its output begins, its command, and whether only failures are told."""
-    position = 0
-    waiting: tuple[int, bool | None] | None = None
-    for line in text.split("\n"):
-        start, position = position, position + len(line) + 1
-        said = line.strip()
-        if waiting is not None:
-            if said:
-                yield waiting[0], position, said.strip("`"), waiting[1]
-                waiting = None
-            continue
-        if ":" not in said or len(said) > 2100:
-            continue
-        for pattern, only_failures in _RUN_HEADS:
-            match = pattern.fullmatch(said)
-            if match is not None and match.groupdict().get("command"):
-                yield start, position, match["command"].strip(), only_failures
-            elif match is not None:
-                waiting = (start, only_failures)
+        failed = True if head["failed"] or any(map(_TIMED_OUT.match, tail)) else None
+        answer = Answer(output.strip(), int(codes[-1][1]) if codes else None, failed)
+        runs.append(HarnessRun(next(filter(None, head.groups())).strip(), answer))
+    return before, runs

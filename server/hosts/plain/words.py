@@ -114,15 +114,11 @@ REFUSED = (
 )  # fmt: skip
 """Lines that say an edit was not made."""
 
-RUN_HEADS: tuple[tuple[str, bool | None], ...] = (
-    (r"test script: (?P<command>[^\n]{1,2000}?);?", None),
-    (r"#{0,3} ?running: (?P<command>[^\n]{1,2000})", True),
-    (r"i ran (?:this command|the tests?)(?: with)?:?", None),
+RUN_HEADS = (
+    r"test script: (?P<script>[^\n]{1,2000}?);?", r"#{0,3} ?running: (?P<failed>[^\n]{1,2000})",
+    r"i ran (?:this command|the tests?)(?: with)?:\s{0,80}\n\s{0,80}`{0,3}(?P<told>[^\n`]{1,2000})`{0,3}",
 )  # fmt: skip
-"""Lines by which a harness tells of a command that it ran itself, and whether it tells only of what failed.
-
-Without a command on the line the next one that is not blank is the command.
-"""
+"""Lines by which a harness tells of a command that it ran itself; `failed`: it tells only of what failed."""
 
 RUN_TIMED_OUT = r"[^\n]{0,200}\b(?:run|tests?|command) timed out\b[^\n]{0,200}"
 
