@@ -4,6 +4,7 @@ import os
 import site
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
@@ -56,23 +57,21 @@ def plan_install(scope: InstallScope, root: Path, *, warn: bool = False) -> list
     hooks = hook_entries(PORTABLE_HOOKS if portable else hook_command(), warn=warn)
 
     def edit_settings(data: Json) -> Json:
-        _set_hooks(data, hooks)
+        data = _edited(data, ("hooks",), partial(_with_hooks, entries=hooks))
         enabled = _list(data, "enabledMcpjsonServers")
         # A project's server runs only once it is named in the settings of a folder that the person trusts.
         if portable and SERVER_NAME not in enabled:
             data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
         return data
 
-    edits = {files.servers: files.within(lambda data: _with_server(data, server)), files.settings: edit_settings}
-    return _planned(edits, 0o644 if portable else 0o600)
+    return files.planned(partial(_with_server, entry=server), edit_settings, 0o644 if portable else 0o600)
 
 
 def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
     """Return what uninstalling changes. A file that holds nothing afterwards is removed. Raises as `plan_install`."""
     files = _files(scope, root)
     files.refuse_links()
-    edits = {files.servers: files.within(_without_server), files.settings: _without_hooks}
-    return _planned(edits, 0o600)
+    return files.planned(_without_server, _without_hooks, 0o600)
 
 
 def installed_scopes(root: Path) -> list[InstallScope]:
@@ -132,37 +131,24 @@ class _Files(NamedTuple):
 
     servers: Path
     settings: Path
-    project: str | None = None
-    """The key of the project in the file of the servers; None: the file is of one scope alone."""
+    keys: tuple[str, ...] = ()
+    """Where the project stands in the file of the servers; empty: the file is of one scope alone."""
     folder: Path | None = None
     """That of the project, whose files may have come with a clone; None for the user's own."""
 
     def refuse_links(self) -> None:
         """Raise `ConfigError` where a link leads from a file of the project to one elsewhere, such as the user's."""
-        for path in (self.settings,) if self.project else (self.servers, self.settings):
+        for path in (self.settings,) if self.keys else (self.servers, self.settings):
             if self.folder is not None and _leads_out(path, self.folder):
                 told = f"{path} leads to {_real(path)}, by a symbolic link out of the project; nothing was changed"
                 mend = "put a real file in a real folder in its place, or use `--user` for all your projects"
                 raise ConfigError(f"{told}: {mend}")
 
-    def within(self, edit: Edit) -> Edit:
-        """Return `edit` for the part of the servers' file that is the scope's."""
-        key = self.project
-        if key is None:
-            return edit
-
-        def edit_project(data: Json) -> Json:
-            projects = _object(data, "projects")
-            before = _object(projects, key)
-            edited = edit(dict(before))
-            if edited != before:
-                data["projects"] = projects
-                projects[key] = edited
-                _drop_empty(projects, key)
-                _drop_empty(data, "projects")
-            return data
-
-        return edit_project
+    def planned(self, edit_servers: Edit, edit_settings: Edit, mode: int) -> list[FileChange]:
+        """Return the changes that the edits make of the servers of the scope, and of its settings."""
+        edits = {self.servers: partial(_edited, keys=(*self.keys, "mcpServers"), edit=edit_servers)}
+        planned = (planned_change(path, edit, mode) for path, edit in (edits | {self.settings: edit_settings}).items())
+        return [change for change in planned if change is not None]
 
 
 def _files(scope: InstallScope, root: Path) -> _Files:
@@ -173,7 +159,7 @@ def _files(scope: InstallScope, root: Path) -> _Files:
     if scope == "user":
         return _Files(servers, (Path(folder) if folder else Path.home() / ".claude") / "settings.json")
     known, working = _repository(root.resolve())
-    return _Files(servers, working / ".claude" / "settings.local.json", known.as_posix(), working)
+    return _Files(servers, working / ".claude" / "settings.local.json", ("projects", known.as_posix()), working)
 
 
 def _real(path: Path) -> Path:
@@ -202,41 +188,40 @@ def _repository(root: Path) -> tuple[Path, Path]:
     return (common.parent, common.parent) if common.name == ".git" else (common, top)
 
 
-def _planned(edits: Mapping[Path, Edit], mode: int) -> list[FileChange]:
-    changes = [planned_change(path, edit, mode) for path, edit in edits.items()]
-    return [change for change in changes if change is not None]
-
-
-def _with_server(data: Json, entry: Json) -> Json:
-    servers = _object(data, "mcpServers")
-    if SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME]):
-        raise ConfigError(f"mcpServers has another server called {SERVER_NAME!r}; rename that one first")
-    data["mcpServers"] = {**servers, SERVER_NAME: entry}
+def _edited(data: Json, keys: Sequence[str], edit: Edit) -> Json:
+    """Return an object with what stands at `keys` in it edited; where that leaves an object empty, it goes."""
+    if not keys:
+        return edit(data)
+    before = _object(data, keys[0])
+    after = _edited(dict(before), keys[1:], edit)
+    if after != before:
+        data[keys[0]] = after
+        _drop_empty(data, keys[0])
     return data
 
 
-def _set_hooks(data: Json, entries: Mapping[str, list[Json]]) -> None:
+def _with_server(servers: Json, entry: Json) -> Json:
+    if SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME]):
+        raise ConfigError(f"mcpServers has another server called {SERVER_NAME!r}; rename that one first")
+    return {**servers, SERVER_NAME: entry}
+
+
+def _without_server(servers: Json) -> Json:
+    return {name: entry for name, entry in servers.items() if name != SERVER_NAME or not _is_our_server(entry)}
+
+
+def _with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:
     """Put `entries` in place of all hooks of ours; those that are right already stay in place."""
-    hooks = _object(data, "hooks")
     for event in list(dict.fromkeys([*entries, *hooks])):
         groups, ours = _list(hooks, event), entries.get(event, [])
         if _count_ours(groups) != len(ours) or any(each not in groups for each in ours):
             hooks[event] = _without_our_hooks(groups) + ours
             _drop_empty(hooks, event)
-            data["hooks"] = hooks
-            _drop_empty(data, "hooks")
-
-
-def _without_server(data: Json) -> Json:
-    servers = _object(data, "mcpServers")
-    if _is_our_server(servers.get(SERVER_NAME)):
-        del servers[SERVER_NAME]
-        _drop_empty(data, "mcpServers")
-    return data
+    return hooks
 
 
 def _without_hooks(data: Json) -> Json:
-    _set_hooks(data, {})
+    data = _edited(data, ("hooks",), partial(_with_hooks, entries={}))
     enabled = _list(data, "enabledMcpjsonServers")
     if SERVER_NAME in enabled:
         enabled.remove(SERVER_NAME)
