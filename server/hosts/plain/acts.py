@@ -6,18 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from swarm_memory.server.hosts.plain.words import (
-    ARGUMENT,
-    END_MARKS,
-    ENDS,
-    FENCES,
-    NESTED_TAGS,
-    RUNNERS,
-    SAYS,
-    SHELL,
-    TAGS,
-    THOUGHTS,
-)
+from swarm_memory.server.hosts.plain import words
 from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text
 from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.shell import parse_command
@@ -33,8 +22,8 @@ _MAX_MARKS = 4000
 _MAX_COMMAND_CHARS = 100_000
 _FENCE = re.compile(r"^[ \t]{0,3}(`{3,9}|~{3,9})[ \t]{0,4}([^\n`~]{0,200})$", re.MULTILINE)
 _LABEL = re.compile(
-    rf"^[ \t]{{0,8}}\*{{0,2}}({'|'.join(sorted(SAYS, key=len, reverse=True))})(?: (\d{{1,4}}))?\*{{0,2}}[ \t]{{0,8}}:"
-    r"\*{0,2}[ \t]{0,40}",
+    rf"^[ \t]{{0,8}}\*{{0,2}}({'|'.join(sorted(words.SAYS, key=len, reverse=True))})(?: (\d{{1,4}}))?\*{{0,2}}"
+    r"[ \t]{0,8}:\*{0,2}[ \t]{0,40}",
     re.IGNORECASE | re.MULTILINE,
 )
 _BRACKETED = re.compile(r"([A-Za-z_][\w.-]{0,100})[\[(]")
@@ -43,11 +32,11 @@ _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _THINK = re.compile(r"<(think|thinking|reasoning)>")
 _CALL = re.compile(
     r"<function=(?P<function>[\w.-]{1,100})>|<invoke name=\"(?P<invoke>[\w.-]{1,100})\">"
-    rf"|<(?P<tag>{'|'.join(sorted({*TAGS, *NESTED_TAGS, 'tool_call'}))})>"
+    rf"|<(?P<tag>{'|'.join(sorted({*words.TAGS, *words.NESTED_TAGS, 'tool_call'}))})>"
 )
 _PARAMETER = re.compile(r"<parameter=([\w.-]{1,100})>|<parameter name=\"([\w.-]{1,100})\">")
 _INNER_TAG = re.compile(r"<([a-z_]{1,60})>")
-_END_ECHO = re.compile(rf"(?:cd \S{{1,300}} && )?(?:echo|printf) [\"']?(?:{'|'.join(sorted(END_MARKS))})\b")
+_END_ECHO = re.compile(rf"(?:cd \S{{1,300}} && )?(?:echo|printf) [\"']?(?:{'|'.join(sorted(words.END_MARKS))})\b")
 _LINE_EDIT = re.compile(r"edit[ \t]{1,8}\d{1,9}:\d{1,9}[^\n]{0,100}\n")
 _PROGRAM = re.compile(r"[a-z][\w./+-]{0,80}|[A-Za-z_]\w{0,80}=\S{0,200}")
 _SHELL_WORD = re.compile(r"--?\w[\w=-]{0,80}|\||\|\||&&|>>?|<|2>&1")
@@ -80,7 +69,7 @@ class Act(NamedTuple):
     @property
     def ends_task(self) -> bool:
         """Whether it is the agent's word that it is done."""
-        return self.name in ENDS
+        return self.name in words.ENDS
 
 
 @dataclass(slots=True)
@@ -103,7 +92,7 @@ class Fence(NamedTuple):
     @property
     def tool(self) -> str | None:
         """The tool that runs what stands in it; None where nothing does."""
-        return FENCES.get(self.info.split(" ", 1)[0].strip("{}.").lower())
+        return words.FENCES.get(self.info.split(" ", 1)[0].strip("{}.").lower())
 
 
 def fences(text: str) -> Iterator[Fence]:
@@ -159,8 +148,8 @@ def _tagged_act(mark: re.Match[str], body: str) -> Act | None:
         return Act(mark[mark.lastgroup or 0], _parameters(body), "call")
     if name == "tool_call":
         return _json_act(as_object(json_in(body.strip())))
-    if name in TAGS:
-        return command_act(body, TAGS[name], "call")
+    if name in words.TAGS:
+        return command_act(body, words.TAGS[name], "call")
     found: JsonObject = {}
     for inner in _bounded(_INNER_TAG, body):
         end = body.find(f"</{inner[1]}>", inner.end())
@@ -204,13 +193,13 @@ def json_acts(text: str) -> Said:
     if start < 0 or text[:start].strip(" \n`json") or text[end + 1 :].strip(" \n`"):
         return Said(text)
     told = as_object(json_in(text[start : end + 1]))
-    thought = "\n".join(filter(None, (as_text(told.get(key)) for key in THOUGHTS)))
+    thought = "\n".join(filter(None, (as_text(told.get(key)) for key in words.THOUGHTS)))
     typed = [as_text(as_object(each).get("keystrokes")).strip("\n") for each in as_list(told.get("commands"))]
-    acts: list[Act | None] = [command_act("\n".join(typed), SHELL, "call")]
+    acts: list[Act | None] = [command_act("\n".join(typed), words.SHELL, "call")]
     if told.get("task_complete") is True:
         acts.append(Act("task_complete", {}, "call"))
     if isinstance(told.get("command"), str):
-        acts = [command_act(as_text(told["command"]), SHELL, "call")]
+        acts = [command_act(as_text(told["command"]), words.SHELL, "call")]
     elif "commands" not in told:
         acts = [_json_act(as_object(told.get("command")) or told)]
     found = [act for act in acts if act is not None]
@@ -243,9 +232,9 @@ def _named_act(text: str) -> Act | None:
 def fenced_act(text: str) -> Said:
     """Read the one command in a fence of a message: the last of a shell, or of another runner that ends the message."""
     blocks = list(fences(text))
-    of_shell = [block for block in blocks if block.tool == SHELL]
+    of_shell = [block for block in blocks if block.tool == words.SHELL]
     chosen = next(reversed([block for block in of_shell if block.info] or of_shell), None)
-    if blocks and blocks[-1].tool not in (SHELL, None) and not text[blocks[-1].end :].strip(_CLOSING_SIGNS):
+    if blocks and blocks[-1].tool not in (words.SHELL, None) and not text[blocks[-1].end :].strip(_CLOSING_SIGNS):
         chosen = blocks[-1]
     act = command_act(chosen.body, chosen.tool, "fence") if chosen and chosen.tool else None
     if chosen is None or act is None:
@@ -260,15 +249,15 @@ def command_act(text: str, tool: str, form: Form) -> Act | None:
     command = text.strip("\n").rstrip()
     if not command.strip() or len(command) > _MAX_COMMAND_CHARS:
         return None
-    if tool != SHELL:
-        return Act(tool, {ARGUMENT[tool]: command}, form)
+    if tool != words.SHELL:
+        return Act(tool, {words.ARGUMENT[tool]: command}, form)
     head = command.strip()
     word, _, rest = head.partition(" ")
     if _END_ECHO.match(head):
         return Act("submit", {"input": command}, form)
-    if word in ENDS and "\n" not in head and not rest.startswith("-"):
+    if word in words.ENDS and "\n" not in head and not rest.startswith("-"):
         return Act(word, {"input": rest.strip()} if rest.strip() else {}, form)
-    return Act(SHELL, {ARGUMENT[SHELL]: command}, "edit" if _LINE_EDIT.match(head) else form)
+    return Act(words.SHELL, {words.ARGUMENT[words.SHELL]: command}, "edit" if _LINE_EDIT.match(head) else form)
 
 
 class Label(NamedTuple):
@@ -286,7 +275,7 @@ def labelled(text: str) -> tuple[str, list[Label]]:
     opening = text[: found[0][0].start()] if found else text
     parts: list[Label] = []
     for mark, body in found:
-        part = Label(SAYS[mark[1].lower()], body.strip())
+        part = Label(words.SAYS[mark[1].lower()], body.strip())
         if part.kind == "input" and parts and parts[-1].kind == "action":
             parts[-1] = parts[-1]._replace(given=part.body)
         else:
@@ -329,7 +318,7 @@ def action(body: str, given: str) -> Act | None:
     if (bracketed := bracketed_act(body) or bracketed_act(line)) is not None:
         return bracketed
     if is_command(command):
-        return command_act(command, SHELL, "react")
+        return command_act(command, words.SHELL, "react")
     return Act(line.strip()[:200], {"input": ""}, "react") if line.strip() else None
 
 
@@ -347,10 +336,10 @@ def _act(name: str, given: str, form: Form) -> Act | None:
     told = as_object(json_in(given)) if given.lstrip().startswith("{") else {}
     if told or given.strip() == "{}":
         return Act(name, told, form)
-    if name.lower() in RUNNERS:
+    if name.lower() in words.RUNNERS:
         block = next(fences(given), None)
-        found = command_act(block.body if block else given, SHELL, form)
-        return found if found is None or found.name != SHELL else Act(name, found.arguments, form)
+        found = command_act(block.body if block else given, words.SHELL, form)
+        return found if found is None or found.name != words.SHELL else Act(name, found.arguments, form)
     return Act(name, {"input": given.strip()}, form)
 
 
@@ -358,7 +347,7 @@ def is_command(text: str) -> bool:
     """Tell whether a text is surely a command: it begins with a program that is known, or has options or a pipe."""
     line = text.strip().split("\n", 1)[0][:2000]
     first, second = [*line.split(" ", 2), ""][:2]
-    if first in ENDS or first.startswith(("./", "/", "~/")):
+    if first in words.ENDS or first.startswith(("./", "/", "~/")):
         return True
     if not _PROGRAM.fullmatch(first) or second in _ARTICLES:
         return False

@@ -5,18 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from swarm_memory.server.hosts.plain import words
 from swarm_memory.server.hosts.plain.acts import sections
-from swarm_memory.server.hosts.plain.words import (
-    ANSWER_LEADS,
-    APPLIED,
-    EXIT_LINE,
-    REFUSED,
-    REMINDERS,
-    RUN_HEADS,
-    RUN_TIMED_OUT,
-    STATE_LINES,
-    TIMED_OUT,
-)
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_bool, as_list, as_object, as_text
 from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.files import same_file
@@ -31,22 +21,24 @@ def _any_of(patterns: Sequence[str]) -> str:
     return f"(?:{'|'.join(patterns)})"
 
 
-_LEAD = re.compile(rf"\s{{0,40}}\*{{0,2}}{_any_of(ANSWER_LEADS)}\*{{0,2}}[ \t]{{0,4}}:\*{{0,2}}[ \t]{{0,40}}\n?", re.I)
+_LEAD = re.compile(
+    rf"\s{{0,40}}\*{{0,2}}{_any_of(words.ANSWER_LEADS)}\*{{0,2}}[ \t]{{0,4}}:\*{{0,2}}[ \t]{{0,40}}\n?", re.I
+)
 _RETURN_TAG = re.compile(r"<(returncode|return_code|exit_code)>\s{0,8}(-?\d{1,10})\s{0,8}</\1>\s{0,8}")
 _OUTPUT_TAGS = ("output", "stdout", "tool_response", "result")
-_STATE = re.compile(_any_of(STATE_LINES), re.I)
-_EXIT = re.compile(EXIT_LINE, re.I)
-_STOPPED = re.compile(rf"\W{{0,6}}{_any_of(TIMED_OUT)}", re.I)
+_STATE = re.compile(_any_of(words.STATE_LINES), re.I)
+_EXIT = re.compile(words.EXIT_LINE, re.I)
+_STOPPED = re.compile(rf"\W{{0,6}}{_any_of(words.TIMED_OUT)}", re.I)
 _SHOWN_FILE = re.compile(r"\[File: [^\n]{1,500}? \(\d{1,9} lines(?: total)?\)\]")
-_APPLIED = re.compile(_any_of(APPLIED), re.I)
-_REFUSED = re.compile(rf"\W{{0,6}}{_any_of(REFUSED)}", re.I)
+_APPLIED = re.compile(_any_of(words.APPLIED), re.I)
+_REFUSED = re.compile(rf"\W{{0,6}}{_any_of(words.REFUSED)}", re.I)
 _TELLS_OF_EDIT = re.compile(
     r"(?i)appl|updat|edited|wrote|creat|patch|modif|match|hunk|conform|verbatim|replac|not found|edit"
 )
-_REMINDER = re.compile(rf"\W{{0,6}}{_any_of(REMINDERS)}", re.I)
-_RUN_HEAD = re.compile(rf"^[ \t]{{0,80}}{_any_of(RUN_HEADS)}[ \t]{{0,80}}$", re.I | re.M)
+_REMINDER = re.compile(rf"\W{{0,6}}{_any_of(words.REMINDERS)}", re.I)
+_RUN_HEAD = re.compile(rf"^[ \t]{{0,80}}{_any_of(words.RUN_HEADS)}[ \t]{{0,80}}$", re.I | re.M)
 _RETURN_CODE = re.compile(r"[^\n]{0,200}\breturn code: (-?\d{1,10})", re.I)
-_TIMED_OUT = re.compile(RUN_TIMED_OUT, re.I)
+_TIMED_OUT = re.compile(words.RUN_TIMED_OUT, re.I)
 _PRINTED_RESULT = re.compile(r"\bisError[\"']?[=:] ?(True|true|False|false)\b")
 _RESULT_KEYS = frozenset(
     {"exit_code", "exitcode", "returncode", "return_code", "stdout", "stderr", "output", "command", "duration",
