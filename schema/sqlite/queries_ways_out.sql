@@ -27,6 +27,11 @@ ORDER BY
   p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
 
+-- name: count_kept
+-- How often it was noted that a task which did not meet an item's errors kept to it, or did not.
+SELECT count(*) FROM events
+WHERE subject_id = :id AND +type = :tried AND data ->> '$.signature' = '' AND data ->> '$.worked' = :worked;
+
 -- name: signatures_of
 -- The signatures of the errors that some items (a JSON list of ids) ended.
 SELECT DISTINCT w.signature FROM patterns AS p JOIN ways_out AS w ON w.seq = p.seq

@@ -127,6 +127,17 @@ async def test_what_worked_more_often_is_told_first_and_a_task_counts_once(
     assert [ask(place), ask(place)] == [often.id, seldom.id]
 
 
+async def test_that_tasks_keep_to_a_way_is_noted_a_few_times_and_counts_for_no_error(
+    store: SqliteStore, learn: Any, here: Scope
+) -> None:
+    item = await learn("Install it", task_id="t0")
+    for number in range(1, 12):
+        await learn(f"Thing {number}", OTHER, task_id=f"t{number}", more=(TriedWay("", item.id),))
+    (way,) = await store.known_ways(here, [SIGNATURE])
+    assert way[1:] == (item.id, 1, 1)
+    assert len((await store.memory_histories([here], [item.id], [hook_reader.TRIED]))[item.id]) == 9
+
+
 async def test_ways_that_a_link_sets_against_each_other_are_told_of(
     store: SqliteStore, learn: Any, place: Location, here: Scope
 ) -> None:
@@ -264,7 +275,8 @@ async def test_where_nothing_is_known_nothing_is_written_and_nobody_waited_for(l
 async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Location) -> None:
     text = hook_reader.queries("ways_out")
     values: dict[str, str] = dict.fromkeys(
-        ("signature", "tenant_id", "project", "global", "limit", "session_id", "type", "tried", "ids"), "[]"
+        ("signature", "tenant_id", "project", "global", "limit", "session_id", "type", "tried", "ids", "id", "worked"),
+        "[]",
     )
     plans = await store.read(
         lambda connection: {

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _QUERIES, _WAYS = queries("trajectories"), queries("ways_out")
 
+_MOST_KEPT = 8
+"""Of tasks that kept to a memory, or did not, so many are noted: every later one would say the same."""
+
 
 class Reinforcement(NamedTuple):
     """What found items again: a task, of a host's session where there was one."""
@@ -63,13 +66,7 @@ class SqliteTrajectories(BankThreads):
         if record.reinforcement > 0:
             found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
             reinforce(connection, record.scope, record.reinforced, found_again, record.at)
-        for signature, memory_id, worked in record.ways_out:
-            if worked and signature:
-                values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
-                connection.execute(_WAYS["add_way_out"], values)
-            session = record.trajectory.session_id
-            tried = {"signature": signature, "task_id": task_id, "session_id": session, "worked": worked}
-            log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
+        _note_tried(connection, scope_id, record)
         superseded = _supersede(connection, self.index, record, scope_id, keep={*new, *record.reinforced})
         told = {
             "task_id": task_id,
@@ -113,6 +110,18 @@ class SqliteTrajectories(BankThreads):
         trajectory, verdict = row
         judged = None if verdict is None else Verdict.model_validate_json(verdict)
         return Trajectory.model_validate_json(trajectory), judged
+
+
+def _note_tried(connection: "Connection", scope_id: int, record: LearnRecord) -> None:
+    of_task = {"task_id": record.trajectory.task_id, "session_id": record.trajectory.session_id}
+    for signature, memory_id, worked in record.ways_out:
+        if worked and signature:
+            values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
+            connection.execute(_WAYS["add_way_out"], values)
+        counted = {"id": memory_id, "tried": TRIED, "worked": worked}
+        if signature or connection.execute(_WAYS["count_kept"], counted).fetchone()[0] < _MOST_KEPT:
+            tried = {"signature": signature, **of_task, "worked": worked}
+            log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
 
 
 def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
