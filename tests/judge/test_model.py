@@ -253,7 +253,7 @@ async def test_the_facts_say_of_a_check_that_the_agent_wrote_it_and_that_it_look
     )
     await judge_by_model(model, own, SETTINGS)
     for fact in (
-        "written by the agent itself in this record; it looks at a part only: tests/test_dates.py",
+        "was written by the agent itself in this record; it looks at a part only: tests/test_dates.py",
         "; 1 change made after it",
         "- 2 files written: tests/test_dates.py, dates.py",
         "- no call failed",

@@ -40,7 +40,8 @@ def _checks(reading: Reading) -> Iterator[str]:
 
 def _about(last: CheckRun, runs: Sequence[CheckRun], calls: Sequence[Call]) -> Iterator[str]:
     """What one has to know of the last run of a check to say what it proves."""
-    yield "written by the agent itself in this record" if last.is_own else "there before, as far as is seen"
+    own = "what it runs or looks at was written by the agent itself in this record"
+    yield own if last.is_own else "there before, as far as is seen"
     if last.named or last.wanted:
         yield "the task asks for it"
     if not last.selection.is_whole:
