@@ -12,13 +12,13 @@ from swarm_memory.server.hosts.records import JsonObject
 _SEARCH = re.compile(r"^<{5,9} ?(?:SEARCH|ORIGINAL|HEAD)\b[^\n]{0,200}$", re.MULTILINE)
 _MIDDLE = re.compile(r"^={5,9}[ \t]{0,4}$", re.MULTILINE)
 _REPLACE = re.compile(r"^>{5,9} ?(?:REPLACE|UPDATED)\b[^\n]{0,200}$", re.MULTILINE)
+_PATCH = re.compile(r"\*\*\* Begin Patch(.*?)(?:\*\*\* End Patch|\Z)", re.DOTALL)
 _PATCH_FILE = re.compile(r"^\*\*\* (Update|Add|Delete) File: ([^\n]{1,500})$", re.MULTILINE)
 _DIFF_FILE = re.compile(r"^--- ([^\n]{1,600})\n\+\+\+ ([^\n]{1,600})$", re.MULTILINE)
 _EMPTY_FENCE = re.compile(r"^```[^\n`]{0,60}\n\s{0,20}```[ \t]{0,4}$", re.MULTILINE)
 _HUNK = re.compile(r"^@@", re.MULTILINE)
 _PATH = re.compile(r"[\w.@+~/\\-]{1,300}")
 _NAME_LINES = 3
-_PATCH_BEGIN, _PATCH_END = "*** Begin Patch", "*** End Patch"
 
 
 class _Edit(NamedTuple):
@@ -86,16 +86,9 @@ def _name_before(text: str, position: int) -> str:
 
 def _patches(text: str) -> Iterator[_Edit]:
     """Yield the files of `*** Begin Patch` blocks."""
-    position = 0
-    for _ in range(MAX_ACTS):
-        start = text.find(_PATCH_BEGIN, position)
-        if start < 0:
-            return
-        end = text.find(_PATCH_END, start)
-        position = len(text) if end < 0 else end + len(_PATCH_END)
-        patch = text[start : len(text) if end < 0 else end]
-        for mark, body in sections(_PATCH_FILE.finditer(patch), patch):
-            yield _Edit(start, position, _patched(mark[1], mark[2].strip(), body))
+    for patch in itertools.islice(_PATCH.finditer(text), MAX_ACTS):
+        for mark, body in sections(_PATCH_FILE.finditer(patch[1]), patch[1]):
+            yield _Edit(patch.start(), patch.end(), _patched(mark[1], mark[2].strip(), body))
 
 
 def _patched(verb: str, file: str, body: str) -> Act:
