@@ -228,7 +228,8 @@ class _Session:
             return
         self.answered.add(call_id)
         name = self.tools.get(call_id)
-        text = all_text(block.get("content")) or _streams(as_object(result))
+        streams = (as_text(as_object(result).get(name)) for name in ("stdout", "stderr"))
+        text = all_text(block.get("content")) or "\n".join(filter(None, streams))
         if name is not None and is_own_tool(name):
             if name.endswith("retrieve_memories"):
                 self.draft.injected.update(dict.fromkeys(noted_ids(text)))
@@ -260,10 +261,6 @@ def _exit_code(tool: str | None, text: str, is_error: bool | None, result: JsonO
     finished = "stdout" in result and result.get("interrupted") is not True
     special = result.get("backgroundTaskId") or result.get("returnCodeInterpretation")
     return 0 if tool == "Bash" and finished and not special else None
-
-
-def _streams(result: JsonObject) -> str:
-    return "\n".join(filter(None, (as_text(result.get("stdout")), as_text(result.get("stderr")))))
 
 
 def _usage(usage: JsonObject) -> Usage:

@@ -97,7 +97,8 @@ class _Reading:
                     yield from parsed(itertools.chain([record], stream), records)
                     return
             records.skipped += 1
-        raise InputError(f"no transcript was found in {self._name()}: it holds {records.describe()}; {ACCEPTED}")
+        name = repr(str(self.source)) if isinstance(self.source, str | Path) else "the stream"
+        raise InputError(f"no transcript was found in {name}: it holds {records.describe()}; {ACCEPTED}")
 
     def _session(self, lines: Iterator[JsonObject], records: Records) -> Iterator[Trajectory]:
         """Read a session, or a subagent's part of one: its lines are marked, and it stands in a file of its own."""
@@ -150,6 +151,3 @@ class _Reading:
 
     def _stem(self) -> str | None:
         return Path(self.source).name.partition(".")[0] if isinstance(self.source, str | Path) else None
-
-    def _name(self) -> str:
-        return repr(str(self.source)) if isinstance(self.source, str | Path) else "the stream"

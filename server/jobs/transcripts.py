@@ -14,6 +14,7 @@ from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import learn
@@ -41,7 +42,9 @@ async def learn_from_job(
     its own, within whose time it has to answer; the others are learned by rules. Raises `InputError` when the
     transcript or the task is not there.
     """
-    path, session_id, task_id = (_text(job, name) for name in ("transcript_path", "session_id", "task_id"))
+    path, session_id, task_id = (
+        as_text(job.payload.get(name)) or None for name in ("transcript_path", "session_id", "task_id")
+    )
     if path is None:
         raise InputError("the job names no transcript_path")
     checked = Path(checked_transcript(path, root))
@@ -80,11 +83,6 @@ async def queue_session(toolbox: Toolbox, session_id: str, transcript_path: str)
 def holds_task(transcript_path: str) -> bool:
     """Return whether anything can be learned from a transcript. Raises `InputError`."""
     return next(read_trajectories(Path(transcript_path)), None) is not None
-
-
-def _text(job: Job, name: str) -> str | None:
-    value = job.payload.get(name)
-    return value if isinstance(value, str) and value else None
 
 
 @dataclass

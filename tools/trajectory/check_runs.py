@@ -197,18 +197,21 @@ def _stands_in(task: str, call: Call, selection: Selection) -> bool:
     """Whether a task holds a check's command, or names a file or a test that it was given or tells of."""
     told = {part for path in selection.paths for part in (path, path.rpartition("/")[2], path.rpartition("::")[2])}
     told |= {part.split()[-1] for part in selection.filters}
-    names = {part for part in told if _is_file(part) or part.startswith("test_")}
+    given = {part for part in told if _is_file(part) or part.startswith("test_")}
     check = call.command.check if call.command else None
     if check is not None:
         wanted = (parse_command(span).check for span in _SPAN.findall(task))
         if any(each and each.program == check.program and set(each.words) <= set(check.words) for each in wanted):
             return True
-        names |= {" ".join(check.words)} if check.words[1:] else set()
+        given |= {" ".join(check.words)} if check.words[1:] else set()
     shown = set(_SHOWN_ID.findall(call.output[-_MAX_READ:]))
-    return not shown.isdisjoint(_TEST_ID.findall(task)) or any(
-        len(name) >= _MIN_NAME and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", task) is not None
-        for name in names
-    )
+    is_told = any(len(name) >= _MIN_NAME and names(task, name) for name in given)
+    return is_told or not shown.isdisjoint(_TEST_ID.findall(task))
+
+
+def names(text: str, word: str) -> bool:
+    """Whether a word, a path or a command stands in a text by itself."""
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
 def test_files(text: str) -> set[str]:

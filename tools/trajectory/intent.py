@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.check_runs import holds, selection_of
+from swarm_memory.tools.trajectory.check_runs import holds, names, selection_of
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.phrasing import without_cd
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
@@ -77,13 +77,9 @@ def varied_words(calls: Sequence[Call], task: str) -> frozenset[str]:
             if len(left) != len(right) or left[0] != right[0]:
                 continue
             pairs = [(one, two) for one, two in zip(left, right, strict=True) if one != two]
-            if len(pairs) == 1 and all(_stands_in(word, task) for word in pairs[0]):
+            if len(pairs) == 1 and all(len(word) >= 3 and names(task, word) for word in pairs[0]):
                 found.update(pairs[0])
     return frozenset(found)
-
-
-def _stands_in(word: str, task: str) -> bool:
-    return len(word) >= 3 and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", task) is not None
 
 
 def _same_arguments(left: Command, right: Command) -> bool:
@@ -174,7 +170,7 @@ def _named_by(call: Call, task: str) -> Iterator[str]:
     """Yield what of the task's words a call does."""
     if call.command is None:
         named = "_" in call.tool or f"`{call.tool}`" in task
-        if named and not hands_in(call) and re.search(rf"(?<![\w-]){re.escape(call.tool)}(?![\w-])", task):
+        if named and not hands_in(call) and names(task, call.tool):
             yield call.tool
         return
     for span in _spans(task):

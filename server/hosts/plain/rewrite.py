@@ -30,7 +30,6 @@ from swarm_memory.server.hosts.plain.acts import (
 )
 from swarm_memory.server.hosts.plain.answers import (
     Answer,
-    HarnessRun,
     edit_outcome,
     harness_runs,
     is_reminder,
@@ -251,7 +250,11 @@ class _Rewriter:
             yield from self._answer_edits(message, read_answer(before) if runs else answer)
         elif before or not runs:
             yield {**message, "role": role, "content": before}
-        yield from self._harness_calls(message, runs)
+        for run in runs:
+            call_id = self._next_id()
+            act = Act(SHELL, {ARGUMENT[SHELL]: run.command}, "call")
+            yield {**message, "role": "system", "content": "", "tool_calls": [_call(call_id, act)]}
+            yield _result(message, call_id, run.answer)
 
     def _answer(self, message: JsonObject, answer: Answer) -> Iterator[JsonObject]:
         """Yield the answer of the oldest open call; a harness that speaks as the user answers all at once."""
@@ -275,13 +278,6 @@ class _Rewriter:
                 start = before.find(line) if len(edits) > 1 else 0
                 shown = line if len(edits) > 1 and not is_error else before[start : start + _MAX_SAID_OF_EDIT]
                 yield _result(message, call_id, Answer(shown, answer.exit_code, is_error))
-
-    def _harness_calls(self, message: JsonObject, runs: Iterable[HarnessRun]) -> Iterator[JsonObject]:
-        for run in runs:
-            call_id = self._next_id()
-            act = Act(SHELL, {ARGUMENT[SHELL]: run.command}, "call")
-            yield {**message, "role": "system", "content": "", "tool_calls": [_call(call_id, act)]}
-            yield _result(message, call_id, run.answer)
 
 
 def _prose(message: JsonObject) -> JsonObject:
