@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import CLI, Forked
+import stdio_server
+from forked import CLI
 from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S, is_in_time
+from stdio_server import CLIENT
 
 from swarm_memory.server.jsonrpc import Message, Refusal, memory_to_read, read_message, without_lone_surrogates
 from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message
@@ -36,21 +38,17 @@ def call(number: int, arguments: str, name: str = "retrieve_memories") -> bytes:
     return f'{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{params}}}\n'.encode()
 
 
+START = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": CLIENT}).encode() + b"\n"
+
+
 @contextmanager
 def serving(folder: Path) -> Generator["subprocess.Popen[bytes]"]:
     """Run a server that was initialized."""
-    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    with Forked(SERVE, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        try:
-            send(
-                process,
-                json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}).encode() + b"\n",
-            )
-            assert answer(process)["id"] == 0
-            send(process, b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-            yield process
-        finally:
-            process.kill()
+    with stdio_server.serving(folder, stderr=subprocess.DEVNULL) as server:
+        send(server.process, START)
+        assert answer(server.process)["id"] == 0
+        send(server.process, b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        yield server.process
 
 
 def send(process: "subprocess.Popen[bytes]", line: bytes) -> None:
@@ -259,9 +257,7 @@ def test_a_signal_that_its_starter_ignores_does_not_end_it(tmp_path: Path) -> No
         [sys.executable, "-c", code, *SERVE], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         try:
-            client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-            start = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}).encode()
-            send(process, start + b"\n")
+            send(process, START)
             answer(process)
             process.send_signal(signal.SIGHUP)
             send(process, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')

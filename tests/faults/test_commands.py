@@ -16,6 +16,7 @@ import pytest
 from forked import CLI, STARTS, Forked
 from patience import FULL, HANG_S, is_in_time
 from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, spread
+from stdio_server import CLIENT
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
@@ -25,8 +26,7 @@ pytestmark = pytest.mark.fault
 
 HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 ASKS: tuple[dict[str, Any], ...] = (
-    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}},
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT},
     {"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}},
     {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "retrieve_memories", "arguments": {"query": "retry the token of the session"}}},

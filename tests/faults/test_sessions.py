@@ -16,6 +16,7 @@ import pytest
 from forked import CLI, STARTS, Forked
 from patience import FULL, HANG_S
 from rig import HERE, environment, fill, inspected, opened
+from stdio_server import CLIENT
 
 from swarm_memory.server.hooks.client import run_folder
 from swarm_memory.server.storage.engine.files import size_of
@@ -28,7 +29,6 @@ pytestmark = [
 
 SERVE = [*CLI, "--set", f"storage.project={HERE.project}", "serve"]
 HOOKS = [*STARTS, "swarm_memory.server.hooks"]
-INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
 CALLS = 100_000
 IN_FLIGHT = 16
 
@@ -69,7 +69,7 @@ def serving(folder: Path) -> Generator[Server]:
     with Forked(SERVE, cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=null) as process:
         try:
             server = Server(process)
-            server.send("initialize", INITIALIZE)
+            server.send("initialize", CLIENT)
             assert "result" in server.answer()
             yield server
             assert process.stdin is not None

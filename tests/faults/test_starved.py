@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from patience import FULL, HANG_S
 from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence, spread
+from stdio_server import CLIENT
 
 pytestmark = [
     pytest.mark.fault,
@@ -24,7 +25,6 @@ pytestmark = [
 
 CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--set", f"storage.project={HERE.project}"]
 CAP_MB = 512
-INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
 
 
 class CappedServer:
@@ -34,7 +34,7 @@ class CappedServer:
         self._process = process
         self._id = 0
         self.unanswered = 0
-        self.ask("initialize", INITIALIZE)
+        self.ask("initialize", CLIENT)
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._id += 1

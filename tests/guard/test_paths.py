@@ -5,7 +5,6 @@ import json
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ from claude_lines import call as used
 from claude_lines import prompt as asked
 from claude_lines import result as answered
 from claude_lines import says, write
+from clock import NOW
 from hooked import hooked
-from laid_bank import laid
+from laid_bank import opened_bank
 from mcp.client import Client
 from patience import FULL
 from scripted_chat import InMemoryMeter
@@ -31,9 +31,7 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.embedding.openai import OpenAIEmbedder
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.mcp.app import build_server
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
@@ -55,11 +53,6 @@ def secrets(seed: int = 99) -> dict[str, str]:
     random_ = random.Random(seed)
     made = {kind: make(random_) for kind, make in VENDORS.items()}
     return {**made, **{f"personal {number}": text for number, text in enumerate(PERSONAL)}}
-
-
-class Fixed:
-    def now(self) -> datetime:
-        return datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def lines_of(made: Iterable[str]) -> str:
@@ -99,7 +92,7 @@ async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
             description=part[:400],
             content=part,
             confidence=0.5,
-            created_at=Fixed().now(),
+            created_at=NOW,
         )
         out.append(repr(await import_memories(toolbox, [item.model_dump_json(), part], source="x.jsonl")))
         out.append((await edit_memory(toolbox, item.id, MemoryChange(content=f"Now\n{part}"), part)).model_dump_json())
@@ -171,15 +164,8 @@ async def _ways(folder: Path, made: Mapping[str, str]) -> dict[str, list[str]]:
             InMemoryMeter(),
             retries=0,
         )
-        embedder = StaticEmbedder()
-        store = await open_store(laid(folder / "memory.db"), embedder=embedder)
-        try:
-            toolbox = Toolbox(
-                store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE, chat=model
-            )
+        async with opened_bank(folder / "memory.db", scope=HERE, chat=model) as toolbox:
             out = await _drive(toolbox, made)
-        finally:
-            await store.close()
         sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
     assert len(sent) > 10
     hooked = await _by_the_host(folder / "shop", made)
@@ -231,16 +217,12 @@ async def test_an_embedding_endpoint_gets_no_secret_and_its_errors_tell_none(tmp
     async with ScriptedServer([]) as server:
         options = EmbeddingSettings(provider="openai", model="small", base_url=f"{server.url}/v1", dimensions=8)
         embedder = OpenAIEmbedder(options, "none")
-        store = await open_store(laid(tmp_path / "memory.db"), embedder=embedder)
-        try:
-            toolbox = Toolbox(store=store, embedder=embedder, clock=Fixed(), settings=Settings(), scope=HERE)
+        async with opened_bank(tmp_path / "memory.db", embedder=embedder, scope=HERE) as toolbox:
             part = next(parts(secrets(), 200))
             found = await retrieve(toolbox, f"deploy {part}")
             draft = MemoryDraft(title="Deploy", content=f"1. Set the variables\n{part[:3500]}")
             said = await learn(toolbox, Trajectory(task_id="t", task=part), agent_drafts=[draft])
-        finally:
-            await store.close()
-            await embedder.aclose()
+        await embedder.aclose()
         sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
     assert sent
     assert leaked(secrets(), [*sent, found.model_dump_json(), said.model_dump_json()]) == set()

@@ -4,22 +4,19 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from laid_bank import laid
+from laid_bank import opened_bank
 from pydantic import JsonValue
 from records import broken, repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
-from swarm_memory.schema.base import TRAJECTORY, Scope, new_id
+from swarm_memory.schema.base import TRAJECTORY, new_id
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelUnavailable, ModelWindowTooSmall
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.judge.judge import AUDITED, is_audited
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
@@ -36,23 +33,12 @@ ITEM: dict[str, JsonValue] = {
 }
 
 
-class Fixed:
-    """A clock that stands."""
-
-    def now(self) -> datetime:
-        return datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
 @asynccontextmanager
 async def bank(folder: Path, answers: Sequence[ScriptedAnswer]) -> AsyncGenerator[tuple[Toolbox, ScriptedChatModel]]:
     """A toolbox with a scripted chat model, on a fresh database."""
-    store = await open_store(laid(folder / "memory.db"), embedder=EMBEDDER)
     model = ScriptedChatModel(answers)
-    try:
-        plain = Toolbox(store=store, embedder=EMBEDDER, clock=Fixed(), settings=Settings(), scope=Scope(project="shop"))
-        yield replace(plain, chat=model), model
-    finally:
-        await store.close()
+    async with opened_bank(folder / "memory.db", chat=model) as toolbox:
+        yield toolbox, model
 
 
 def verdict(label: str, confidence: float) -> dict[str, JsonValue]:

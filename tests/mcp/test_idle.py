@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from forked import CLI, Forked
+from stdio_server import CLIENT
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc"),
 ]
 
-CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 ASKED: list[dict[str, Any]] = [
     {"id": 1, "method": "initialize", "params": CLIENT},
     {"method": "notifications/initialized"},

@@ -7,32 +7,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import CLI, Forked
+from forked import CLI
 from patience import FULL, HANG_S, is_in_time
-from stdio_server import Server
+from stdio_server import CLIENT, Server, serving
 
 from swarm_memory.server.location import locate
 
 SERVE = [*CLI, "serve"]
 END_LIMIT_S = 2.5
 ORPHAN_LIMIT_S = 2.0
-
-
-@contextmanager
-def serving(folder: Path) -> Generator[Server]:
-    """Run the server in a project's folder."""
-    pipe = subprocess.PIPE
-    with Forked(SERVE, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        try:
-            yield Server(process)
-        finally:
-            process.kill()
 
 
 def seconds_to_end(server: Server) -> float:
@@ -111,8 +99,7 @@ def _seconds_to_follow_its_parent(folder: Path) -> float | None:
     try:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        initialize = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        message = {"jsonrpc": "2.0", "method": "initialize", "params": initialize, "id": 1}
+        message = {"jsonrpc": "2.0", "method": "initialize", "params": CLIENT, "id": 1}
         os.write(write_end, json.dumps(message).encode() + b"\n")
         assert json.loads(parent.stdout.readline())["id"] == 1
         parent.kill()

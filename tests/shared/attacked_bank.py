@@ -1,20 +1,19 @@
 """A real bank in a file that attacks are learned, imported and written into, and trajectories that carry them."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from laid_bank import laid
+from clock import SetClock
+from laid_bank import opened_bank
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryItem, MemoryStatus, Provenance
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Judge, Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.guard import gate as gating
 from swarm_memory.tools.guard import trust
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -28,21 +27,9 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HERE = Scope(project="shop")
 
 
-class Fixed:
-    """A clock that stands."""
-
-    def now(self) -> datetime:
-        return NOW
-
-
-@asynccontextmanager
-async def opened(folder: Path, chat: ChatModel | None = None) -> AsyncGenerator[Toolbox]:
+def opened(folder: Path, chat: ChatModel | None = None) -> AbstractAsyncContextManager[Toolbox]:
     """A toolbox on a fresh database in `folder`."""
-    store = await open_store(laid(folder / "memory.db"), embedder=EMBEDDER)
-    try:
-        yield Toolbox(store=store, embedder=EMBEDDER, clock=Fixed(), settings=Settings(), scope=HERE, chat=chat)
-    finally:
-        await store.close()
+    return opened_bank(folder / "memory.db", clock=SetClock(NOW), scope=HERE, chat=chat)
 
 
 async def items_of(toolbox: Toolbox, *statuses: MemoryStatus) -> list[MemoryItem]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forked import CLI, Forked, run
+from forked import CLI, run
 from patience import HANG_S
-from stdio_server import Server
+from stdio_server import Server, serving
 
 from swarm_memory.server.hooks.client import run_folder, short_name, socket_prefix
 from swarm_memory.server.storage.engine.connection import connect
@@ -138,17 +138,11 @@ class HookProject:
     @contextmanager
     def serving(self, *options: str, listens: bool = True) -> Generator[Server]:
         """Hold a server of the project, until it listens for hooks if it does."""
-        pipe = subprocess.PIPE
         before = set(self.sockets())
-        command = [*CLI, *options, "serve"]
-        with Forked(command, cwd=self.root, env=self.environment, stdin=pipe, stdout=pipe) as process:
-            try:
-                server = Server(process)
-                server.initialize()
-                wait_until(lambda: not listens or any(map(_listens, set(self.sockets()) - before)))
-                yield server
-            finally:
-                process.kill()
+        with serving(self.root, *options, env=self.environment) as server:
+            server.initialize()
+            wait_until(lambda: not listens or any(map(_listens, set(self.sockets()) - before)))
+            yield server
 
     @contextmanager
     def no_workers_left(self) -> Generator[None]:

@@ -1,15 +1,47 @@
-"""An empty bank that is made once and then laid where a test needs one: how banks are made is tested in `storage`."""
+"""An empty bank that is made once and laid where a test needs one (how banks are made is tested in `storage`)."""
 
 import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
+from clock import SetClock
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect
+from swarm_memory.server.storage.store import open_store
+from swarm_memory.tools.ports.models import ChatModel, Embedder
+from swarm_memory.tools.ports.store import Clock
+from swarm_memory.tools.toolbox import Toolbox
+
+EMBEDDER = StaticEmbedder()
+SHOP = Scope(project="shop")
+
+
+@asynccontextmanager
+async def opened_bank(
+    database: Path,
+    *,
+    embedder: Embedder = EMBEDDER,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+    scope: Scope = SHOP,
+    chat: ChatModel | None = None,
+) -> AsyncGenerator[Toolbox]:
+    """A toolbox on the bank at a path, whose clock stands still; opening it again is a restart."""
+    store = await open_store(laid(database), embedder=embedder)
+    try:
+        yield Toolbox(store, embedder, clock or SetClock(), settings or Settings(), scope, chat)
+    finally:
+        await store.close()
 
 
 def laid(database: Path, sqlite: str = os.environ.get("SWARM_MEMORY_SQLITE") or "auto") -> Path:

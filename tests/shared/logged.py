@@ -1,18 +1,14 @@
 """Calls as a caller logs them, and a clock that is moved by hand."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from clock import NOW, SetClock
-from laid_bank import laid
+from clock import NOW
+from laid_bank import opened_bank
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings, ToolMemorySettings
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -38,13 +34,7 @@ def failed(error: str = "Error: limit must be at most 100", tool: str = "search"
     return call(tool, output=error, success=False, **fields)
 
 
-@asynccontextmanager
-async def bank(folder: Path, chat: ChatModel | None = None, **settings: Any) -> AsyncGenerator[Toolbox]:
+def bank(folder: Path, chat: ChatModel | None = None, **settings: Any) -> AbstractAsyncContextManager[Toolbox]:
     """Open a bank; `settings` are those of the tool memory."""
-    embedder = StaticEmbedder()
-    store = await open_store(laid(folder / ".swarm" / "memory.db"), embedder=embedder)
     chosen = Settings(tool_memory=ToolMemorySettings.model_validate(settings))
-    try:
-        yield Toolbox(store, embedder, SetClock(), chosen, Scope(project="shop"), chat)
-    finally:
-        await store.close()
+    return opened_bank(folder / ".swarm" / "memory.db", settings=chosen, chat=chat)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import SetClock
-from laid_bank import laid
+from laid_bank import opened_bank
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import MEMORY, RETRIEVAL, Scope, new_id
@@ -16,8 +16,6 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import CreditSettings, Settings
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import RetrievalRecord
@@ -105,9 +103,5 @@ class Shop:
 @asynccontextmanager
 async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Shop]:
     """A bank in a folder."""
-    embedder = StaticEmbedder()
-    store = await open_store(laid(folder / "memory.db"), embedder=embedder)
-    try:
-        yield Shop(Toolbox(store, embedder, SetClock(NOW), settings or Settings(), Scope(project="shop")))
-    finally:
-        await store.close()
+    async with opened_bank(folder / "memory.db", clock=SetClock(NOW), settings=settings) as toolbox:
+        yield Shop(toolbox)

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from laid_bank import laid
+from clock import SetClock
+from laid_bank import opened_bank
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
@@ -79,22 +79,11 @@ class Bank:
         return any(text.encode() in path.read_bytes() for path in self.folder.iterdir() if path.is_file())
 
 
-class Fixed:
-    """A clock that stands."""
-
-    def now(self) -> datetime:
-        return NOW
-
-
 @asynccontextmanager
 async def opened(
     folder: Path, embedder: Embedder, settings: Settings | None = None
 ) -> AsyncGenerator[tuple[Toolbox, Bank]]:
     """A toolbox on a fresh database in `folder`."""
-    store = await open_store(laid(folder / "memory.db"), embedder=embedder)
-    scope = Scope(project="shop")
-    try:
-        tools = Toolbox(store=store, embedder=embedder, clock=Fixed(), settings=settings or Settings(), scope=scope)
-        yield tools, Bank(store, folder, scope)
-    finally:
-        await store.close()
+    clock = SetClock(NOW)
+    async with opened_bank(folder / "memory.db", embedder=embedder, clock=clock, settings=settings) as tools:
+        yield tools, Bank(tools.store, folder, tools.scope)

@@ -2,7 +2,19 @@
 
 import json
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from forked import CLI, Forked
+
+CLIENT: dict[str, Any] = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+"""What a client says of itself to begin with."""
 
 
 class Server:
@@ -32,7 +44,17 @@ class Server:
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
 
     def initialize(self) -> dict[str, Any]:
-        client = {"name": "test", "version": "1"}
-        told = self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client})
+        told = self.ask("initialize", CLIENT)
         self.send("notifications/initialized", {})
         return told
+
+
+@contextmanager
+def serving(folder: Path, *options: str, **given: Any) -> Generator[Server]:
+    """Run the server in a project's folder; `given` is what `subprocess.Popen` takes besides."""
+    pipe = subprocess.PIPE
+    with Forked([*CLI, *options, "serve"], cwd=folder, stdin=pipe, stdout=pipe, **given) as process:
+        try:
+            yield Server(process)
+        finally:
+            process.kill()

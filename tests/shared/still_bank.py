@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clock import NOW, SetClock
-from laid_bank import laid
+from clock import NOW
+from laid_bank import opened_bank
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.settings import Settings
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -20,10 +17,8 @@ from swarm_memory.tools.toolbox import Toolbox
 @pytest.fixture
 async def toolbox(tmp_path: Path) -> AsyncIterator[Toolbox]:
     """A toolbox over an empty bank, in the project `shop`."""
-    embedder = StaticEmbedder()
-    store = await open_store(laid(tmp_path / ".swarm" / "memory.db"), embedder=embedder)
-    yield Toolbox(store, embedder, SetClock(), Settings(), Scope(project="shop"))
-    await store.close()
+    async with opened_bank(tmp_path / ".swarm" / "memory.db") as opened:
+        yield opened
 
 
 Add = Callable[..., Awaitable[str]]

@@ -1,43 +1,31 @@
 """A bank in a file, attempts written down call by call, and small programs that play the agent."""
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
-from laid_bank import laid
+from laid_bank import opened_bank
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
 from swarm_memory.schema.settings import LearnSettings, MattsSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.runners.command import CommandRunner
 from swarm_memory.server.runners.workplace import Workplace
-from swarm_memory.server.storage.store import open_store
+from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()
 TASK = "Make the tests of the billing service pass."
 
 
-class SystemClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-
-@asynccontextmanager
-async def opened(folder: Path, settings: Settings | None = None) -> AsyncGenerator[Toolbox]:
-    """A toolbox on the bank in `folder`; opening it again is a restart."""
-    store = await open_store(laid(folder / "memory.db"), embedder=EMBEDDER)
-    try:
-        yield Toolbox(store, EMBEDDER, SystemClock(), settings or Settings(), Scope(project="shop"))
-    finally:
-        await store.close()
+def opened(folder: Path, settings: Settings | None = None) -> AbstractAsyncContextManager[Toolbox]:
+    """A toolbox on the bank in `folder`, with the machine's time."""
+    return opened_bank(folder / "memory.db", clock=SystemClock(), settings=settings)
 
 
 def matts(**given: Any) -> Settings:
