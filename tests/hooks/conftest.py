@@ -30,4 +30,6 @@ def learned(shop: HookProject, taught: HookProject) -> HookProject:
     """A project whose bank holds what the demo session taught, and what the user said."""
     shutil.copytree(taught.bank, shop.bank)
     registry.begin(shop.database)
+    ((bank,),) = shop.rows("SELECT value FROM meta WHERE key = 'bank'")
+    registry.sign(shop.database, bank)
     return shop
