@@ -24,34 +24,36 @@ CLI = [*STARTS, "swarm_memory.server.cli"]
 class Forked(subprocess.Popen[Any]):
     """What `subprocess.Popen` is, for a command that begins with `STARTS`."""
 
-    def _execute_child(self, args: list[Any], *given: Any) -> None:
-        assert args[:3] == STARTS, args
-        (folder, environment), pipes = given[4:6], given[9:15]
-        command = {
-            "arguments": [str(each) for each in args[3:]],
-            "folder": str(folder or Path.cwd()),
-            "environment": dict(os.environ if environment is None else environment),
-        }
-        self._told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        streams = [number if pipe == -1 else pipe for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
-        with theirs:
-            socket.send_fds(nursery(), [json.dumps(command).encode()], [theirs.fileno(), *streams])
-        self.pid = int(self._told.recv(20))
-        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+    if sys.platform == "linux":  # elsewhere it is nothing else
 
-    def _try_wait(self, flags: int) -> tuple[int, int]:
-        """Do what `os.waitpid` does: the process is no child of ours."""
-        try:
-            status = self._told.recv(20, socket.MSG_DONTWAIT if flags else 0)
-        except BlockingIOError:
-            return 0, 0
-        self._told.close()
-        return self.pid, int(status)
+        def _execute_child(self, args: list[Any], *given: Any) -> None:
+            assert args[:3] == STARTS, args
+            (folder, environment), pipes = given[4:6], given[9:15]
+            command = {
+                "arguments": [str(each) for each in args[3:]],
+                "folder": str(folder or Path.cwd()),
+                "environment": dict(os.environ if environment is None else environment),
+            }
+            self._told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            streams = [number if pipe == -1 else pipe for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+            with theirs:
+                socket.send_fds(nursery(), [json.dumps(command).encode()], [theirs.fileno(), *streams])
+            self.pid = int(self._told.recv(20))
+            self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
-    def _internal_poll(self, **_: Any) -> int | None:
-        if self.returncode is None and (ended := self._try_wait(os.WNOHANG))[0]:
-            self.returncode = os.waitstatus_to_exitcode(ended[1])
-        return self.returncode
+        def _try_wait(self, flags: int) -> tuple[int, int]:
+            """Do what `os.waitpid` does: the process is no child of ours."""
+            try:
+                status = self._told.recv(20, socket.MSG_DONTWAIT if flags else 0)
+            except BlockingIOError:
+                return 0, 0
+            self._told.close()
+            return self.pid, int(status)
+
+        def _internal_poll(self, **_: Any) -> int | None:
+            if self.returncode is None and (ended := self._try_wait(os.WNOHANG))[0]:
+                self.returncode = os.waitstatus_to_exitcode(ended[1])
+            return self.returncode
 
 
 def run(
