@@ -82,7 +82,7 @@ def choose(wanted: str = "auto") -> Driver:
 @cache
 def plain_module(wanted: str = "auto") -> ModuleType:
     """Return the DB-API module that `choose` would take, without trying sqlite-vec: for what needs no vectors."""
-    if wanted in ("auto", "pysqlite3"):
+    if wanted in ("auto", "pysqlite3", "scan"):
         try:
             return _pysqlite3()
         except _Impossible:

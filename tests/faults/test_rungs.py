@@ -15,7 +15,7 @@ from rig import HERE, fill, opened, sentence
 from rungs import POSSIBLE
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.driver import RUNGS
+from swarm_memory.server.storage.driver import RUNGS, choose, plain_module
 from swarm_memory.server.storage.search.vectors import decode, encode
 
 pytestmark = pytest.mark.fault
@@ -56,6 +56,11 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, rung: st
             same += len(set(by_force) & {memory_id for memory_id, _ in found})
     record(f"I1 {rung} nearest", f"{same / queries / k:.1%} of the ten nearest of {memories} are those of brute force")
     assert same == queries * k
+
+
+@pytest.mark.parametrize("rung", POSSIBLE)
+def test_what_needs_no_vectors_takes_the_same_sqlite(rung: str) -> None:
+    assert plain_module(rung) is choose(rung).module
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: the suite takes minutes on each")

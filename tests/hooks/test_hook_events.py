@@ -1,6 +1,7 @@
 """What each event of the host does, on a real database."""
 
 import json
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,9 @@ TASK = "The checkout tests fail with a SettingsError, please mend them"
 @asynccontextmanager
 async def bank(folder: Path, **hooks: Any) -> AsyncGenerator[Toolbox]:
     """Open a bank that knows one strategy."""
-    settings = Settings(storage=StorageSettings(project="shop"), hooks=HookSettings(**hooks))
+    sqlite = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"  # two libraries in one process drop each other's locks
+    storage = StorageSettings.model_validate({"project": "shop", "sqlite": sqlite})
+    settings = Settings(storage=storage, hooks=HookSettings(**hooks))
     place = place_of(folder, settings)
     laid(place.database)
     toolbox = await open_toolbox(place, settings)
