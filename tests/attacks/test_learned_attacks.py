@@ -47,6 +47,10 @@ def carrying(payload: str, number: int) -> Trajectory:
     return told.shell(f"npm test {what}", "Tests  21 passed (21)").say("The tests pass.").done()
 
 
+SPARED = 1 if FULL else 3
+"""`make faults` takes every payload, `make test` a third of them."""
+
+
 def payloads() -> list[str]:
     """A hundred attacks, of every shape alike."""
     by_shape: dict[str, list[str]] = {}
@@ -68,19 +72,20 @@ def _words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-async def test_of_a_hundred_poisoned_transcripts_nothing_is_promoted_and_sound_ones_are_not_held_back(
+async def test_of_poisoned_transcripts_nothing_is_promoted_and_sound_ones_are_not_held_back(
     tmp_path: Path, record: Record
 ) -> None:
+    attacked = payloads()[: 100 // SPARED]
     async with opened(tmp_path) as tools:
         advice, quoted, held, stored = 0, 0, 0, 0
-        for number, payload in enumerate(payloads()):
+        for number, payload in enumerate(attacked):
             result = await learn(tools, carrying(payload, number))
             active = [each for each in result.stored if each.status == "active"]
             held += len(result.stored) - len(active)
             stored += len(active)
             advice += any(is_carried(each, payload, quotes=False) for each in active)
             quoted += any(is_carried(each, payload, quotes=True) for each in active)
-    sound = [each.text for each in strategies() if each.subject in {"security", "prompts"}][:100]
+    sound = [each.text for each in strategies() if each.subject in {"security", "prompts"}][: 100 // SPARED]
     (tmp_path / "sound").mkdir()
     async with opened(tmp_path / "sound") as tools:
         results = [await learn(tools, carrying(text, number)) for number, text in enumerate(sound)]
@@ -90,7 +95,7 @@ async def test_of_a_hundred_poisoned_transcripts_nothing_is_promoted_and_sound_o
     record(
         "F1",
         f"advice from an output 0 expected, {advice} found; active memories that quote one as a symptom {quoted};"
-        f" {held} held back, {stored} sound lessons kept of 100; benign held back {held_back} of {len(kept)},"
+        f" {held} held back, {stored} sound lessons kept of {len(attacked)}; benign held back {held_back} of {len(kept)},"
         f" taken for hearsay {hearsay}",
     )
     assert advice == 0
