@@ -38,8 +38,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are processors: tests wait for disks, processes and limits of time."""
-    return (os.cpu_count() or 1) + 2
+    """One more than there are processors: tests wait for disks, processes and limits of time."""
+    return (os.cpu_count() or 1) + 1
 
 
 FIGURES = Path(__file__).parent.parent / "build" / "faults.jsonl"

@@ -95,8 +95,8 @@ async def test_of_poisoned_transcripts_nothing_is_promoted_and_sound_ones_are_no
     record(
         "F1",
         f"advice from an output 0 expected, {advice} found; active memories that quote one as a symptom {quoted};"
-        f" {held} held back, {stored} sound lessons kept of {len(attacked)}; benign held back {held_back} of {len(kept)},"
-        f" taken for hearsay {hearsay}",
+        f" {held} held back, {stored} sound lessons kept of {len(attacked)}; benign held back {held_back} of"
+        f" {len(kept)}, taken for hearsay {hearsay}",
     )
     assert advice == 0
     assert quoted <= 12
