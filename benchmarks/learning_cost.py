@@ -17,7 +17,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.jobs.transcripts import is_worth_a_model
-from swarm_memory.tools.distill.model import distill_by_model
+from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 from swarm_memory.tools.text.tokens import count_tokens
@@ -42,7 +42,7 @@ async def tokens_of(trajectory: Trajectory) -> int:
     model, settings = Counting(), Settings()
     asked = (
         judge_by_model(model, trajectory, settings),
-        distill_by_model(model, trajectory, Verdict.by_agent("Success"), settings),
+        draw_by_model(model, trajectory, Verdict.by_agent("Success"), settings),
     )
     await asyncio.gather(*asked, return_exceptions=True)
     return model.tokens

@@ -10,7 +10,7 @@ from patience import FULL
 from poisoning_chains import Chain, chains, play, sound_memories
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.guard.trust import repeats_what_was_told
+from swarm_memory.tools.guard.trust import repeats_what_was_told, says_all_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -143,3 +143,17 @@ async def test_a_lesson_that_leaves_a_step_out_does_not_vouch_for_it(tmp_path: P
         assert not await is_trusted(tools, [planted])
         await learn(tools, worked("c").done(), agent_drafts=[whole])
         assert await is_trusted(tools, [planted])
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('1. Run `make db`\n2. Run `pytest` again: it succeeded ("2 passed in 0.07s")', True),
+        ('1. Run `make db`\n2. Run `pytest` again: it succeeded ("2 passed in 0.06s")\n3. Say so', True),
+        ('1. Run `pytest` again: it succeeded ("2 passed in 0.06s")', False),
+        ('1. Run `make db`\n2. Run `pytest` again: it succeeded ("2 skipped in 0.06s")', False),
+    ],
+)
+def test_who_says_all_of_a_memory_may_have_measured_other_numbers(content: str, expected: bool) -> None:
+    known = item("Make the database", '1. Run `make db`\n2. Run `pytest` again: it succeeded ("2 passed in 0.06s")')
+    assert says_all_of(item("Another title", content), known) is expected

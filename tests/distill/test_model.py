@@ -15,8 +15,9 @@ from swarm_memory.schema.settings import ChatProviderSettings, DistillSettings, 
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.distill.distill import distill_with_fallback
-from swarm_memory.tools.distill.model import distill_by_model
+from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.model.prompt import load_prompt
+from swarm_memory.tools.ports.models import ChatModel
 
 SETTINGS = Settings()
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
@@ -49,10 +50,12 @@ def verdict(label: Label, *reasons: str) -> Verdict:
     return Verdict(label=label, confidence=sure, reasons=reasons or ("s7: they pass",), judge="model", model="m-1")
 
 
+async def drawn_by(model: ChatModel, trajectory: Trajectory, judged: Verdict, settings: Settings) -> Distillation:
+    return (await draw_by_model(model, trajectory, judged, settings))[0]
+
+
 async def drawn(*given: dict[str, JsonValue], trajectory: Trajectory | None = None) -> Distillation:
-    return await distill_by_model(
-        ScriptedChatModel([items(*given)]), trajectory or repaired(), verdict("Success"), SETTINGS
-    )
+    return await drawn_by(ScriptedChatModel([items(*given)]), trajectory or repaired(), verdict("Success"), SETTINGS)
 
 
 async def test_an_item_becomes_a_draft_with_numbered_steps_and_its_evidence() -> None:
@@ -96,14 +99,14 @@ async def test_domain_and_tags_are_the_models_few_short_and_without_what_belongs
 async def test_an_item_without_what_only_refines_it_is_one() -> None:
     bare = {key: value for key, value in item().items() if key in ("title", "description", "steps", "evidence")}
     model = ScriptedChatModel([{"items": [bare]}])
-    distilled = await distill_by_model(model, repaired(), verdict("Success"), SETTINGS)
+    distilled = await drawn_by(model, repaired(), verdict("Success"), SETTINGS)
     assert len(distilled.drafts) == 1
     assert (distilled.drafts[0].domain, distilled.drafts[0].tags) == (None, ())
 
 
 async def test_the_model_thinks_before_it_writes_items() -> None:
     model = ScriptedChatModel([items()])
-    await distill_by_model(model, repaired(), verdict("Success"), SETTINGS)
+    await drawn_by(model, repaired(), verdict("Success"), SETTINGS)
     schema = model.requests[0].answer_schema
     assert schema is not None
     assert list(cast("dict[str, object]", schema["properties"])) == ["analysis", "items"]
@@ -113,15 +116,15 @@ async def test_the_model_thinks_before_it_writes_items() -> None:
 async def test_for_a_small_context_window_the_record_is_halved() -> None:
     long = record(*(message("assistant", "word " * 200) for _ in range(200)))
     model = ScriptedChatModel([ModelWindowTooSmall("8192 tokens at most"), items()])
-    await distill_by_model(model, long, verdict("Failure"), SETTINGS)
+    await drawn_by(model, long, verdict("Failure"), SETTINGS)
     assert len(model.requests[1].user) < len(model.requests[0].user) * 0.6
 
 
 async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
     model = ScriptedChatModel([items(), items()])
     two = Settings(distill=DistillSettings(max_items_per_traj=2))
-    success = await distill_by_model(model, repaired(), verdict("Success"), SETTINGS)
-    failure = await distill_by_model(model, broken(), verdict("Failure"), two)
+    success = await drawn_by(model, repaired(), verdict("Success"), SETTINGS)
+    failure = await drawn_by(model, broken(), verdict("Failure"), two)
     strategies, guardrails = model.requests
     assert "at most 3 strategies" in strategies.user
     assert "at most 2 guardrails" in guardrails.user
@@ -132,14 +135,14 @@ async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
 
 async def test_nobody_is_asked_about_an_undecided_trajectory() -> None:
     model = ScriptedChatModel([])
-    distilled = await distill_by_model(model, repaired(), verdict("Undecided"), SETTINGS)
+    distilled = await drawn_by(model, repaired(), verdict("Undecided"), SETTINGS)
     assert (distilled.drafts, model.requests) == ((), [])
     assert "Undecided" in str(distilled.reason)
 
 
 async def test_secrets_are_taken_out_before_anything_is_sent() -> None:
     model = ScriptedChatModel([items()])
-    await distill_by_model(model, repaired(f"TOKEN={TOKEN}"), verdict("Success", f"s7: {TOKEN} worked"), SETTINGS)
+    await drawn_by(model, repaired(f"TOKEN={TOKEN}"), verdict("Success", f"s7: {TOKEN} worked"), SETTINGS)
     assert "TOKEN=" in model.requests[0].user
     assert TOKEN not in model.requests[0].user
 
@@ -148,7 +151,7 @@ async def test_secrets_are_taken_out_before_anything_is_sent() -> None:
 async def test_task_reasons_and_steps_stay_inside_the_fence(hostile: str) -> None:
     model = ScriptedChatModel([items()])
     trajectory = broken(hostile).model_copy(update={"task": hostile})
-    await distill_by_model(model, trajectory, verdict("Failure", hostile), SETTINGS)
+    await drawn_by(model, trajectory, verdict("Failure", hostile), SETTINGS)
     assert LURE in model.requests[0].user
     assert LURE not in outside_the_fence(model.requests[0])
 
@@ -242,8 +245,8 @@ async def test_the_number_of_items_is_a_setting_and_can_be_lowered() -> None:
     given = [item(f"Rule {number}", steps=[*STEPS, f"End with check {number}"]) for number in range(5)]
     five, one = (Settings(distill=DistillSettings(max_items_per_traj=number)) for number in (5, 1))
     model = ScriptedChatModel([items(*given), items(*given)])
-    assert len((await distill_by_model(model, repaired(), verdict("Success"), five)).drafts) == 5
-    assert len((await distill_by_model(model, repaired(), verdict("Success"), one)).drafts) == 1
+    assert len((await drawn_by(model, repaired(), verdict("Success"), five)).drafts) == 5
+    assert len((await drawn_by(model, repaired(), verdict("Success"), one)).drafts) == 1
 
 
 async def test_a_flood_of_items_is_not_looked_at() -> None:
@@ -253,14 +256,14 @@ async def test_a_flood_of_items_is_not_looked_at() -> None:
 
 
 async def test_an_answer_that_cannot_be_parsed_gives_nothing_with_the_reason() -> None:
-    distilled = await distill_by_model(ScriptedChatModel(["Sure!", "Yes."]), repaired(), verdict("Success"), SETTINGS)
+    distilled = await drawn_by(ScriptedChatModel(["Sure!", "Yes."]), repaired(), verdict("Success"), SETTINGS)
     assert distilled.drafts == ()
     assert str(distilled.reason).startswith("the model's answer cannot be used: ")
 
 
 async def test_a_model_that_is_not_to_be_had_is_the_callers_business() -> None:
     with pytest.raises(ModelUnavailable):
-        await distill_by_model(ScriptedChatModel([]), repaired(), verdict("Success"), SETTINGS)
+        await drawn_by(ScriptedChatModel([]), repaired(), verdict("Success"), SETTINGS)
 
 
 @pytest.mark.parametrize(

@@ -68,24 +68,14 @@ class DistilledItems(Answered):
     items: list[DistilledItem]
 
 
-async def distill_by_model(
-    model: ChatModel, trajectory: Trajectory, verdict: Verdict, settings: Settings
-) -> Distillation:
-    """Draw at most `settings.distill.max_items_per_traj` items with the model, at temperature 0.
-
-    Strategies of a success, guardrails of a failure; of an undecided trajectory none, and nobody is asked. The items
-    are checked as `check_items` says; `reason` names those that were refused, or why there is no answer. Raises
-    `ModelUnavailable`.
-    """
-    return (await draw_by_model(model, trajectory, verdict, settings))[0]
-
-
 async def draw_by_model(
     model: ChatModel, trajectory: Trajectory, verdict: Verdict, settings: Settings
 ) -> tuple[Distillation, bool]:
     """Return what came of asking, and whether the model gave items that may be kept or said that there are none.
 
-    Raises as `distill_by_model`.
+    Strategies of a success, guardrails of a failure, at most `settings.distill.max_items_per_traj`, at temperature 0;
+    of an undecided trajectory none, and nobody is asked. The items are checked as `check_items` says; `reason` names
+    those that were refused, or why there is no answer. Raises `ModelUnavailable`.
     """
     if verdict.label == "Undecided":
         reason = "the verdict is Undecided: no model was asked"

@@ -142,11 +142,13 @@ def repeats_what_was_told(
 
 
 def says_all_of(drawn: MemoryItem, known: MemoryItem) -> bool:
-    """Whether every word of a known memory's advice stands in one that was drawn anew.
+    """Whether every word of a known memory's advice stands in one that was drawn anew; no numbers of what it quotes.
 
     What it leaves out it does not vouch for: one step of many may be the one that was planted.
     """
-    return set(tokenize(known.content)) <= set(tokenize(f"{drawn.title}\n{drawn.content}"))
+    quoted = (word for part in _QUOTED.findall(known.content) for word in tokenize(part) if word.isalpha())
+    words = {*tokenize(_QUOTED.sub(" ", known.content)), *quoted}
+    return words <= set(tokenize(f"{drawn.title}\n{drawn.content}"))
 
 
 def _steps_of(lesson: MemoryDraft | MemoryItem) -> Iterator[frozenset[str]]:
