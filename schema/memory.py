@@ -209,6 +209,8 @@ class LearnResult(Model):
     errors this gave a way out."""
     credited: tuple[str, ...] = ()
     """Ids of memories that the task was given and whose confidence its outcome changed."""
+    calls: int = 0
+    """Calls of tools that were not logged before."""
     reason: str | None = None
     consolidation_due: bool = False
 

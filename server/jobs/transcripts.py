@@ -17,11 +17,10 @@ from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
-from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.learn.worth import is_worth_asking
 from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.tool_memory.transfer import log_calls_of
+from swarm_memory.tools.tool_memory.transfer import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -59,8 +58,8 @@ async def learn_from_job(
             await toolbox.queue(LEARN, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
             statuses[trajectory.task_id] = "queued: a model is asked about it"
             continue
-        result = await learn(replace(toolbox, chat=chat if asked else None), trajectory)
-        calls += await log_calls_of(toolbox, reading)
+        result = await learn_and_log(replace(toolbox, chat=chat if asked else None), reading)
+        calls += result.calls
         statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
         stored.extend(item.id for item in result.stored)
     return {"tasks": statuses, "stored": stored, "calls": calls}
@@ -122,14 +121,14 @@ async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
                 reading = read(trajectory)
                 asked = toolbox.chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
-                result = await learn(toolbox if asked else replace(toolbox, chat=None), trajectory)
+                result = await learn_and_log(toolbox if asked else replace(toolbox, chat=None), reading)
                 if result.status == "broken_off":
                     continue
                 tally.tasks += 1
                 tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
                 tally.stored += len(result.stored)
                 tally.known += result.status == "already_learned"
-                tally.calls += await log_calls_of(toolbox, reading)
+                tally.calls += result.calls
         except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
     await report(Progress(done=len(files), total=len(files), message="all read"))

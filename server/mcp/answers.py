@@ -137,6 +137,7 @@ def of_learned(result: "LearnResult") -> Row:
         stored=[item.id for item in result.stored],
         titles=[item.title for item in result.stored],
         reinforced=result.reinforced,
+        calls=result.calls,
         reason=result.reason,
     )
 

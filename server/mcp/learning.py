@@ -71,7 +71,7 @@ async def distill_memories(
     """
     from swarm_memory.tools.distill.distill import distill
     from swarm_memory.tools.judge.judge import judge_given
-    from swarm_memory.tools.learn.learn import learn
+    from swarm_memory.tools.tool_memory.transfer import learn_and_log
 
     toolbox = await bank_of(ctx).toolbox()
     given = _given(ctx, transcript_path, task, steps, task_id, agent_id)
@@ -80,7 +80,7 @@ async def distill_memories(
     if not items:
         kept, judged, _ = await judge_given(toolbox, trajectory, own, store=own is not None)
         return answered(of_proposed(kept.task_id, judged, await distill(toolbox, kept, judged)))
-    result = await learn(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
+    result = await learn_and_log(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
     bank_of(ctx).wake_worker()
     return answered(of_kept(result))
 
@@ -113,13 +113,13 @@ async def learn_from_trajectory(
 
 async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> Row:
     """Learn from each task of what was given, telling which one is done."""
-    from swarm_memory.tools.learn.learn import learn
+    from swarm_memory.tools.tool_memory.transfer import learn_and_log
 
     toolbox = await bank_of(ctx).toolbox()
     tasks: list[Row] = []
     consolidation_due = False
     async for trajectory in read_all(given, toolbox.settings.learn):
-        result = await learn(toolbox, trajectory, agent_verdict=own)
+        result = await learn_and_log(toolbox, trajectory, agent_verdict=own)
         tasks.append(of_learned(result))
         consolidation_due = result.consolidation_due
         await ctx.report_progress(len(tasks), message=trajectory.task[:80])

@@ -9,8 +9,10 @@ from pydantic import ValidationError
 
 from swarm_memory.schema.base import Model, Scope, digest
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, LoggedCall, ToolCall, ToolTotals
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
 from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
@@ -95,6 +97,19 @@ async def copy_tools(toolbox: Toolbox, project: str, tool_names: Sequence[str] |
         raise InputError("the tools are in this project already: name another one")
     lines = [line async for line in export_tools(toolbox, tool_names)]
     return await import_tools(toolbox.in_project(project), lines)
+
+
+async def learn_and_log(
+    toolbox: Toolbox,
+    given: Trajectory | Reading,
+    *,
+    agent_verdict: Verdict | None = None,
+    agent_drafts: Sequence[MemoryDraft] | None = None,
+) -> LearnResult:
+    """Learn from a trajectory and log the calls of its tools, as everybody does who takes one in; raises as `learn`."""
+    reading = read(given)
+    learned = await learn(toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts)
+    return learned.model_copy(update={"calls": await log_calls_of(toolbox, reading)})
 
 
 async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:

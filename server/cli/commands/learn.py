@@ -116,15 +116,11 @@ def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, a
         return
 
     async def operate(open_bank: "OpenBank") -> int:
-        async def learn_and_log(trajectory: "Trajectory") -> Row:
-            toolbox = await open_bank()
-            row = await _learn(toolbox, trajectory)
-            return row | {"calls": 0 if row["status"] == "broken_off" else await log_calls_of(toolbox, trajectory)}
+        async def learned(trajectory: "Trajectory") -> Row:
+            return await _learn(await open_bank(), trajectory)
 
         limits = invocation.settings().settings.learn
-        return await _answer_files(paths, task_id, limits, learn_and_log, as_json, _show_learned)
-
-    from swarm_memory.tools.tool_memory.transfer import log_calls_of
+        return await _answer_files(paths, task_id, limits, learned, as_json, _show_learned)
 
     _end(invocation.run_with(operate), paths)
 
@@ -188,9 +184,9 @@ def post_task(invocation: Invocation, task_id: str, file: str, as_json: bool) ->
 
 
 async def _learn(toolbox: "Toolbox", trajectory: "Trajectory") -> Row:
-    from swarm_memory.tools.learn.learn import learn as operation
+    from swarm_memory.tools.tool_memory.transfer import learn_and_log
 
-    result = await operation(toolbox, trajectory)
+    result = await learn_and_log(toolbox, trajectory)
     return {"id": result.task_id, **result.model_dump(mode="json", exclude_none=True)}
 
 
