@@ -10,8 +10,8 @@ from swarm_memory.server.benchmark.retrieval import RetrievalOptions, RetrievalR
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.benchmark.systems import MemorySystem
 from swarm_memory.tools.ports.models import Reranker
+from swarm_memory.tools.retrieve.rerank import TOOLS, ChatReranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
-from swarm_memory.tools.sources.rerank import ChatReranker
 from systems.context import ContextSystem, ContextWeights
 from systems.outside import OutsideMemory, OutsideSystem
 from systems.rerank import RerankSystem
@@ -79,7 +79,7 @@ class ComparedRun(RetrievalRun[ComparedOptions]):
         toolbox = self.context.toolbox
         if toolbox.reranker is not None:
             return toolbox.reranker
-        return None if toolbox.chat is None else ChatReranker(toolbox.chat, _RERANK_TIMEOUT_S)
+        return None if toolbox.chat is None else ChatReranker(toolbox.chat, TOOLS, _RERANK_TIMEOUT_S)
 
 
 async def measure(context: SuiteContext, options: ComparedOptions) -> SuiteResults:

@@ -1,0 +1,79 @@
+"""Memories put into their final order by a chat model or a cross-encoder, and how each of them fails."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from scripted_chat import ScriptedChatModel
+
+from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.tools.ports.models import Ranked, RerankCandidate
+from swarm_memory.tools.retrieve.rerank import MEMORIES, candidates_of, final_order, find_reranker
+from swarm_memory.tools.toolbox import Toolbox
+
+SHOWN = [
+    ("Pin the lock file", "", "Run the resolver with the lock file."),
+    ("Retry the migration", "", "The first run may time out."),
+    ("Retry the migration", "", "Another note of that title."),
+]
+
+
+def scores(*pairs: tuple[str, float]) -> dict[str, Any]:
+    return {"scores": [{"memory": name, "relevance_score": score} for name, score in pairs]}
+
+
+class Silent:
+    """A reranker that never answers."""
+
+    name = "silent"
+
+    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def asked(toolbox: Toolbox, chat: ScriptedChatModel) -> tuple[list[int], tuple[str, ...]]:
+    reranker, notices = find_reranker(dataclasses.replace(toolbox, chat=chat), ("retrieve.rerank", "chat"), MEMORIES, 5)
+    assert reranker is not None
+    order = await final_order(reranker, "the migration hangs", candidates_of(SHOWN), 5)
+    return [each.place for each in order.ranked], (*notices, *order.notices)
+
+
+async def test_a_chat_model_puts_memories_in_order_by_its_scores(toolbox: Toolbox) -> None:
+    chat = ScriptedChatModel([scores(("Pin the lock file", 0.1), ("Retry the migration (2)", 0.8))])
+    assert await asked(toolbox, chat) == ([2, 0], ())
+    (request,) = chat.requests
+    assert "memory: Retry the migration (2)\nAnother note of that title." in request.user
+    assert "the migration hangs" in request.user
+    assert "the migration hangs" not in request.system
+
+
+@pytest.mark.parametrize("bad", [ModelUnavailable("it is down"), scores(("made up", 1.0)), "no JSON"])
+async def test_a_chat_model_without_a_usable_answer_changes_nothing_and_is_told(toolbox: Toolbox, bad: Any) -> None:
+    places, notices = await asked(toolbox, ScriptedChatModel([bad]))
+    assert places == []
+    assert any("the reranker scripted:test failed" in notice for notice in notices)
+
+
+async def test_a_reranker_that_takes_too_long_is_given_up_and_told() -> None:
+    order = await final_order(Silent(), "the migration hangs", candidates_of(SHOWN), 0.01)
+    assert (list(order.ranked), order.reranker) == ([], None)
+    assert order.notices == (
+        "in the order of the index alone, because the reranker silent failed: it gave no answer within 0.01 s",
+    )
+
+
+async def test_who_is_asked_goes_by_the_setting(toolbox: Toolbox) -> None:
+    both = dataclasses.replace(toolbox, chat=ScriptedChatModel([]), reranker=Silent())
+    for given, way, name, told in (
+        (both, "none", None, ()),
+        (both, "auto", "silent", ()),
+        (both, "chat", "scripted:test", ()),
+        (toolbox, "auto", None, ()),
+        (toolbox, "chat", None, ("retrieve.rerank is chat, and no chat model is set",)),
+        (toolbox, "endpoint", None, ("retrieve.rerank is endpoint, and sources.rerank_url is not set",)),
+    ):
+        reranker, notices = find_reranker(given, ("retrieve.rerank", way), MEMORIES, 5)
+        assert (reranker.name if reranker else None, notices) == (name, told)

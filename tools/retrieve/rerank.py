@@ -1,0 +1,196 @@
+"""The second stage of a search: its best read together with the query, by a cross-encoder or by a chat model.
+
+Sources and memories share it. A chat model's structured answer is checked against what it was shown.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.model.ask import Answered, AnyAnswer, Effort, ask
+from swarm_memory.tools.model.parse import Unparsed
+from swarm_memory.tools.model.prompt import load_prompt, render
+from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate, Reranker
+from swarm_memory.tools.text.cleaning import clean, shorten
+from swarm_memory.tools.toolbox import Toolbox
+
+_MAX_JUSTIFICATION_CHARS = 300
+_MAX_TEXT_CHARS = 1_600
+
+
+class ToolScore(Answered):
+    """What the model says of one tool."""
+
+    tool_name: str
+    relevance_score: float
+    justification: str
+
+
+class ToolChoice(Answered):
+    """The model's answer about tools."""
+
+    scores: list[ToolScore]
+    selected_tools: list[str]
+
+
+class MemoryScore(Answered):
+    """What the model says of one memory."""
+
+    memory: str
+    relevance_score: float
+
+
+class MemoryScores(Answered):
+    """The model's answer about memories."""
+
+    scores: list[MemoryScore]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer of either form: (name, score, why) of each candidate, and who comes first whatever the score."""
+
+    scores: Sequence[tuple[str, float, str]]
+    selected: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[AnyAnswer]):
+    """How a chat model is asked about one kind of candidates."""
+
+    what: str
+    """In the plural; also the prompt's placeholder for them."""
+    label: str
+    """What stands before a candidate's name."""
+    answer: type[AnyAnswer]
+    told: Callable[[AnyAnswer], Told]
+
+    @property
+    def prompt(self) -> str:
+        return f"rerank_{self.what}"
+
+
+TOOLS: Form[ToolChoice] = Form(
+    "tools",
+    "tool_name",
+    ToolChoice,
+    lambda each: Told(
+        [(score.tool_name, score.relevance_score, score.justification) for score in each.scores], each.selected_tools
+    ),
+)
+MEMORIES: Form[MemoryScores] = Form(
+    "memories", "memory", MemoryScores, lambda each: Told([(it.memory, it.relevance_score, "") for it in each.scores])
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Those that were judged, best first; who judged them; what went wrong. Empty: the order stays as it was."""
+
+    ranked: Sequence[Ranked] = ()
+    reranker: str | None = None
+    notices: tuple[str, ...] = ()
+
+
+def find_reranker(
+    toolbox: Toolbox, setting: tuple[str, str], form: Form[AnyAnswer], timeout_s: float, *, may_chat: bool = True
+) -> tuple[Reranker | None, tuple[str, ...]]:
+    """Return who is asked, and what is set and cannot be done.
+
+    `setting` is its name and value: `endpoint`, `chat`, `auto` for the first of these that there is; any other: nobody.
+    """
+    name, way = setting
+    if way in ("auto", "endpoint") and toolbox.reranker is not None:
+        return toolbox.reranker, ()
+    if way == "endpoint":
+        return None, (f"{name} is endpoint, and sources.rerank_url is not set",)
+    if way == "chat" and toolbox.chat is None:
+        return None, (f"{name} is chat, and no chat model is set",)
+    if way in ("auto", "chat") and toolbox.chat is not None and may_chat:
+        named = " → ".join(each.name for each in toolbox.settings.chat.named(toolbox.settings.sources.rerank_chat))
+        return ChatReranker(toolbox.chat, form, timeout_s, named), ()
+    return None, ()
+
+
+async def final_order(reranker: Reranker, query: str, candidates: Sequence[RerankCandidate], timeout_s: float) -> Order:
+    """Have candidates put in order; a reranker that fails, or takes longer, gives an empty order and is told."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            ranked, told = await reranker.rerank(query, candidates)
+    except TimeoutError:
+        reason = f"it gave no answer within {timeout_s:g} s"
+    except ModelError as error:
+        reason = redact(str(error)).text
+    else:
+        return Order(ranked, reranker.name, tuple(told))
+    failed = f"in the order of the index alone, because the reranker {reranker.name} failed: {reason}"
+    return Order(notices=(failed,))
+
+
+def candidates_of(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:
+    """Make candidates of (title, group, text).
+
+    Each is named by its title, with its group before it where two have the same, and a number where that is not enough.
+    """
+    titles = [title for title, _, _ in shown]
+    names: dict[str, None] = {}
+    for title, group, _ in shown:
+        name = title if titles.count(title) == 1 and title not in names else f"{group}/{title}".removeprefix("/")
+        number, wanted = 1, name
+        while wanted in names:
+            number += 1
+            wanted = f"{name} ({number})"
+        names[wanted] = None
+    return [
+        RerankCandidate(name, shorten(text, _MAX_TEXT_CHARS)) for name, (_, _, text) in zip(names, shown, strict=True)
+    ]
+
+
+class ChatReranker(Generic[AnyAnswer]):
+    """Asks a chat model how well each candidate fits."""
+
+    def __init__(self, chat: ChatModel, form: Form[AnyAnswer], timeout_s: float, name: str = "") -> None:
+        """Take the chat model and, where the settings name one for this, the name of the one that is asked."""
+        self.name = name or chat.name
+        self._chat = chat
+        self._form = form
+        self._timeout_s = timeout_s
+
+    async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
+        """Return those that the model judged, those it selected first, else by score.
+
+        Names that it made up are left out and told.
+
+        Raises `ModelUnavailable`, and `ModelAnswerInvalid` when not one score is of a candidate that it was shown.
+        """
+        form = self._form
+        shown = "\n\n".join(f"{form.label}: {each.name}\n{each.text}" for each in candidates)
+        prompt = render(load_prompt(form.prompt), given={}, untrusted={"request": query, form.what: shown})
+        effort = Effort(timeout_s=self._timeout_s)
+        answer, name = await ask(self._chat, prompt, form.answer, purpose="rerank", effort=effort)
+        if isinstance(answer, Unparsed):
+            raise ModelAnswerInvalid(f"{name} gave no usable order of the {form.what}: {answer.reason}")
+        return _checked(form.told(answer), candidates, name, form.what)
+
+
+def _checked(
+    told: Told, candidates: Sequence[RerankCandidate], model: str, what: str
+) -> tuple[list[Ranked], list[str]]:
+    places = {each.name: place for place, each in enumerate(candidates)}
+    scores: dict[str, tuple[float, str]] = {}
+    for name, score, why in told.scores:
+        if name in places and math.isfinite(score) and 0 <= score <= 1:
+            scores.setdefault(name, (score, why))
+    if not scores:
+        raise ModelAnswerInvalid(f"{model} scored none of the {len(candidates)} {what} that it was shown")
+    chosen = [name for name in dict.fromkeys(told.selected) if name in scores]
+    rank = {name: number for number, name in enumerate(chosen)}
+    order = sorted(scores.items(), key=lambda each: (rank.get(each[0], len(rank)), -each[1][0]))
+    ranked = [Ranked(places[name], score, clean(why, _MAX_JUSTIFICATION_CHARS) or None) for name, (score, why) in order]
+    unknown = len({*told.selected, *(name for name, _, _ in told.scores)} - set(places))
+    notices = [f"{model} named {unknown} {what} that it was not shown: they were left out"] if unknown else []
+    return ranked, notices
