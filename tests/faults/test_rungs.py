@@ -1,5 +1,6 @@
 """Every way to SQLite gives the same answers: the whole suite on each, and the nearest by brute force."""
 
+import math
 import os
 import random
 import re
@@ -51,7 +52,8 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, rung: st
         for _ in range(queries):
             query = await embedder.embed_query(sentence(draw))
             asked = decode(encode(query, "int8"), "int8")
-            by_force = sorted(kept, key=lambda each: -sum(map(mul, kept[each], asked)))[:k]
+            near = {each: sum(map(mul, own, asked)) / math.hypot(*own) for each, own in kept.items()}
+            by_force = sorted(near, key=lambda each: -near[each])[:k]
             found = await store.nearest([HERE], embedder.name, query, k)
             same += len(set(by_force) & {memory_id for memory_id, _ in found})
     record(f"I1 {rung} nearest", f"{same / queries / k:.1%} of the ten nearest of {memories} are those of brute force")

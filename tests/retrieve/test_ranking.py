@@ -2,7 +2,10 @@
 
 import math
 import random
+import sys
+from array import array
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,6 +95,19 @@ def test_of_two_equals_the_one_unlike_the_chosen_comes_next() -> None:
     chosen = diversify([0.9, 0.8, 0.75], vectors.__getitem__, 3, 0.10)
     assert [index for index, _ in chosen] == [0, 2, 1]
     assert [penalty for _, penalty in chosen] == pytest.approx([0.0, 0.0, 0.1 * math.cos(math.radians(1))], abs=1e-6)
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_vectors_of_any_length_are_compared_by_direction(loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", numpy)
+    if not loaded:
+        monkeypatch.delitem(sys.modules, "numpy")
+    draw = random.Random(5)
+    vectors = [array("b", [draw.randint(-127, 127) for _ in range(64)]) for _ in range(12)]
+    scores = [draw.random() / 10 for _ in vectors]
+    chosen = diversify(scores, vectors.__getitem__, 12, 0.5)
+    assert [index for index, _ in chosen] == plain_mmr(scores, [unit_vector(list(each)) for each in vectors], 12, 0.5)
+    assert ("numpy" in sys.modules) is loaded
 
 
 def test_a_candidate_without_vector_or_with_an_opposite_one_has_no_penalty() -> None:

@@ -41,8 +41,7 @@ class SearchQuery:
     only: SearchFilter = ANY
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """What a search gives of one item: enough to score it; the item and its vector are read of the few that count."""
 
     id: str
@@ -56,10 +55,12 @@ class Candidate:
     """How well its words are those of the query, better is higher: BM25 or another. None: they share none."""
     words: frozenset[str]
     """Those of the query's tokens that stand in it."""
+    is_strategy: bool
+    """True: it surely is of use at every prompt. False: what use it is of stands in the item."""
     read_item: Callable[[], MemoryItem]
     """Raises `StoreDamaged` for one that is not what was written."""
-    read_vector: Callable[[], Vector | None]
-    """Its vector in the query's space."""
+    read_vector: Callable[[], Sequence[float] | None]
+    """Its vector in the query's space, as it is kept: of any length."""
 
 
 @dataclass(frozen=True, slots=True)

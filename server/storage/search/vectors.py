@@ -112,13 +112,9 @@ def encode(vector: "Vector", quantization: Quantization) -> bytes:
     return array("b", [round(number * scale) for number in vector]).tobytes()
 
 
-def decode(blob: bytes, quantization: Quantization) -> "Vector":
-    """Return the unit vector of bytes that `encode` made."""
-    if quantization == "float32":
-        return array("f", blob)
-    numbers = array("b", blob).tolist()
-    length = math.hypot(*numbers)
-    return array("f", [number / length for number in numbers])
+def decode(blob: bytes, quantization: Quantization) -> Sequence[float]:
+    """Return the numbers of bytes that `encode` made: 8-bit ones are not of unit length."""
+    return array("b" if quantization == "int8" else "f", blob)
 
 
 def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> list[float]:

@@ -250,13 +250,12 @@ def keyword_scores(
     }
     texts = [tokens.split() for tokens in items]
     mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
+    asked = frozenset(document_frequency)
     scored: list[tuple[float | None, frozenset[str]]] = []
     for words in texts:
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        found: dict[str, int] = {}
-        for word in words:
-            if word in document_frequency:
-                found[word] = found.get(word, 0) + 1
-        parts = [idf[token] * n / (n + shift) for token, n in found.items() if token in idf]
-        scored.append((math.fsum(parts) if parts else None, frozenset(found)))
+        found = asked.intersection(words)
+        counts = ((token, words.count(token)) for token in found if token in idf)
+        parts = [idf[token] * n / (n + shift) for token, n in counts]
+        scored.append((math.fsum(parts) if parts else None, found))
     return scored

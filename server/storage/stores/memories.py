@@ -1,6 +1,7 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
-from swarm_memory.schema.memory import MemoryItem, MemoryStatus
+from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
@@ -60,6 +61,9 @@ _QUERIES, _BANK, _WAYS = queries("memories"), queries("bank"), queries("ways_out
 
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
+
+_OF_CALLS = re.compile(f'"(?:{WAY_OUT}|{OPEN_PROBLEM})"')
+"""The tags of what was drawn from calls, in an item's JSON; within a text a quote is escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
 
@@ -361,6 +365,7 @@ def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tup
             cosine=known.get(seq) if distance is None else 1.0 - distance,
             keyword=score,
             words=words,
+            is_strategy=_OF_CALLS.search(item[3]) is None,
             read_item=partial(item_of, item),
             read_vector=partial(_decoded, blob, quantization),
         )
@@ -368,5 +373,5 @@ def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tup
     )
 
 
-def _decoded(blob: bytes | None, quantization: Quantization) -> Vector | None:
+def _decoded(blob: bytes | None, quantization: Quantization) -> Sequence[float] | None:
     return None if blob is None else decode(blob, quantization)
