@@ -36,6 +36,16 @@ def test_a_deed_after_which_the_same_call_went_through_is_a_way_out() -> None:
     assert ended(script.shell("manage test", "ok")) == [["manage test", "pip install web", "manage test"]]
 
 
+def test_what_satisfied_a_test_of_the_agents_own_is_no_way_out_but_what_the_place_wanted_is() -> None:
+    script = Script("Write a test of your own and have `sh verify.sh` pass.")
+    script.shell("echo 'test -s rows.csv && echo fine' > own_test.sh")
+    script.shell("sh verify.sh", "verify: error: rows.csv is empty, convert.sh writes it", 1)
+    script.shell("sh convert.sh fast", "written").shell("sh verify.sh", "fine")
+    assert ended(script) == []
+    script.shell("sh verify.sh", NO_MODULE, 1).shell("pip install web", "ok").shell("sh verify.sh", "fine")
+    assert ended(script) == [["sh verify.sh", "pip install web", "sh verify.sh"]]
+
+
 def test_a_call_that_went_through_otherwise_is_a_way_out() -> None:
     script = Script("ship it").shell("ship deploy --yes", "error: unknown option '--yes'", 2)
     assert ended(script.shell("ship deploy --no-ask", "deployed")) == [["ship deploy --yes", "ship deploy --no-ask"]]

@@ -56,6 +56,31 @@ def test_a_check_that_the_agent_wrote_itself_proves_nothing(own: str) -> None:
     assert sum(each.weight for each in signals if each.source == "check" or each.name == "ran") <= 0.3
 
 
+CONVERT = "We need all members as rows.csv. Write a test for it; `sh verify.sh` runs that."
+MINE = "echo 'test -s rows.csv && echo 1 passed in 0.01s' > own_test.sh"
+MISSED, EMPTY = "verify: error: own_test.sh is missing", "verify: error: rows.csv is empty"
+
+
+@pytest.mark.parametrize(
+    "former",
+    [
+        Script(CONVERT).shell("sh verify.sh", MISSED, 1).shell(MINE),
+        Script(CONVERT).shell(MINE).shell("sh verify.sh", EMPTY, 1),
+        Script(CONVERT).shell("sh verify.sh", MISSED, 1).shell(MINE).shell("sh verify.sh", EMPTY, 1),
+        Script(CONVERT).shell("make test", f"{MISSED}\nmake: *** [test] Error 2", 2).shell(MINE),
+    ],
+)
+def test_a_script_that_fails_for_want_of_the_agents_own_test_and_passes_with_it_proves_nothing(former: Script) -> None:
+    command = "make test" if "make" in str(former.done().steps[1].tool_input) else "sh verify.sh"
+    former.shell("head -n 3 export.txt > rows.csv").shell(command, "1 passed in 0.01s")
+    assert judged(former).label == "Undecided"
+
+
+def test_a_script_that_had_failed_before_the_agent_wrote_a_test_proves_it() -> None:
+    script = Script(CONVERT).shell("sh verify.sh", EMPTY, 1).shell("cp export.txt rows.csv").shell(MINE)
+    assert judged(script.shell("sh verify.sh", "all rows are there")).label == "Success"
+
+
 def test_many_own_checks_count_no_more_than_one_and_no_more_than_a_model() -> None:
     script = Script(FIX).edit("/r/shop.py", "a", "b")
     for number in range(5):

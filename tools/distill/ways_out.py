@@ -104,7 +104,8 @@ def done_against(reading: Reading) -> dict[str, Done]:
     """Return what was done against each error, by the digest of its signature; nothing where nothing was."""
     found: dict[str, Done] = {}
     for error in reading.errors:
-        first, last, repair = error.calls[0], error.calls[-1], error.repair
+        first, last = error.calls[0], error.calls[-1]
+        repair = error.repair if error.repair and reading.bears_out(error.repair) else None
         end = repair.success.position if repair else last.position
         between = _changing(first.end, end, reading)
         shown = [(call, show_call(call, reading.names, MAX_TOLD)) for call in between]

@@ -233,7 +233,8 @@ def _goals(run: Reading) -> Iterator[Signal]:
 def _proves(run: Reading, reached: Call) -> bool:
     """Whether a call that the task names shows more than that it can be run.
 
-    It does where no file was written, or where it had failed before; not where it runs what the agent wrote itself.
+    It does where no file was written, or where it had failed before; not where it runs what the agent wrote itself, nor
+    where it failed for want of that.
     """
     if reached.command is None:
         return True
@@ -241,8 +242,8 @@ def _proves(run: Reading, reached: Call) -> bool:
     words = {word.rpartition("/")[2] for part in reached.command.parts for word in part.words}
     if words & {*made, *(name.partition(".")[0] for name in made)}:
         return False
-    before = (call for call in run.calls if call.end < reached.position)
-    return not run.files.written or any(call.failed and same_intent(call, reached) for call in before)
+    before = (call for call in run.calls if call.end < reached.position and call.failed and not run.is_own(call))
+    return not run.files.written or any(same_intent(call, reached) for call in before)
 
 
 def _ended_well(run: Reading) -> Call | None:

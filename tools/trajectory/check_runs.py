@@ -15,6 +15,11 @@ _PATH = re.compile(r"[/.]|::")
 _TOKEN = re.compile(r"[\w./~+-]{4,200}")
 _TEST_NAME = re.compile(r"tests?(?:[._-].*)?|.*[._-](?:tests?|specs?)|.+(?:Test|Tests|Spec)")
 _TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
+_DATA = frozenset(
+    {"toml", "yaml", "yml", "json", "ini", "cfg", "conf", "env", "xml", "csv", "txt", "md", "log", "lock"}
+)
+"""Endings of files that hold settings, data or prose, and no test."""
+
 _RUNNERS = {"make": "Makefile", "npm": "package.json", "yarn": "package.json", "pnpm": "package.json",
             "just": "justfile", "tox": "tox.ini", "nox": "noxfile.py"}  # fmt: skip
 """The file that says what a runner runs."""
@@ -50,6 +55,7 @@ _WANTED: dict[Purpose, re.Pattern[str]] = {
 }
 """Words with which a task asks for what a kind of check shows."""
 
+_IS_MISSED = re.compile(r"(?i)missing|not found|no such|not exist|n't exist|(?:cannot|can't|could not) (?:open|find)")
 _MAX_READ, _MIN_NAME = 20_000, 5
 
 
@@ -76,6 +82,9 @@ class Selection(NamedTuple):
         """Whether a file is among what it looks at."""
         given = (each.partition("::")[0] for each in self.paths)
         return not self.paths or any(holds(each, path) or same_file(each, path) for each in given)
+
+
+_ALL = Selection(frozenset(), frozenset())
 
 
 def selection_of(call: Call) -> Selection:
@@ -141,14 +150,58 @@ class CheckRun:
         return later and self.passed and self.selection.covers(failed.selection)
 
 
-def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun, ...]:
+class OwnTests:
+    """The tests that the agent wrote first, and which runs say no more than these do."""
+
+    def __init__(self, task: str, calls: Sequence[Call], files: Files) -> None:
+        self._files = files
+        self._written = [file for file in files.written if file.is_own and is_test_file(file.path)]
+        self._seen = dict.fromkeys(test_files(task), -1)
+        for call in calls if self._written else ():
+            if call.check is not None or not call.failed:
+                self._seen = dict.fromkeys(test_files(call.output[:_MAX_READ]), call.position) | self._seen
+
+    @property
+    def any(self) -> bool:
+        return bool(self._written)
+
+    def carry(self, call: Call, *, was_run: bool) -> bool:
+        """Whether all that a run rests on was first written by the agent, as far as is seen.
+
+        Of one that names no files another test file that was seen, or that the same was run (`was_run`) before they
+        were written, says otherwise; what it names as missing it rests on.
+        """
+        check = call.command.check if call.command else None
+        runner = self._files.of(_RUNNERS.get(check.program, check.words[0])) if check else None
+        if _was_written(runner, call):
+            return True
+        selection = selection_of(call) if call.check else _ALL
+        named = [path.partition("::")[0] for path in selection.paths if _is_file(path)]
+        if named:
+            return all(_was_written(self._files.of(path), call) for path in named)
+        mine = [file for file in self._written if _was_written(file, call)]
+        if any(file not in mine and _is_missed(file, call) for file in self._written):
+            return True
+        if was_run or not any(selection.looks_at(file.path) for file in mine):
+            return False
+        seen = (path for path, at in self._seen.items() if at <= call.position)
+        others = (path for path in seen if not any(same_file(file.path, path) for file in mine))
+        return not any(selection.looks_at(path) for path in others)
+
+
+def _is_missed(file: File, call: Call) -> bool:
+    """Whether a failed run says that a file is not there."""
+    name = file.path.rpartition("/")[2]
+    said = call.output[-_MAX_READ:].splitlines() if call.failed else ()
+    return any(name in line and _IS_MISSED.search(line) and names(line, name) for line in said)
+
+
+def check_runs(task: str, calls: Sequence[Call], files: Files, own: OwnTests) -> tuple[CheckRun, ...]:
     """Return the runs of tests, builds and linters whose result is known, in order."""
     tests = [file for file in files.written if is_test_file(file.path)]
-    seen = test_files(task)
     runs: list[CheckRun] = []
     for call in calls:
         check = call.check
-        seen |= test_files(call.output[:_MAX_READ]) if check is not None or not call.failed else set()
         if check is None or check.passed is None:
             continue
         selection = selection_of(call)
@@ -161,32 +214,13 @@ def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun
                 call=call,
                 result=check,
                 selection=selection,
-                is_own=_is_own(call, selection, files, before, seen),
+                is_own=own.carry(call, was_run=before),
                 changed_at=max((at for at in changed if at < call.position), default=-1),
                 named=call.step.role == "user" or _stands_in(task, call, selection),
                 wanted=bool(wanted and wanted.search(task)),
             )
         )
     return tuple(runs)
-
-
-def _is_own(call: Call, selection: Selection, files: Files, was_run: bool, seen: set[str]) -> bool:
-    """Whether a check rests on files alone that the agent had written first.
-
-    Of one that names no files another test file that was seen, or that it was run before they were, says otherwise.
-    """
-    check = call.command.check if call.command else None
-    runner = files.of(_RUNNERS.get(check.program, check.words[0])) if check else None
-    if _was_written(runner, call):
-        return True
-    named = [path.partition("::")[0] for path in selection.paths if _is_file(path)]
-    if named:
-        return all(_was_written(files.of(path), call) for path in named)
-    mine = [file for file in files.written if _was_written(file, call) and is_test_file(file.path)]
-    if was_run or not any(selection.looks_at(file.path) for file in mine):
-        return False
-    others = (path for path in seen if not any(same_file(file.path, path) for file in mine))
-    return not any(selection.looks_at(path) for path in others)
 
 
 def _was_written(file: File | None, call: Call) -> bool:
@@ -225,7 +259,9 @@ def is_test_file(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     stem, dot, suffix = name.rpartition(".")
     is_code = bool(dot and stem) and len(suffix) <= 5 and suffix.isalnum() and not suffix.isdigit()
-    return is_code and bool(_TEST_NAME.fullmatch(stem) or _TEST_FOLDERS & set(folder.split("/")))
+    return (
+        is_code and suffix not in _DATA and bool(_TEST_NAME.fullmatch(stem) or _TEST_FOLDERS & set(folder.split("/")))
+    )
 
 
 def _is_file(path: str) -> bool:

@@ -9,11 +9,11 @@ from typing import Literal
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.calls import Call, calls_of
-from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs
+from swarm_memory.tools.trajectory.check_runs import CheckRun, OwnTests, check_runs
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
-from swarm_memory.tools.trajectory.failures import error_key
+from swarm_memory.tools.trajectory.failures import BY_WORDS, error_key
 from swarm_memory.tools.trajectory.files import Files
-from swarm_memory.tools.trajectory.intent import Goals, goals_of, varied_words
+from swarm_memory.tools.trajectory.intent import Goals, goals_of, same_intent, varied_words
 from swarm_memory.tools.trajectory.phrasing import particulars_of
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
 
@@ -65,7 +65,11 @@ class Reading:
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """What ended the errors that something ended soon."""
-        return tuple(error.repair for error in self.errors if error.repair is not None)
+        return tuple(error.repair for error in self.errors if error.repair is not None and self.bears_out(error.repair))
+
+    def bears_out(self, repair: Repair) -> bool:
+        """Whether what ended an error says something to others: not where a test of the agent's own complained."""
+        return repair.failure.kind not in BY_WORDS or not self.is_own(repair.failed)
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
@@ -77,7 +81,28 @@ class Reading:
 
     @cached_property
     def checks(self) -> tuple[CheckRun, ...]:
-        return check_runs(self.trajectory.task, self.calls, self.files)
+        return check_runs(self.trajectory.task, self.calls, self.files, self._own_tests)
+
+    @cached_property
+    def _own_tests(self) -> OwnTests:
+        return OwnTests(self.trajectory.task, self.calls, self.files)
+
+    def is_own(self, call: Call) -> bool:
+        """Whether what a check or a script says may be no more than what tests say that the agent wrote first."""
+        return call.position in self._own_runs
+
+    @cached_property
+    def _own_runs(self) -> frozenset[int]:
+        own = {each.call.position for each in self.checks if each.is_own}
+        others: list[Call] = []
+        for call in self.calls if self._own_tests.any else ():
+            if call.command is None or call.command.purpose != "run" or call.check is not None:
+                continue
+            if self._own_tests.carry(call, was_run=any(same_intent(each, call) for each in others)):
+                own.add(call.position)
+            else:
+                others.append(call)
+        return frozenset(own)
 
     @cached_property
     def changes(self) -> tuple[Call, ...]:
