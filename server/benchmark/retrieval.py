@@ -21,13 +21,25 @@ from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
 from swarm_memory.server.benchmark.suite_files import read_json, read_lines, read_text
 from swarm_memory.server.wiring import make_embedder
 from swarm_memory.tools.benchmark.conversations import Documents, locomo, longmemeval
-from swarm_memory.tools.benchmark.datasets import Split, beir, by_group, cut, info_of, normalized, sample, with_debris
+from swarm_memory.tools.benchmark.datasets import (
+    Split,
+    beir,
+    by_group,
+    cut,
+    info_of,
+    normalized,
+    sample,
+    strategies,
+    with_debris,
+    with_foreign,
+)
 from swarm_memory.tools.benchmark.measures import DEPTH, measures
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
 from swarm_memory.tools.benchmark.suites.answering import Graded, answer_table
 from swarm_memory.tools.benchmark.suites.retrieval_report import DEBRIS_STORES, REFERENCE, Asked, Summary
 from swarm_memory.tools.benchmark.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.retrieve.calibrate import foreign_queries
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 _CACHE = "embeddings"
@@ -36,7 +48,7 @@ _TELL_EVERY = 20
 _LEG = {"min_cosine": 0.0, "delta": 0.0, "fusion": "convex"}
 """One leg alone: no floor, no diversity."""
 
-DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
+DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions", "strategies"]
 
 DATASETS: dict[DatasetName, str] = {
     "sample": "ships with the package: notes of coding work, with near misses",
@@ -45,6 +57,7 @@ DATASETS: dict[DatasetName, str] = {
     "longmemeval": "the file as published, one item for each session",
     "locomo": "the file as published, one item for each turn",
     "locomo-sessions": "the same file, one item for each session",
+    "strategies": "a JSONL file {id, set, when_to_use, content, task_query}, as ReMe publishes its strategy memories",
 }
 
 
@@ -56,6 +69,7 @@ class EmbedderChoice(Model):
     dimensions: int | None = Field(default=None, ge=8, le=4096)
     query_prefix: str | None = None
     document_prefix: str | None = None
+    model_dir: str | None = None
 
 
 class RetrievalOptions(SuiteOptions):
@@ -82,10 +96,13 @@ class RetrievalOptions(SuiteOptions):
         default_factory=dict, description="Settings of `retrieve.` that are other than yours"
     )
     embedding: EmbedderChoice = Field(default=EmbedderChoice(), description="Another embedder; command line only")
-    split: Split = Field(default="all", description="held: every tenth question; tune: the others")
+    split: Split = Field(default="all", description="By hash: tune to choose on, held to report")
     limit: int | None = Field(default=None, ge=1, description="Questions at most")
     groups: Annotated[tuple[int, int] | None, BeforeValidator(comma_list)] = Field(
         default=None, description="Only the groups from the first to the last of these numbers"
+    )
+    foreign: str | None = Field(
+        default=None, description="Queries nothing should be found for, one a line: a file, or shipped"
     )
     poison: int = Field(default=0, ge=0, le=10_000, description="Near-duplicate debris added to each group")
     sweep: dict[str, Annotated[tuple[JsonValue, ...], BeforeValidator(comma_list)]] = Field(
@@ -250,6 +267,7 @@ class RetrievalRun(Generic[AnyOptions]):
             if question.gold:
                 asked.questions.append(question)
                 asked.values.append(measures(found, question.gold, self.options.k))
+                asked.answered += bool(found)
             else:
                 asked.unanswerable += 1
                 asked.withheld += not found
@@ -319,6 +337,8 @@ async def measured(context: SuiteContext, options: AnyOptions, kind: type[Retrie
     """Return the results of a run of this kind. Raises as it does."""
     whole = await anyio.to_thread.run_sync(_load, context, options)
     dataset = cut(whole, split=options.split, limit=options.limit, groups=options.groups)
+    if options.foreign is not None:
+        dataset = with_foreign(dataset, await anyio.to_thread.run_sync(_foreign, context, options.foreign))
     async with AsyncExitStack() as stack:
         run = kind(context, options, dataset, stack)
         try:
@@ -335,6 +355,13 @@ def _load(context: SuiteContext, options: RetrievalOptions) -> Dataset:
     return load(options.dataset, path, options.documents)
 
 
+def _foreign(context: SuiteContext, named: str) -> Sequence[str]:
+    if named == "shipped":
+        return foreign_queries()
+    lines = read_text(context.root / Path(named).expanduser()).splitlines()
+    return [line for line in lines if line.strip()]
+
+
 def load(name: DatasetName, path: Path | None, documents: Documents) -> Dataset:
     """Return a dataset. Raises `InputError` that says what is wrong with which file, and where."""
     if name == "sample":
@@ -343,6 +370,8 @@ def load(name: DatasetName, path: Path | None, documents: Documents) -> Dataset:
         raise InputError(f"dataset {name} needs a path: {DATASETS[name]}")
     if name == "beir":
         return _beir(path)
+    if name == "strategies":
+        return strategies(read_lines(path), path.name)
     forms: dict[str, Callable[[object, str], Dataset]] = {
         "file": normalized,
         "locomo": locomo,

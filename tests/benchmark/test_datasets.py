@@ -10,7 +10,7 @@ from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.benchmark.retrieval import load
 from swarm_memory.tools.benchmark.conversations import locomo, longmemeval
-from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX, cut, info_of, sample, with_debris
+from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX, cut, info_of, sample, with_debris, with_foreign
 
 EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]
 
@@ -178,18 +178,39 @@ def test_judgements_of_another_shape_are_refused(tmp_path: Path, qrels: str, sai
     assert said in str(refused.value)
 
 
-def test_every_tenth_question_is_held_and_the_others_are_for_tuning() -> None:
+def test_questions_are_held_by_their_hash_and_those_of_a_conversation_together(dataset: Dataset) -> None:
     whole = sample()
     held, tune = (cut(whole, split=each, limit=None, groups=None).questions for each in ("held", "tune"))
-    assert held == whole.questions[9::10]
+    assert 0.35 < len(held) / len(whole.questions) < 0.65
     assert sorted(each.query for each in (*held, *tune)) == sorted(each.query for each in whole.questions)
+    talk = dataset.model_copy(update={"name": "locomo"})
+    assert cut(talk, split="tune", limit=None, groups=None) == talk
+    with pytest.raises(InputError, match="no question is left"):
+        cut(talk, split="held", limit=None, groups=None)
+
+
+def test_a_strategy_is_asked_for_by_the_task_it_came_from_and_each_benchmark_is_a_bank(tmp_path: Path) -> None:
+    row = {"id": "1", "set": "shop_v1", "when_to_use": "When paging.", "content": "Read the cursor.", "task_query": "t"}
+    rows = [row, {**row, "id": "2", "set": "bank_v1", "task_query": None}, {**row, "id": "3", "set": "shop_v2"}]
+    file = tmp_path / "s.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    data = load("strategies", file, "full")
+    assert [(item.group, item.id) for item in data.items] == [("shop", "1"), ("bank", "2"), ("shop", "3")]
+    assert [(each.query, each.gold, each.group) for each in data.questions] == [("t", ("1", "3"), "shop")]
+
+
+def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: Dataset) -> None:
+    foreign = with_foreign(dataset, ["bread", "tides", "chess"]).questions[len(dataset.questions) :]
+    assert [(each.query, each.group, each.gold) for each in foreign] == [
+        ("bread", "a", ()),
+        ("tides", "b", ()),
+        ("chess", "a", ()),
+    ]
 
 
 def test_a_range_of_groups_keeps_their_items_and_questions_alone(dataset: Dataset) -> None:
     second = cut(dataset, split="all", limit=None, groups=(2, 2))
     assert {item.group for item in second.items} == {question.group for question in second.questions} == {"b"}
-    with pytest.raises(InputError, match="no question is left"):
-        cut(dataset, split="held", limit=None, groups=None)
 
 
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:

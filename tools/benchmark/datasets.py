@@ -1,5 +1,6 @@
 """Datasets of retrieval in one form (the sample, files, BEIR), checked, cut, hashed, and poisoned with debris."""
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +17,16 @@ from swarm_memory.tools.benchmark.suite import checked
 from swarm_memory.tools.text.tokens import STOP_WORDS
 
 Split = Literal["all", "tune", "held"]
-HELD_EVERY = 10
-"""Every tenth question, in the order of the file, is held; parameters are chosen on the others."""
+"""held: the questions whose hash is odd; tune: the others, on which parameters are chosen."""
+
+CONVERSATIONS = ("locomo", "locomo-sessions")
+"""Of these a whole group is held or not: its questions are about one conversation."""
 
 DEBRIS_PREFIX = "debris-"
 """Begins the id of every item of debris."""
+
+FOREIGN = "foreign"
+"""The category of questions that have nothing to do with the items."""
 
 _DEBRIS_WORDS = 24
 
@@ -90,6 +96,34 @@ def _is_number(text: str) -> bool:
     return text.strip().removeprefix("-").replace(".", "", 1).isdecimal()
 
 
+class _Strategy(Published):
+    id: str
+    set: str
+    when_to_use: str
+    content: str
+    task_query: str | None = None
+
+
+_STRATEGY = TypeAdapter(_Strategy)
+
+
+def strategies(rows: Iterable[object], where: str) -> Dataset:
+    """Return strategies that were distilled from tasks, as ReMe publishes them: a bank for each benchmark they are of.
+
+    A question is a task that strategies came from, and those are what it should find. Raises `InputError`.
+    """
+    known: dict[tuple[str, str], BenchmarkItem] = {}
+    origins: dict[tuple[str, str], list[str]] = {}
+    for at, row in enumerate(rows, start=1):
+        each = checked(_STRATEGY, row, f"{where}: line {at}")
+        group = each.set.partition("_")[0]
+        known[group, each.id] = BenchmarkItem(id=each.id, content=f"{each.when_to_use}\n{each.content}", group=group)
+        if each.task_query:
+            origins.setdefault((group, each.task_query), []).append(each.id)
+    questions = (BenchmarkQuestion(query=task, gold=tuple(ids), group=group) for (group, task), ids in origins.items())
+    return complete(Dataset(name="strategies", items=tuple(known.values()), questions=tuple(questions)), where)
+
+
 def complete(dataset: Dataset, where: str) -> Dataset:
     """Return the dataset when it can be asked. Raises `InputError` for an id twice, and for a gold that is nowhere."""
     if not dataset.items or not dataset.questions:
@@ -116,14 +150,28 @@ def cut(dataset: Dataset, *, split: Split, limit: int | None, groups: tuple[int,
         names = list(dict.fromkeys(item.group for item in dataset.items))[first - 1 : last]
         questions = [each for each in questions if each.group in set(names)]
     if split != "all":
-        held = split == "held"
-        questions = [each for at, each in enumerate(questions, start=1) if (at % HELD_EVERY == 0) == held]
+        whole = dataset.name in CONVERSATIONS
+        questions = [each for each in questions if _is_held(each.group if whole else each.query) == (split == "held")]
     questions = questions[:limit]
     if not questions:
         raise InputError(f"{dataset.name}: no question is left of split {split}, groups {groups}, limit {limit}")
     asked = {each.group for each in questions}
     items = tuple(item for item in dataset.items if item.group in asked)
     return Dataset(name=dataset.name, items=items, questions=tuple(questions))
+
+
+def _is_held(name: str) -> bool:
+    return int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) % 2 == 1
+
+
+def with_foreign(dataset: Dataset, queries: Sequence[str]) -> Dataset:
+    """Return the dataset with questions that nothing in any of its groups answers, given out to the groups in turn."""
+    groups = list(by_group(dataset))
+    asked = (
+        BenchmarkQuestion(query=query, group=groups[at % len(groups)], category=FOREIGN)
+        for at, query in enumerate(queries)
+    )
+    return dataset.model_copy(update={"questions": (*dataset.questions, *asked)})
 
 
 def info_of(dataset: Dataset) -> DatasetInfo:

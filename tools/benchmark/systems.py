@@ -1,4 +1,6 @@
-"""Memory systems under test: the real bank, filled as in use and asked with these or those settings, and rank-bm25."""
+"""Memory systems under test: the real bank, filled and asked as an agent does it, with these or those settings, and
+rank-bm25.
+"""
 
 import time
 from collections.abc import Sequence
@@ -7,11 +9,13 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
-from swarm_memory.schema.memory import MemoryItem, Provenance, ScoreParts
+from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem, Provenance, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX
 from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -19,9 +23,7 @@ from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 CONFIDENCE = 0.5
-"""All items are equally sure: what is measured is the search."""
-
-_BATCH = 500
+"""Of items that have their own times: equally sure, so that age alone tells them apart."""
 
 
 class MemorySystem(Protocol):
@@ -60,52 +62,66 @@ class Bank:
     toolbox: Toolbox
     """Its store is one that the benchmark opened."""
     dated: bool = False
-    """Whether items get their own times; else all are as new, so that recency says nothing."""
+    """Whether items get their own times, as if they had been learned then: what the user says does not age."""
     consolidated: bool = False
     """Whether each group is consolidated once it is in."""
     seconds: float = 0.0
     """What taking in took in all."""
     archived: int = 0
     """What consolidation took out of sight."""
-    _ids: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    held_back: int = 0
+    """Texts that the gate put into quarantine."""
+    known: int = 0
+    """Texts that the bank had already."""
+    _ids: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
     _size_bytes: int = 0
 
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
-        """Take in a group, unless a system that shares the bank has done so."""
+        """Take in a group by the front door, unless a system that shares the bank has done so.
+
+        Each item is remembered as the MCP tool `remember` does it, one that is too long for it in parts.
+        """
         if group in self._ids:
             return
         started = time.perf_counter()
-        own, now = self.within(group), self.toolbox.clock.now()
-        ids: dict[str, str] = {}
-        for at in range(0, len(items), _BATCH):
-            batch = [self._memory(item, own.scope, now) for item in items[at : at + _BATCH]]
-            await own.store.add_memories(await prepare(own, batch), own.embedder.name)
-            ids |= {memory.id: item.id for memory, item in zip(batch, items[at : at + _BATCH], strict=True)}
-        self._ids[group] = ids
+        own, ids = self.within(group), self._ids.setdefault(group, {})
+        for item in items:
+            for text in _parts(item.content):
+                ids.setdefault(await self._written(own, item, text), []).append(item.id)
         if self.consolidated:
             self.archived += len((await consolidate(own, full=True)).merged)
         self.seconds += time.perf_counter() - started
 
-    def _memory(self, item: BenchmarkItem, scope: Scope, now: datetime) -> MemoryItem:
-        created_at = item.time if self.dated and item.time is not None else now
-        return MemoryItem(
+    async def _written(self, own: Toolbox, item: BenchmarkItem, text: str) -> str:
+        """Write one text; return the id of the memory that says it. Debris is imported, it is not the user's word."""
+        if self.dated or item.id.startswith(DEBRIS_PREFIX):
+            return await self._learned(own, item, text)
+        done = await remember(own, text)
+        self.held_back += done.item.status != "active"
+        self.known += not done.is_new
+        return done.item.id
+
+    async def _learned(self, own: Toolbox, item: BenchmarkItem, text: str) -> str:
+        memory = MemoryItem(
             id=new_id(MEMORY),
-            scope=scope,
+            scope=own.scope,
             title="",
-            content=item.content,
+            content=text,
             confidence=CONFIDENCE,
             provenance=Provenance(judge="evidence"),
-            created_at=created_at,
+            created_at=item.time or own.clock.now(),
         )
+        await own.store.add_memories(await prepare(own, [memory]), own.embedder.name)
+        return memory.id
 
     def within(self, group: str) -> Toolbox:
         """Return the toolbox of a group's project."""
         return self.toolbox.in_project(f"group {group}")
 
     def items_of(self, group: str, memories: Sequence[str]) -> list[str]:
-        """Return the ids of items by those of memories."""
+        """Return the ids of items by those of memories; of an item in parts the best one counts."""
         known = self._ids[group]
-        return [known[each] for each in memories]
+        return list(dict.fromkeys(item for each in memories for item in known[each]))
 
     async def size_bytes(self) -> int:
         """Return the size of the database as it was when all was in; what searches write later does not count."""
@@ -130,7 +146,7 @@ class BankSystem:
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
         found = await retrieve(self._toolbox(question), question.query, k=k)
         kept = [each.item.id for each in found.memories if self._found_by_leg(each.parts)]
-        return self.bank.items_of(question.group, kept)
+        return self.bank.items_of(question.group, kept)[:k]
 
     def _found_by_leg(self, parts: ScoreParts) -> bool:
         found = {"vector": parts.cosine, "keyword": parts.keyword}
@@ -144,6 +160,16 @@ class BankSystem:
         settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
         clock: Clock = _At(question.now) if self.bank.dated and question.now is not None else own.clock
         return replace(own, settings=settings, clock=clock)
+
+
+def _parts(text: str) -> list[str]:
+    """Return a text in parts that one memory can hold, divided between lines where that is possible."""
+    parts = [""]
+    for line in text.splitlines(keepends=True):
+        for at in range(0, len(line), MAX_CONTENT):
+            piece = line[at : at + MAX_CONTENT]
+            parts[-1:] = [parts[-1] + piece] if len(parts[-1]) + len(piece) <= MAX_CONTENT else [parts[-1], piece]
+    return [part for part in parts if part.strip()]
 
 
 class _Okapi(Protocol):

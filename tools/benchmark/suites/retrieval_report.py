@@ -24,6 +24,8 @@ class Asked:
     """Those with gold, in the order asked."""
     values: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
     latencies_ms: list[float] = field(default_factory=list[float])
+    answered: int = 0
+    """Questions with gold that got anything."""
     unanswerable: int = 0
     withheld: int = 0
     """Of the unanswerable questions, those that nothing was found for."""
@@ -107,7 +109,10 @@ class Summary:
         system = Column[Asked]("system", lambda each: each.system)
         asked = Column[Asked]("asked", lambda each: len(each.values))
         shares = [self._share(*each) for each in self._shown.items()]
-        note = "%; R@K: a relevant item is among the first K; MRR and nDCG at 10; B/item: database and its log"
+        note = (
+            "%; R@K: a relevant item is among the first K; MRR and nDCG at 10; fitting, foreign: questions with and "
+            "without a relevant item that got anything; B/item: database and its log"
+        )
         yield table(f"Retrieval on {self._info.name}", (system, asked, *shares, *_COSTS), self._asked, note)
         bounds = [
             Column[Asked](name, lambda each, measure=measure: _bounds(self._found[each.system, "", measure]))
@@ -165,6 +170,14 @@ class Summary:
 
 
 _COSTS: tuple[Column[Asked], ...] = (
+    Column(
+        "fitting %", lambda each: 100 * each.answered / len(each.values) if each.values else None, ".1f",
+    ),
+    Column(
+        "foreign %",
+        lambda each: 100 * (1 - each.withheld / each.unanswerable) if each.unanswerable else None,
+        ".1f",
+    ),
     Column("p50 ms", lambda each: each.latency(0.5), ".2f", "p50_ms"),
     Column("p95 ms", lambda each: each.latency(0.95), ".2f", "p95_ms"),
     Column("ingest s", lambda each: each.ingest_s, ".2f", "ingest_s"),
