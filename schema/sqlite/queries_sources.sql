@@ -46,12 +46,16 @@ DELETE FROM source_groups WHERE id = ?;
 -- The positions in the index of a group's passages.
 SELECT seq FROM passages WHERE group_id = ?;
 
+-- name: last_passage
+-- The last position in the index, 0 in an empty one.
+SELECT coalesce(max(seq), 0) FROM passages;
+
 -- name: add_passage
 -- Write a passage.
 INSERT INTO passages (
-  group_id, partition_id, position, title, description, content, path, line, end_line, data
+  seq, group_id, partition_id, position, title, description, content, path, line, end_line, data
 ) VALUES (
-  :group_id, :partition_id, :position, :title, :description, :content, :path, :line, :end_line, :data
+  :seq, :group_id, :partition_id, :position, :title, :description, :content, :path, :line, :end_line, :data
 );
 
 -- name: put_tokens

@@ -1,5 +1,6 @@
 """Sources in a real bank: indexed by hash, changed, removed, apart from memories and from other scopes."""
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.sources import sources
+from swarm_memory.tools.sources.prepare import Preparation, Prepared
 from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -156,3 +159,69 @@ async def test_a_source_from_which_everything_is_gone_is_not_kept(toolbox: Toolb
     assert emptied.removed == 1
     assert emptied.reason == "nothing of list.json is indexed: no tool was found there"
     assert await toolbox.store.sources.list_sources(toolbox.scope) == []
+
+
+async def test_a_secret_that_is_spread_over_passages_changes_no_other_passage(toolbox: Toolbox, made: Made) -> None:
+    source = made("document")
+    head, body = "-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA7bq1QYw3Zc9f\n" * 3
+    source.groups |= {
+        "a.md": [
+            ("Deploy", "", f"The key:\n{head}\n{body}"),
+            ("Restart", "", f"{body}-----END RSA PRIVATE KEY-----\nThen restart the zeppelin."),
+            ("Contact", "", "Write to anna.berg@firm.example.org."),
+        ]
+    }
+    await index_source(toolbox, "document", ".", source.read())
+    hits = {
+        hit.passage.title: hit.passage.content for hit in (await search_sources(toolbox, "deploy restart contact")).hits
+    }
+    assert hits["Deploy"] == "The key:\n[secret:private-key]"
+    assert hits["Restart"].endswith("Then restart the zeppelin.")
+    assert hits["Contact"] == "Write to [email]."
+
+
+async def test_groups_are_prepared_ahead_and_never_without_bound(
+    toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "GROUPS_AT_ONCE", 2)
+    monkeypatch.setattr(sources, "BATCH_PASSAGES", 3)
+    source = made("tool")
+    source.groups |= {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(41)}
+    under_way: list[int] = []
+    now = 0
+
+    async def prepare(preparation: Preparation) -> list[Prepared]:
+        nonlocal now
+        now += 1
+        under_way.append(now)
+        prepared = await asyncio.to_thread(preparation)
+        now -= 1
+        return prepared
+
+    done = await index_source(toolbox, "tool", "list.json", source.read(), prepare=prepare)
+    assert (done.added, done.passages, len(under_way)) == (41, 41, 21)
+    assert 1 < max(under_way) <= sources.PREPARED_AHEAD + 1
+    assert (await toolbox.store.sources.list_sources(toolbox.scope))[0].passages == 41
+
+
+async def test_a_run_that_breaks_off_keeps_what_was_written_and_leaves_nothing_running(
+    toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "GROUPS_AT_ONCE", 1)
+    monkeypatch.setattr(sources, "BATCH_PASSAGES", 1)
+    source = made("tool")
+    source.groups |= {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(20)}
+
+    async def broken() -> AsyncIterator[ReadGroup]:
+        async for group in source.read():
+            yield group
+        raise OSError("the disk is gone")
+
+    before = asyncio.all_tasks()
+    with pytest.raises(OSError, match="the disk is gone"):
+        await index_source(toolbox, "tool", "list.json", broken())
+    assert asyncio.all_tasks() == before
+    kept = (await toolbox.store.sources.list_sources(toolbox.scope))[0].groups
+    assert 0 < kept < 20
+    done = await index_source(toolbox, "tool", "list.json", source.read())
+    assert (done.added, done.unchanged) == (20 - kept, kept)

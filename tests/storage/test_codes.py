@@ -6,8 +6,9 @@ from array import array
 
 import pytest
 
+from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.storage.search.codes import Quantization, code, code_bits, codes
-from swarm_memory.server.storage.search.vectors import encode
+from swarm_memory.server.storage.search.vectors import Space, encode, encode_all
 
 
 def unit_vector(rng: random.Random, dims: int) -> "array[float]":
@@ -50,3 +51,20 @@ def test_a_vector_and_its_opposite_share_no_sign() -> None:
     opposite = array("f", [-number for number in base])
     far = distance(code(encode(base, "float32"), "float32", 256), code(encode(opposite, "float32"), "float32", 256))
     assert far >= code_bits(256) - 4
+
+
+@pytest.mark.parametrize("quantization", ["int8", "float32"])
+def test_one_by_one_and_many_at_once_vectors_are_encoded_alike(quantization: Quantization) -> None:
+    rng = random.Random(5)
+    vectors = [unit_vector(rng, 256) for _ in range(100)]
+    space = Space(1, "static", 256, quantization, 0, "vec_")
+    assert encode_all(vectors, space) == [encode(vector, quantization) for vector in vectors]
+
+
+@pytest.mark.parametrize("bad", [[math.nan] * 8, [2.0] + [0.0] * 7, [0.0] * 8, [1.0]])
+@pytest.mark.parametrize("others", [0, 100])
+def test_among_few_and_many_an_unsound_vector_is_refused(bad: list[float], others: int) -> None:
+    rng = random.Random(5)
+    vectors = [*(unit_vector(rng, 8) for _ in range(others)), array("f", bad)]
+    with pytest.raises(StorageError, match="refused"):
+        encode_all(vectors, Space(1, "static", 8, "int8", 0, "vec_"))

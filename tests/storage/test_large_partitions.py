@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import StoreUntrusted
+from swarm_memory.schema.source import Passage
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.search import index, vectors, words
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery
+from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 
 MANY = 120
 
@@ -178,3 +180,23 @@ async def test_codes_out_of_step_are_seen_and_made_anew(
         assert "codes" in fault
         await store.reindex()
         assert (await store.inspect()).sound
+
+
+async def test_a_source_that_grows_large_while_it_is_indexed_has_a_code_for_each_passage(
+    open_bank: Any, embedder: Any, here: Any, searchable: str, database: Path
+) -> None:
+    def group(number: int) -> StoredGroup:
+        name = f"tool{number}"
+        passage = Passage(kind="tool", group=name, position=0, title=name)
+        return StoredGroup(name, "1", (name,), (StoredPassage(passage, embedder.vector(name), (name,), (), ()),))
+
+    async with open_bank() as store:
+        for start in range(0, MANY, 40):
+            groups = [group(number) for number in range(start, start + 40)]
+            await store.sources.write_groups(SourceKey(here, "tool", "list.json"), groups, embedder.name)
+        query = SourceQuery((here,), ("tool",), embedder.name, embedder.vector("tool77"), (), 5)
+        found = await store.sources.search(query)
+        best = max(found.candidates, key=lambda each: each.cosine or 0.0)
+        assert (best.title, found.passages, found.notices) == ("tool77", MANY, ())
+    assert look(database, searchable, "SELECT count(*) FROM codes_source_vec_1_rowids") == (MANY,)
+    assert look(database, searchable, "SELECT count(*) FROM source_vec_1_rowids") == (0,)

@@ -4,13 +4,12 @@ Files, servers and formats are the readers' business; where passages are kept is
 """
 
 import asyncio
-import math
 import time
-from collections.abc import AsyncIterable, Sequence
+from collections import deque
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-
-from pydantic import JsonValue
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
@@ -19,7 +18,6 @@ from swarm_memory.schema.source import (
     SOURCE_KINDS,
     Fault,
     IndexedSource,
-    Passage,
     SourceHit,
     SourceKind,
     SourceSearch,
@@ -33,45 +31,55 @@ from swarm_memory.tools.ports.sources import (
     SourceQuery,
     SourceResult,
     StoredGroup,
-    StoredPassage,
 )
 from swarm_memory.tools.retrieve.embed import embed_batch, embed_query
+from swarm_memory.tools.sources.prepare import Preparation, Prepared
 from swarm_memory.tools.sources.rank import ScoredPassage, score_passages
 from swarm_memory.tools.sources.rerank import rerank
-from swarm_memory.tools.text.cleaning import clean, shorten
-from swarm_memory.tools.text.tokens import query_tokens, tokenize
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K, MAX_OFFSET = 50, 1000
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
-MAX_TITLE_CHARS, MAX_DESCRIPTION_CHARS, MAX_CONTENT_CHARS = 1_000, 20_000, 60_000
-BATCH_PASSAGES = 256
-"""So many passages are embedded and written at once."""
+BATCH_PASSAGES = 512
+"""So many passages are embedded and written at once; other writers wait for that."""
+
+GROUPS_AT_ONCE, PREPARED_AHEAD = 16, 4
+"""So many groups are prepared together, and so many such lots beside the one that is waited for."""
+
+Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
+"""Runs a preparation, off the event loop."""
 
 _POOL_FACTOR, _POOL_FLOOR = 5, 100
 _REMOVED_AT_ONCE = 200
 
 
-@dataclass(slots=True)
 class _Indexing:
-    """One run over a source: what it found known, and what it did."""
+    """One run over a source: what it found known, and what it did.
 
-    toolbox: Toolbox
-    key: SourceKey
-    known: dict[str, str]
-    batch: list[tuple[str, str, Sequence[Passage]]] = field(default_factory=list[tuple[str, str, Sequence[Passage]]])
-    seen: set[str] = field(default_factory=set[str])
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    passages: int = 0
-    faults: list[Fault] = field(default_factory=list[Fault])
-    notices: dict[str, None] = field(default_factory=dict[str, None])
+    Groups are read, prepared and written at the same time: some are prepared ahead, by whatever `prepare` runs them in,
+    while those before are embedded and the ones before these are written.
+    """
+
+    def __init__(self, toolbox: Toolbox, key: SourceKey, known: dict[str, str], prepare: Prepare) -> None:
+        self.toolbox = toolbox
+        self.key = key
+        self.known = known
+        self.prepare = prepare
+        self.seen: set[str] = set()
+        self.added = self.changed = self.unchanged = self.passages = 0
+        self.faults: list[Fault] = []
+        self.notices: dict[str, None] = {}
+        self._read: list[ReadGroup] = []
+        self._preparing: deque[asyncio.Task[list[Prepared]]] = deque()
+        self._batch: list[StoredGroup] = []
+        self._writing: asyncio.Task[None] | None = None
 
     async def take(self, group: ReadGroup) -> None:
         """Take in one group; what is known by its hash is not parsed."""
-        name, content_hash, parse = group
+        name, content_hash, _ = group
         if name in self.seen:
             self.faults.append(Fault(group=name, reason="a second group of this name was left out"))
             return
@@ -79,35 +87,59 @@ class _Indexing:
         if self.known.get(name) == content_hash:
             self.unchanged += 1
             return
-        try:
-            passages = await asyncio.to_thread(parse)
-        except InputError as error:
-            self.faults.append(Fault(group=name, reason=str(error).removeprefix(f"{name} ")))
-            return
-        self.batch.append((name, content_hash, passages))
-        if sum(len(each[2]) for each in self.batch) >= BATCH_PASSAGES or len(self.batch) >= BATCH_PASSAGES:
-            await self.flush()
+        self._read.append(group)
+        if len(self._read) >= GROUPS_AT_ONCE:
+            self._begin()
+            while len(self._preparing) > PREPARED_AHEAD:
+                await self._collect()
 
     async def flush(self) -> None:
-        """Embed and write what is waiting."""
-        if not self.batch:
+        """Prepare, embed and write what is waiting."""
+        self._begin()
+        while self._preparing:
+            await self._collect()
+        await self._embed()
+        await self._written()
+
+    async def stop(self) -> None:
+        """End what is under way, where the run ends before its time."""
+        under_way: list[asyncio.Task[Any]] = [*self._preparing, *filter(None, [self._writing])]
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+
+    def _begin(self) -> None:
+        if self._read:
+            preparation = Preparation(tuple(self._read), self.toolbox.settings.distill.redact_pii)
+            self._preparing.append(asyncio.ensure_future(self.prepare(preparation)))
+            self._read.clear()
+
+    async def _collect(self) -> None:
+        for group in await self._preparing[0]:
+            if isinstance(group, Fault):
+                self.faults.append(group)
+                continue
+            self._batch.append(group)
+            if sum(len(each.passages) for each in self._batch) >= BATCH_PASSAGES or len(self._batch) >= BATCH_PASSAGES:
+                await self._embed()
+        self._preparing.popleft()
+
+    async def _embed(self) -> None:
+        """Give the passages of the batch their vectors, and write it as soon as the one before is written."""
+        groups, self._batch = self._batch, []
+        if not groups:
             return
-        pii = self.toolbox.settings.distill.redact_pii
-        groups = await asyncio.to_thread(lambda: [_prepared(*each, pii=pii) for each in self.batch])
-        texts = [stored.passage.embedding_text for group in groups for stored in group.passages]
-        vectors = iter(await self._embedded(texts))
+        vectors = iter(
+            await self._vectors([each.passage.embedding_text for group in groups for each in group.passages])
+        )
         filled = [
             replace(group, passages=tuple(replace(each, vector=next(vectors)) for each in group.passages))
             for group in groups
         ]
-        await self.toolbox.store.sources.write_groups(self.key, filled, self.toolbox.embedder.name)
-        for group in filled:
-            self.added += group.name not in self.known
-            self.changed += group.name in self.known
-        self.passages += len(texts)
-        self.batch.clear()
+        await self._written()
+        self._writing = asyncio.ensure_future(self._write(filled))
 
-    async def _embedded(self, texts: Sequence[str]) -> list[Vector | None]:
+    async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
         embedder = self.toolbox.embedder
         try:
             return await embed_batch(embedder, texts) if texts else []
@@ -116,6 +148,18 @@ class _Indexing:
             told = f"keywords only, because the embedder {embedder.name} failed: {reason}; run `swarm-memory reembed`"
             self.notices[told] = None
             return [None] * len(texts)
+
+    async def _write(self, groups: Sequence[StoredGroup]) -> None:
+        await self.toolbox.store.sources.write_groups(self.key, groups, self.toolbox.embedder.name)
+        for group in groups:
+            self.added += group.name not in self.known
+            self.changed += group.name in self.known
+            self.passages += len(group.passages)
+
+    async def _written(self) -> None:
+        if self._writing is not None:
+            await self._writing
+            self._writing = None
 
     async def remove_gone(self) -> int:
         """Remove the groups that the source no longer has."""
@@ -156,21 +200,25 @@ async def index_source(
     groups: AsyncIterable[ReadGroup],
     *,
     on_progress: Report | None = None,
+    prepare: Prepare = asyncio.to_thread,
 ) -> IndexedSource:
     """Bring the index of one source up to date with all the groups that it now has.
 
     What is unchanged by its hash is left alone, what is gone is removed; of a group that cannot be parsed what was
     indexed before stays, and it is told as a fault. A source that holds nothing is not kept, and the answer says why.
     Stopped half way, what was written is whole and the next run goes on. Texts are redacted and cleaned before they are
-    stored or embedded. Raises what iterating `groups` raises.
+    stored or embedded, in what `prepare` runs it in: a thread, or processes. Raises what iterating `groups` raises.
     """
     key = SourceKey(toolbox.scope, kind, location)
-    run = _Indexing(toolbox, key, await toolbox.store.sources.groups(key))
-    async for group in groups:
-        await run.take(group)
-        if on_progress is not None:
-            await on_progress(Progress(done=len(run.seen), message=group[0]))
-    await run.flush()
+    run = _Indexing(toolbox, key, await toolbox.store.sources.groups(key), prepare)
+    try:
+        async for group in groups:
+            await run.take(group)
+            if on_progress is not None:
+                await on_progress(Progress(done=len(run.seen), message=group[0]))
+        await run.flush()
+    finally:
+        await run.stop()
     removed = await run.remove_gone()
     await run.settle()
     return IndexedSource(
@@ -231,40 +279,6 @@ async def search_sources(
         notices=(*notices, *result.notices, *ranked.notices),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-
-
-def _prepared(name: str, content_hash: str, passages: Sequence[Passage], *, pii: bool) -> StoredGroup:
-    """Redact, clean and tokenize a group's passages; vectors come later."""
-    return StoredGroup(name, content_hash, tokenize(name), tuple(_stored(each, pii=pii) for each in passages))
-
-
-def _stored(passage: Passage, *, pii: bool) -> StoredPassage:
-    def safe(text: str, max_chars: int) -> str:
-        return shorten(clean(redact(text, pii=pii).text), max_chars)
-
-    data = _safe_json(passage.data, pii=pii)
-    assert isinstance(data, dict)
-    kept = passage.model_copy(
-        update={
-            "title": safe(passage.title, MAX_TITLE_CHARS).strip() or passage.group,
-            "description": safe(passage.description, MAX_DESCRIPTION_CHARS),
-            "content": safe(passage.content, MAX_CONTENT_CHARS),
-            "data": data,
-        }
-    )
-    return StoredPassage(kept, None, tokenize(kept.title), tokenize(kept.description), tokenize(kept.content))
-
-
-def _safe_json(value: JsonValue, *, pii: bool) -> JsonValue:
-    if isinstance(value, str):
-        return clean(redact(value, pii=pii).text)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, list):
-        return [_safe_json(part, pii=pii) for part in value]
-    if isinstance(value, dict):
-        return {clean(name): _safe_json(part, pii=pii) for name, part in value.items()}
-    return value
 
 
 def _checked(query: str, k: int, offset: int) -> str:

@@ -17,7 +17,7 @@ Quantization = Literal["int8", "float32"]
 MIN_BITS = 512
 """Codes are at least so long, whatever the dimensions: short vectors are rotated more than once."""
 
-_MANY = 32
+MANY = 32
 """From so many vectors on numpy is worth its import."""
 
 
@@ -39,7 +39,7 @@ def code(blob: bytes, quantization: Quantization, dims: int) -> bytes:
 
 def codes(blobs: Sequence[bytes], quantization: Quantization, dims: int) -> list[bytes]:
     """Return the codes of encoded vectors, in order: the same as `code` gives for each, many at once."""
-    if len(blobs) < _MANY:
+    if len(blobs) < MANY:
         return [code(blob, quantization, dims) for blob in blobs]
     import numpy
 

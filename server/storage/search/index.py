@@ -8,7 +8,7 @@ and filled again by the next process that has it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
@@ -21,7 +21,8 @@ from swarm_memory.server.storage.search.vectors import (
     code_slots,
     drop_codes,
     encode,
-    enter_code,
+    encode_all,
+    enter_codes,
     find_space,
     give_codes,
     is_coded,
@@ -55,6 +56,30 @@ class Index:
         connection.execute(self.statements["count_active"], (1, partition))
         for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
             self._enter_vector(connection, Space(*space), seq, partition, vector)
+
+    def enter_new(
+        self,
+        connection: "Connection",
+        seqs: Sequence[int],
+        partition: int,
+        space: Space | None,
+        vectors: "Mapping[int, Vector]",
+        now: str,
+    ) -> None:
+        """Enter items that were written just now: their tokens, and vectors by position, all of one space.
+
+        Raises `StorageError` for a vector that cannot be right.
+        """
+        connection.executemany(self.statements["index_tokens"], [(seq,) for seq in seqs])
+        connection.execute(self.statements["count_active"], (len(seqs), partition))
+        if space is None:
+            return
+        blobs = encode_all([*vectors.values()], space)
+        entered = list(zip(vectors, blobs, strict=True))
+        connection.executemany(
+            self.statements["put_vector"], [{**_place(seq, space), "vector": blob, "now": now} for seq, blob in entered]
+        )
+        self._enter_vectors(connection, space, partition, entered)
 
     def leave(self, connection: "Connection", seq: int, partition: int) -> None:
         """Take out an item that is active no more; its tokens and vectors must still be those it was entered with."""
@@ -171,13 +196,19 @@ class Index:
                 self.rebuild_space(connection, space)
 
     def _enter_vector(self, connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
-        self._count(connection, space, partition, 1)
+        self._enter_vectors(connection, space, partition, [(seq, blob)])
+
+    def _enter_vectors(
+        self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
+    ) -> None:
+        self._count(connection, space, partition, len(entered))
         if not self._writable(connection, space):
             return
         if is_coded(connection, space, partition):
-            enter_code(connection, space, seq, partition, blob)
+            enter_codes(connection, space, partition, entered)
             return
-        connection.execute(space.sql(self.statements["index_vector"]), (seq, partition, blob))
+        rows = [(seq, partition, blob) for seq, blob in entered]
+        connection.executemany(space.sql(self.statements["index_vector"]), rows)
         if connection.execute(self.statements["members"], (space.id, partition)).fetchone()[0] >= LARGE:
             # It has become large: its codes take the place of its rows in the exact index.
             seqs = give_codes(connection, space, partition, self.statements["scan_vectors"])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import code_table, queries
-from swarm_memory.server.storage.search.codes import Quantization, code, code_bits, codes
+from swarm_memory.server.storage.search.codes import MANY, Quantization, code, code_bits, codes
 from swarm_memory.server.storage.search.words import (
     EVERYTHING,
     Narrowed,
@@ -110,6 +110,24 @@ def encode(vector: "Vector", quantization: Quantization) -> bytes:
         return array("f", vector).tobytes()
     scale = _INT8_MAX / max(max(vector), -min(vector))
     return array("b", [round(number * scale) for number in vector]).tobytes()
+
+
+def encode_all(vectors: "Sequence[Vector]", space: Space) -> list[bytes]:
+    """Return the bytes of vectors as `encode` gives them, many at once. Raises `StorageError` as `check_vector`."""
+    if len(vectors) < MANY or any(len(vector) != space.dims for vector in vectors):
+        for vector in vectors:
+            check_vector(vector, space.dims, space.model)
+        return [encode(vector, space.quantization) for vector in vectors]
+    import numpy
+
+    rows = numpy.array(vectors, dtype="f4").astype("f8")
+    sound = numpy.abs(numpy.sqrt(numpy.square(rows).sum(axis=1)) - 1.0) <= _LENGTH_TOLERANCE
+    for at in numpy.flatnonzero(~sound).tolist():
+        check_vector(vectors[at], space.dims, space.model)
+    if space.quantization == "float32":
+        return [row.tobytes() for row in rows.astype("f4")]
+    scaled = rows * (_INT8_MAX / numpy.abs(rows).max(axis=1, keepdims=True))
+    return [row.tobytes() for row in numpy.rint(scaled).astype("i1")]
 
 
 def decode(blob: bytes, quantization: Quantization) -> Sequence[float]:
@@ -218,10 +236,11 @@ def is_coded(connection: "Connection", space: Space, partition: int) -> bool:
     return connection.execute(_QUERIES["is_coded"], (space.table, partition)).fetchone() is not None
 
 
-def enter_code(connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
-    """Enter the code of one vector of a partition that has codes."""
-    made = code(blob, space.quantization, space.dims)
-    connection.execute(space.sql(_QUERIES["index_code"]), (seq, partition, seq % BUCKETS, made))
+def enter_codes(connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]) -> None:
+    """Enter the codes of vectors, given as (position, bytes), of a partition that has codes."""
+    made = codes([blob for _, blob in entered], space.quantization, space.dims)
+    rows = [(seq, partition, seq % BUCKETS, each) for (seq, _), each in zip(entered, made, strict=True)]
+    connection.executemany(space.sql(_QUERIES["index_code"]), rows)
 
 
 def leave_code(connection: "Connection", space: Space, seq: int) -> None:

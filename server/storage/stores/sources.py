@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,19 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, cosines
+from swarm_memory.server.storage.search.vectors import (
+    Keywords,
+    Near,
+    Quantization,
+    QueryVector,
+    Search,
+    Space,
+    cosines,
+)
 from swarm_memory.server.storage.search.words import joined
 from swarm_memory.server.storage.stores.rows import find_scope, find_scopes, made, make_scope, named, pairs, to_json
 from swarm_memory.server.storage.stores.upkeep import SqliteVectors
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     PassageCandidate,
@@ -56,9 +65,8 @@ class SqliteSources(Part):
         self, connection: "Connection", source: SourceKey, groups: Sequence[StoredGroup], embedder: str
     ) -> None:
         writer = _GroupWriter(connection, self._index, source, embedder, self.bank.quantization_of(embedder))
-        for group in groups:
-            writer.put(group)
-        self._index.tidy(connection)
+        if writer.put(groups):
+            self._index.tidy(connection)
 
     @writes
     def remove_groups(self, connection: "Connection", source: SourceKey, names: Sequence[str]) -> int:
@@ -129,26 +137,47 @@ class _GroupWriter:
         place = (self._partition, source.location, self._now)
         ((self._source_id,),) = connection.execute(_QUERIES["put_source"], place).fetchall()
 
-    def put(self, group: StoredGroup) -> None:
-        """Write a group in place of the one of its name."""
-        _remove_group(self._connection, self._index, self._partition, self._source_id, group.name)
+    def put(self, groups: Sequence[StoredGroup]) -> bool:
+        """Write groups, each in place of the one of its name; return whether there was any."""
+        removed = [
+            _remove_group(self._connection, self._index, self._partition, self._source_id, group.name)
+            for group in groups
+        ]
+        ((last,),) = self._connection.execute(_QUERIES["last_passage"]).fetchall()
+        rows: list[dict[str, Any]] = []
+        stored: list[tuple[int, StoredPassage]] = []
+        for group in groups:
+            group_id = self._add_group(group)
+            added = list(enumerate(group.passages, start=last + len(stored) + 1))
+            rows += [self._row(seq, group_id, each) for seq, each in added]
+            stored += added
+        self._connection.executemany(_QUERIES["add_passage"], rows)
+        self._connection.executemany(_QUERIES["put_tokens"], [(seq, *_fields(each)) for seq, each in stored])
+        vectors = {seq: each.vector for seq, each in stored if each.vector is not None}
+        seqs = [seq for seq, _ in stored]
+        self._index.enter_new(self._connection, seqs, self._partition, self._space_of(vectors), vectors, self._now)
+        return any(removed)
+
+    def _add_group(self, group: StoredGroup) -> int:
         row = (self._source_id, group.name, group.content_hash, joined(group.name_tokens), self._now)
         group_id = self._connection.execute(_QUERIES["add_group"], row).lastrowid
         assert group_id is not None
-        for stored in group.passages:
-            self._add(group_id, stored)
+        return group_id
 
-    def _add(self, group_id: int, stored: StoredPassage) -> None:
+    def _row(self, seq: int, group_id: int, stored: StoredPassage) -> dict[str, Any]:
         row = stored.passage.model_dump(include=_COLUMNS)
-        row |= {"group_id": group_id, "partition_id": self._partition, "data": to_json(stored.passage.data)}
-        seq = self._connection.execute(_QUERIES["add_passage"], row).lastrowid
-        assert seq is not None
-        fields = (stored.title_tokens, stored.description_tokens, stored.content_tokens)
-        self._connection.execute(_QUERIES["put_tokens"], (seq, *map(joined, fields)))
-        if stored.vector is not None:
-            space = self._index.make_space(self._connection, self._embedder, len(stored.vector), self._quantization)
-            self._index.put_vector(self._connection, seq, stored.vector, space, self._now)
-        self._index.enter(self._connection, seq, self._partition)
+        place = {"seq": seq, "group_id": group_id, "partition_id": self._partition}
+        return row | place | {"data": to_json(stored.passage.data)}
+
+    def _space_of(self, vectors: Mapping[int, Vector]) -> Space | None:
+        dimensions = next((len(vector) for vector in vectors.values()), None)
+        if dimensions is None:
+            return None
+        return self._index.make_space(self._connection, self._embedder, dimensions, self._quantization)
+
+
+def _fields(stored: StoredPassage) -> tuple[str, str, str]:
+    return joined(stored.title_tokens), joined(stored.description_tokens), joined(stored.content_tokens)
 
 
 _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
