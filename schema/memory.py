@@ -234,7 +234,7 @@ class Merged(Model):
 
 
 class Superseded(Model):
-    """A guardrail that was archived because a way out of its error was found later."""
+    """A guardrail that was archived because a way out of its error was found later, or it lasted longer elsewhere."""
 
     id: str
     by: str

@@ -292,6 +292,26 @@ async def test_two_things_done_in_order_are_told_where_the_error_was_seen_to_sta
         assert (way.memory_id, way.worked, way.tried) == (item.id, 1, 1)
 
 
+async def test_two_things_after_one_failure_are_told_where_the_error_stayed_through_many_calls(tmp_path: Path) -> None:
+    solved = Script("ship it out to the lab with `ship out lab`", task_id="lab")
+    solved.shell("ship out lab", "ship: error: the crate for lab is not closed", 4).shell("ship fold", "ok")
+    solved.shell("ship lid", "ok").shell("ship out lab", "shipped to lab").say("Shipped.")
+    twice = refused("ship it to the plant with `ship out plant`", "plant", "ship weigh")
+    often = refused("ship it to the docks with `ship out docks`", "docks", "ship weigh", "ship wash", "ship weigh")
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        for open_one, stage in ((twice, "plant"), (often, "docks")):
+            assert (await learn(tools, solved.done())).stored == ()
+            open_one.shell(f"ship out {stage}", f"ship: error: the crate for {stage} is not closed", 4).say(
+                "I could not."
+            )
+            (problem,) = (await learn(tools, open_one.done())).stored
+            assert [item.id for item in await bank.items()] == [problem.id], "the one that lasted longer is kept"
+            solved.task_id = f"lab after {stage}"
+        (item,) = (await learn(tools, solved.done())).stored
+        assert item.title == "Run `ship fold`, then `ship lid` before `ship`"
+        assert item.content.splitlines()[-1] == "5. Nobody tried whether one of them would do."
+
+
 def test_what_fits_the_error_and_did_not_help_alone_is_told_before_what_did() -> None:
     script = Script("seed the shop").shell("manage seed", "OperationalError: no such table: crates", 1)
     script.shell("manage makemigrations", "ok").shell("manage seed", "OperationalError: no such table: crates", 1)

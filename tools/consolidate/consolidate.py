@@ -163,7 +163,7 @@ async def _supersede(run: UpkeepRun, found: Survey) -> None:
         near = [ids for ids in map(found.ids, part) if run.gone.isdisjoint(ids) and items.keys() >= {*ids}]
         both = [pair for one, other in near for pair in ((one, other), (other, one))]
         repairs = {guard: repair for guard, repair in both if is_superseded(items[guard], items[repair])}
-        changes = [change_of(seen[each], by) for each, by in repairs.items() if (by, each) not in found.linked]
+        changes = [change_of(seen[each], items[by]) for each, by in repairs.items() if (by, each) not in found.linked]
         written = await run.withdraw(changes, [link_of(each.seen.id, repairs[each.seen.id]) for each in changes])
         run.superseded += [Superseded(id=each, by=by) for each, by in repairs.items() if each in written]
 

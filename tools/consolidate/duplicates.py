@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
+from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
 from swarm_memory.tools.distill.lessons import GUARDRAIL
+from swarm_memory.tools.distill.open_problems import outlasts
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.text.opposition import is_negated, is_turned, opposition
@@ -153,9 +154,12 @@ def is_way_out(item: MemoryItem) -> bool:
 
 
 def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
-    """Whether a way out makes an earlier guardrail out of date: the same program failed with the same symptom."""
+    """Whether a way out makes an earlier guardrail out of date: the same program failed with the same symptom.
+
+    So does an open problem that lasted through more calls.
+    """
     if guardrail.provenance.is_users_word or not is_way_out(repair):
-        return False
+        return repair.status == "active" and outlasts(repair, guardrail)
     if GUARDRAIL not in guardrail.tags or WAY_OUT in guardrail.tags:
         return False
     ours, theirs = symptom_of(guardrail), symptom_of(repair)
@@ -164,9 +168,10 @@ def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
     return len(ours.words & theirs.words) >= MIN_SHARED_SYMPTOM * len(ours.words | theirs.words)
 
 
-def change_of(seen: UpkeepItem, repair_id: str) -> UpkeepChange:
-    """Return the archiving of a guardrail; it is not done where the way out is active no more."""
-    reason = f"superseded by {repair_id}: a way out was found"
+def change_of(seen: UpkeepItem, repair: MemoryItem) -> UpkeepChange:
+    """Return the archiving of a guardrail; it is not done where what superseded it is active no more."""
+    why = "a way out was found" if is_way_out(repair) else "the same lasted longer in another task"
+    reason, repair_id = f"superseded by {repair.id}: {why}", repair.id
     return UpkeepChange(seen=seen, confidence=seen.confidence, status="archived", reason=reason, needs=repair_id)
 
 
@@ -181,9 +186,9 @@ async def supersede_guardrails(toolbox: Toolbox, items: Iterable[MemoryItem], ru
     It is a batch of the run that stored the items: taking that run back restores them. Raises `StorageError`.
     """
     found = {
-        guardrail.id: repair.id
+        guardrail.id: repair
         for repair in items
-        if is_way_out(repair)
+        if is_way_out(repair) or OPEN_PROBLEM in repair.tags
         for guardrail in await _guardrails_like(toolbox, repair)
         if is_superseded(guardrail, repair)
     }
@@ -192,10 +197,10 @@ async def supersede_guardrails(toolbox: Toolbox, items: Iterable[MemoryItem], ru
     embedder = toolbox.embedder
     seen = await toolbox.store.upkeep_items_of(toolbox.scope, embedder.name, embedder.dimensions, list(found))
     joined = {(link.src_id, link.dst_id) for link in await toolbox.store.memory_links(toolbox.scope, list(found))}
-    changes = [change_of(item, found[item.id]) for item in seen if (found[item.id], item.id) not in joined]
+    changes = [change_of(item, found[item.id]) for item in seen if (found[item.id].id, item.id) not in joined]
     if not changes:
         return ()
-    links = tuple(link_of(change.seen.id, found[change.seen.id]) for change in changes)
+    links = tuple(link_of(change.seen.id, found[change.seen.id].id) for change in changes)
     batch = UpkeepBatch(run_id, toolbox.clock.now(), tuple(changes), links)
     return (await toolbox.store.write_upkeep(toolbox.scope, batch)).changed
 

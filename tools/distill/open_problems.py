@@ -22,6 +22,7 @@ _TOLD = re.compile(
     rf'^1\. When (?P<call>`[^`]+`) ends with "(?P<symptom>[^"]+)", {_STAYED}: (?P<times>\d+) times in one task\.'
 )
 
+_ALONE, _BOTH = "After the first of these alone it failed again.", "Nobody tried whether one of them would do."
 _MANY = 3
 """So often nobody tries what he does not want."""
 
@@ -54,21 +55,38 @@ def joined(material: Material) -> Iterator[Lesson]:
     names = material.reading.names
     for repair in in_order(material.reading):
         if any(has_stayed(problem, repair, names) for problem in material.open_problems):
-            yield repair_lesson(material, repair, names, ["After the first of these alone it failed again."])
+            yield repair_lesson(material, repair, names, [_ALONE if repair.attempts else _BOTH])
 
 
 def has_stayed(problem: MemoryItem, repair: Repair, names: Sequence[str]) -> bool:
     """Whether an open problem is the error that ended here, and a call failed with it more often there than here.
 
-    Then it does not pass by itself. What the call was given may stand in the error and differ.
+    Then it does not pass by itself. What the call was given may stand in the error and differ. Where it failed here but
+    once, it must have failed often there.
     """
-    told = _TOLD.match(problem.content)
-    if told is None or problem.provenance.distiller != "extractive" or problem.provenance.imported_from is not None:
+    told = _told(problem)
+    if told is None:
         return False
     here = 1 + sum(same_error(repair.failed, each) for each in repair.attempts)
     ours = _said(show_symptom(repair.failed.error, names), show_call(repair.failed, names))
     is_same = problem.description.startswith(f"Of use when `{repair.failed.name}` ")
-    return is_same and int(told["times"]) > here and ours == _said(told["symptom"], told["call"])
+    return is_same and int(told["times"]) > max(here, _MANY - 1) and ours == _said(told["symptom"], told["call"])
+
+
+def outlasts(new: MemoryItem, known: MemoryItem) -> bool:
+    """Whether two open problems are the same error, and the new one lasted through more calls: it says more."""
+    one, other = _told(new), _told(known)
+    if one is None or other is None or new.description.split("`")[:2] != known.description.split("`")[:2]:
+        return False
+    is_same = _said(one["symptom"], one["call"]) == _said(other["symptom"], other["call"])
+    return is_same and int(one["times"]) > int(other["times"])
+
+
+def _told(problem: MemoryItem) -> re.Match[str] | None:
+    """What an open problem tells of its error; None of another memory, or one that was not drawn from calls here."""
+    source = problem.provenance
+    is_ours = OPEN_PROBLEM in problem.tags and source.distiller == "extractive" and source.imported_from is None
+    return _TOLD.match(problem.content) if is_ours else None
 
 
 def _said(symptom: str, call: str) -> list[str]:

@@ -257,7 +257,8 @@ def in_order(reading: Reading) -> Iterator[Repair]:
     """Yield the errors that no cure is known of and that two things ended, one after the other, with both.
 
     After the first one alone the unchanged call failed again, and it went through when the second one was all that had
-    been done since. So it looks too where a thing passes by itself at the third try: from one trajectory nobody knows.
+    been done since; or both were all that was done after it had failed once. So it looks too where a thing passes by
+    itself at the next try: from one trajectory nobody knows.
     """
     known = {repair.failed.signature for repair in (*cures(reading), *passing(reading))}
     for repair in reading.repairs:
@@ -265,9 +266,11 @@ def in_order(reading: Reading) -> Iterator[Repair]:
         is_sure = repair.failure.kind not in _MAY_PASS and success.went_through and _is_wanted(repair)
         if failed.signature is None or failed.signature in known or not is_sure:
             continue
-        first, last = _first_of_two(repair, reading), _since_last(repair, reading)
-        if first and len(last) == 1 and can_be_told(last[0]) and is_same_call(failed, success, reading.names):
-            yield replace(repair, deeds=(*first, *last))
+        last = _since_last(repair, reading)
+        both = (*_first_of_two(repair, reading), *last)
+        are_two = len(both) == len(set(map(shape, both))) == _TWICE and (len(last) == 1 or not repair.attempts)
+        if are_two and all(map(can_be_told, both)) and is_same_call(failed, success, reading.names):
+            yield replace(repair, deeds=both)
 
 
 def _first_of_two(repair: Repair, reading: Reading) -> tuple[Call, ...]:

@@ -12,6 +12,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_in
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
+from swarm_memory.tools.distill.open_problems import outlasts
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, says_all_of, unverified
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
@@ -235,7 +236,8 @@ async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | 
     near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
     ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
     close = await toolbox.store.get_memories(scopes, ids) if ids else []
-    return next((item for item in close if item.status == "active" and _say_the_same(toolbox, memory.item, item)), None)
+    alike = (item for item in close if item.status == "active" and not outlasts(memory.item, item))
+    return next((item for item in alike if _say_the_same(toolbox, memory.item, item)), None)
 
 
 async def _with_its_words(toolbox: Toolbox, memory: StoredMemory) -> list[MemoryItem]:
