@@ -1,12 +1,14 @@
 """The bank as the running server holds it: opened at first use, with the worker beside it; it knows no protocol."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import anyio
+import anyio.lowlevel
 
 from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.hosts.paths import host_folder
@@ -24,6 +26,9 @@ Listen: TypeAlias = "Callable[[Bank], Coroutine[Any, Any, None]]"
 
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
+
+GIVE_WAY_S = 0.2
+"""Work in the background waits so long, before each of its pieces, for an end of what is served."""
 
 MAX_CLIENTS = 256
 """Of so many clients it is remembered which session of the host they belong to."""
@@ -58,6 +63,8 @@ class Bank:
         self._toolbox: Toolbox | None = None
         self._worker: Worker | None = None
         self._opening = anyio.Lock()
+        self._served = 0
+        self._all_served = anyio.Event()
         self._sessions: dict[str, str] = {}
         self._is_open = anyio.Event()
         self._is_wanted = anyio.Event()
@@ -130,6 +137,25 @@ class Bank:
         """What a tool may answer by the settings; None before the bank was opened."""
         return None if self._toolbox is None else self._toolbox.settings.output.max_tokens
 
+    @contextmanager
+    def serving(self, callers: int = 1) -> Generator[None]:
+        """Mark that somebody waits for what the block does; with -1, that a caller waits for the worker meanwhile."""
+        self._served += callers
+        try:
+            yield
+        finally:
+            self._served -= callers
+            if not self._served:
+                self._all_served.set()
+                self._all_served = anyio.Event()
+
+    async def give_way(self) -> None:
+        """Return when nobody is being served, or after a while: under any load work in the background goes on."""
+        await anyio.lowlevel.checkpoint()
+        if self._served:
+            with anyio.move_on_after(GIVE_WAY_S):
+                await self._all_served.wait()
+
     def wake_worker(self) -> None:
         """Tell the worker that a job was queued, maybe by another process that made the bank."""
         self._is_wanted.set()
@@ -143,7 +169,7 @@ class Bank:
         await anyio.sleep(FIRST_LOOK_S)
         try:
             toolbox = await self._opened_for_work()
-            self._worker = self._make_worker(toolbox)
+            self._worker = self._make_worker(replace(toolbox, give_way=self.give_way))
             await self._worker.run()
         except Exception:  # the worker's main: its end must not be the server's
             log.exception("no more jobs are worked off by this server")

@@ -1,6 +1,6 @@
 """The one thing that every operation is given: the ports, the settings and the scope."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -12,6 +12,10 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
 from swarm_memory.tools.ports.store import Clock, Store
+
+
+async def at_once() -> None:
+    """Go on: nobody is being served beside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Toolbox:
     """A cross-encoder for sources; None, a normal state, without one."""
     new_per_day: int | None = None
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
+    give_way: Callable[[], Awaitable[None]] = at_once
+    """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
 
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for what agents and hooks ask for: held to the day's quota."""

@@ -92,7 +92,8 @@ async def _serve(stream: ByteStream, bank: Bank, root: str, is_current: Callable
     from swarm_memory.server.hooks.events import answer_hook
 
     told = cast("dict[str, Any]", event)
-    answer = await answer_hook(bank.toolbox, told, "server", bank.root)
+    with bank.serving():
+        answer = await answer_hook(bank.toolbox, told, "server", bank.root)
     await stream.send(json.dumps(answer).encode() + b"\n")
     _note_session(bank, asked, told.get("session_id"))
     bank.wake_worker()

@@ -74,7 +74,8 @@ async def job(
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
-    found = await manage_jobs(toolbox, action, job_id, wake=bank.wake_worker, on_progress=telling(ctx))
+    with bank.serving(-1):
+        found = await manage_jobs(toolbox, action, job_id, wake=bank.wake_worker, on_progress=telling(ctx))
     return answered({"jobs": [of_job(each) for each in found]})
 
 

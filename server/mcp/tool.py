@@ -38,7 +38,8 @@ class StrictTool(Tool):
         """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
         self._refuse_unknown(arguments)
         try:
-            result = await super().run(arguments, context, convert_result)
+            with bank_of(context).serving():
+                result = await super().run(arguments, context, convert_result)
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, SwarmMemoryError):
                 raise ToolError(str(error.__cause__)) from error.__cause__
@@ -157,7 +158,8 @@ async def answered_job(
 
     bank = bank_of(ctx)
     toolbox = await bank.toolbox()
-    ended = await run_as_job(toolbox, kind, payload, key=key, wake=bank.wake_worker, on_progress=telling(ctx))
+    with bank.serving(-1):
+        ended = await run_as_job(toolbox, kind, payload, key=key, wake=bank.wake_worker, on_progress=telling(ctx))
     if ended.status == "failed":
         raise InputError(ended.error or "the job failed and does not say why")
     return answered(of_job(ended))

@@ -13,7 +13,7 @@ AGING_STEP = timedelta(days=1)
 """A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""
 
 _DIGITS = 6
-_PAGE = 1000
+_PAGE = 200
 
 
 def faded(item: UpkeepItem, since: datetime | None, now: datetime, half_life_days: float) -> float:
@@ -73,6 +73,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Agi
     store, scope, embedder = run.toolbox.store, run.toolbox.scope, run.toolbox.embedder
     after, is_last = (this.through or 0) if this else 0, False
     while not is_last:
+        await run.toolbox.give_way()
         page = await store.upkeep_items(scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE)
         is_last = len(page) < _PAGE
         after = page[-1].position if page else after

@@ -29,10 +29,10 @@ ALL_FROM = 500
 SATURATION = 5
 """So many uses make half of the use's part of the score."""
 
-PAIRS_AT_ONCE, IDS_AT_ONCE = 500, 500
-"""Pairs whose texts are asked for together; items fetched by one call."""
+PAIRS_AT_ONCE, IDS_AT_ONCE = 50, 50
+"""Pairs whose texts are asked for together; items fetched by one call: nobody waits for more of them at once."""
 
-_PAGE = 2000
+_PAGE = 250
 _MAX_KEPT = 20_000
 """Texts."""
 
@@ -146,11 +146,13 @@ async def read_pairs(
     for part in in_parts(pairs, PAIRS_AT_ONCE):
         items = (survey.items[place] for pair in part for place in pair[:2])
         wanted = dict.fromkeys(item.id for item in items if is_open(item))
+        await toolbox.give_way()
         if len(kept) + len(wanted) > _MAX_KEPT:
             kept = {}
         for ids in in_parts([each for each in wanted if each not in kept], IDS_AT_ONCE):
             for item in await toolbox.store.get_memories((toolbox.scope,), ids):
                 kept[item.id] = of(item)
+            await toolbox.give_way()
         yield part, kept
 
 
@@ -158,6 +160,7 @@ async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
     """Return every link from or to one of the memories. Raises `StorageError`."""
     found: list[MemoryLink] = []
     for part in in_parts(ids, IDS_AT_ONCE):
+        await toolbox.give_way()
         found += await toolbox.store.memory_links(toolbox.scope, part)
     return found
 
@@ -184,6 +187,7 @@ async def _items_after(toolbox: Toolbox, after: int) -> list[UpkeepItem]:
     ):
         found += page
         after = page[-1].position
+        await toolbox.give_way()
     return found
 
 

@@ -68,6 +68,7 @@ class UpkeepRun:
         if self.dry_run:
             return UpkeepWritten(tuple(change.seen.id for change in changes))
         told = tuple(origin.model_dump(mode="json", exclude_none=True) for origin in origins)
+        await self.toolbox.give_way()
         batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, told)
         written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
         self.skipped += written.skipped

@@ -99,6 +99,7 @@ async def embed_backlog(toolbox: Toolbox, on_progress: Callable[[int], Awaitable
     store, embedder = toolbox.store, toolbox.embedder
     embedded = after = 0
     while rows := await store.unembedded(toolbox.scope, BATCH, after):
+        await toolbox.give_way()
         vectors = await embed_batch(embedder, [text for _, text in rows])
         found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
         embedded += await store.put_first_vectors(embedder.name, found) if found else 0
