@@ -48,11 +48,11 @@ class _Rules:
 
 def faulty(name: str, reason: str) -> Group:
     """Return a group whose passages cannot be had: its hash is that of nothing, and parsing it raises `InputError`."""
+    return Group(name, "", partial(_refuse, f"{name} {reason}"))
 
-    def refuse() -> list[Passage]:
-        raise InputError(f"{name} {reason}")
 
-    return Group(name, "", refuse)
+def _refuse(reason: str) -> list[Passage]:
+    raise InputError(reason)
 
 
 def walk(root: Path, unlisted: list[Group] | None = None) -> Iterator[tuple[str, Path]]:

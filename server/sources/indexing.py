@@ -12,6 +12,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceKind
+from swarm_memory.server.sources.workers import Workers
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source
@@ -60,7 +61,9 @@ async def index(
     """
     path = await check(toolbox, asked, root, leave)
     groups = _groups(asked.kind, path, root, await _database(toolbox), toolbox.settings.sources)
-    done = await index_source(toolbox, asked.kind, location_of(path, root), groups, on_progress=on_progress)
+    location = location_of(path, root)
+    async with Workers() as workers:
+        done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=workers)
     if done.reason is None or done.faults:
         return done
     return done.model_copy(update={"reason": f"{done.reason}; read are {_READ[asked.kind]}, and no ignored file"})

@@ -35,6 +35,10 @@ class Preparation:
         """Return what became of each group, in order."""
         return [self._prepared(each) for each in self.groups]
 
+    def of(self, group: ReadGroup) -> "Preparation":
+        """Return the same of one group."""
+        return Preparation((group,), self.pii)
+
     def _prepared(self, group: ReadGroup) -> Prepared:
         name, content_hash, parse = group
         try:
