@@ -262,6 +262,20 @@ async def test_the_facts_say_of_a_check_that_the_agent_wrote_it_and_that_it_look
         assert fact in model.requests[0].user
 
 
+async def test_the_facts_say_of_what_the_task_names_that_it_rests_on_a_test_of_the_agents_own() -> None:
+    model = ScriptedChatModel([answer()])
+    own = record(
+        call("Bash", command="echo 'test -s rows.csv' > own_test.sh"),
+        result("", 0),
+        call("Bash", command="sh verify.sh"),
+        result("fine", 0),
+        task="Write a test of your own and have `sh verify.sh` pass.",
+    )
+    await judge_by_model(model, own, SETTINGS)
+    said = "went through at the end: sh verify.sh (s3, s4); it may say no more than a test that the agent wrote"
+    assert said in model.requests[0].user
+
+
 async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -> None:
     steps = [message("assistant", f"turn {number} " + "word " * 100) for number in range(200)]
     small = ModelWindowTooSmall("4096 tokens at most")

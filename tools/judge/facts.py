@@ -70,7 +70,8 @@ def _goals(reading: Reading) -> Iterator[str]:
     for calls, what in ((reading.goals.reached, "went through"), (reading.goals.refused, "failed")):
         if calls:
             names = ", ".join(dict.fromkeys(_plain(call.name) for call in calls))
-            yield f"what the task names {what} at the end: {names} ({_ids(calls)})"
+            own = "; it may say no more than a test that the agent wrote" if all(map(reading.is_own, calls)) else ""
+            yield f"what the task names {what} at the end: {names} ({_ids(calls)}){own}"
 
 
 def _errors(reading: Reading) -> Iterator[str]:
