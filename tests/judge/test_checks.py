@@ -53,7 +53,8 @@ def test_a_check_that_the_agent_wrote_itself_proves_nothing(own: str) -> None:
     signals = signals_of(script.done())
     assert judged(script).label == "Undecided"
     assert hard_label(signals) is None
-    assert sum(each.weight for each in signals if each.source == "check" or each.name == "ran") <= 0.3
+    assert sum(each.weight for each in signals if each.source == "check") == 0
+    assert sum(each.weight for each in signals if each.name == "ran") <= 0.2
 
 
 CONVERT = "We need all members as rows.csv. Write a test for it; `sh verify.sh` runs that."
@@ -90,6 +91,16 @@ def test_many_own_checks_count_no_more_than_one_and_no_more_than_a_model() -> No
     assert found.label == "Undecided"
     said = Verdict(label="Failure", confidence=0.7, reasons=("s3: wrong",), judge="model", model="m")
     assert combine(found, said, signals_of(script.done()), 0.6).label == "Failure"
+
+
+@pytest.mark.parametrize("after", [("pytest", "tests/test_a.py F\n1 failed in 1.0s", 1), ("ship out", "refused", 2)])
+def test_of_two_attempts_none_is_surer_for_a_check_of_its_own(after: tuple[str, str, int]) -> None:
+    told = [("pytest test_mine.py", "3 passed in 0.1s"), ("ls", "shop.py")]
+    both = [written(Script(FIX), "/r/test_mine.py").edit("/r/shop.py", "a", "b").shell(*each) for each in told]
+    with_own, without = (judged(script.shell(*after)) for script in both)
+    assert "a check that the agent wrote itself passed: pytest (+0.00)" in with_own.reasons
+    assert (with_own.label, with_own.confidence) == (without.label, without.confidence)
+    assert without.label == "Failure"
 
 
 def test_an_own_check_that_fails_at_the_end_speaks_against_it_and_is_not_hard() -> None:

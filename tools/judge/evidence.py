@@ -33,8 +33,14 @@ FAILED = {"test": 2.4, "build": 1.4, "lint": 0.7}
 NOT_BROKEN = {"test": 0.8, "build": 0.3, "lint": 0.3}
 """Of a whole suite that passes and may have passed before as well; of a part of one it is a hint."""
 
-NAMED_FAILED, OWN_PASSED, OWN_FAILED = 2.4, 0.3, 0.8
-"""Of a check that the task names, whatever else passes; of all that the agent wrote itself."""
+NAMED_FAILED, OWN_FAILED, OWN_PASSED = 2.4, 0.8, 0.0
+"""Of a check that the task names, whatever else passes; of one that the agent wrote itself.
+
+Tasks in which its own check passed were met as often as others, so that this weighs nothing, nor between two attempts.
+"""
+
+UNPROVEN = 0.3
+"""What the task names went through, and nothing shows that it could have failed."""
 
 STALE, STALE_NAMED = 0.5, 0.6
 """Factors when files were changed after the run; a failed check that the task names stays hard even then."""
@@ -110,8 +116,9 @@ class Signal:
 def signals_of(given: Trajectory | Reading) -> tuple[Signal, ...]:
     """Return all evidence in the trajectory, strongest first; none when no tool was ever called."""
     run = read(given)
-    found = [signal for collect in _COLLECTORS for signal in collect(run) if signal.weight] if run.calls else []
-    return tuple(sorted(found, key=lambda signal: -abs(signal.weight)))
+    found = [signal for collect in _COLLECTORS for signal in collect(run)] if run.calls else []
+    told = [signal for signal in found if signal.weight or signal.name == "own_check"]
+    return tuple(sorted(told, key=lambda signal: -abs(signal.weight)))
 
 
 def _ids(calls: Sequence[Call]) -> tuple[str, ...]:
@@ -214,7 +221,7 @@ def _goals(run: Reading) -> Iterator[Signal]:
     if goals.met:
         last = max(goals.reached, key=lambda call: call.end)
         shown = ", ".join(dict.fromkeys(call.name for call in goals.reached))
-        weight = REACHED if any(_proves(run, call) for call in goals.reached) else OWN_PASSED
+        weight = REACHED if any(_proves(run, call) for call in goals.reached) else UNPROVEN
         weight *= STALE if _changed_after(run, last) else 1.0
         yield Signal("goal_reached", weight, f"what the task names went through: {shown}", _ids(goals.reached), "tool")
     elif goals.refused:
@@ -346,7 +353,9 @@ def _changes(run: Reading) -> Iterator[Signal]:
     if len(changes) < 2:
         return
     last = changes[-1]
-    verified = any(call.position > last.position and call.check is not None for call in run.calls)
+    verified = any(
+        call.position > last.position and call.check is not None and not run.is_own(call) for call in run.calls
+    )
     if not verified:
         records = any(call.command is None and not call.input.get("file_path") for call in changes)
         weight = -min(0.15 * len(changes), 0.35 if records else 0.15)
