@@ -44,10 +44,10 @@ clean:
 # The product alone, which is all that a demo needs.
 .venv/product: pyproject.toml uv.lock
 	@if uv --version >/dev/null 2>&1; then \
-		echo "Installing swarm-memory and what it needs into .venv with uv: about 200 MB, once" && \
+		echo "Installing swarm-memory and what it needs into .venv with uv: about 300 MB, once" && \
 		uv sync --frozen --inexact --no-default-groups; \
 	elif [ -n "$(PYTHON)" ]; then \
-		echo "Installing swarm-memory and what it needs into .venv with pip: about 200 MB, once" && \
+		echo "Installing swarm-memory and what it needs into .venv with pip: about 300 MB, once" && \
 		$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --disable-pip-version-check --editable .; \
 	else \
 		echo "Python 3.11 or newer with venv is needed (or uv); none was found. Name one: make PYTHON=/path/to/python3" >&2; \
@@ -57,7 +57,7 @@ clean:
 
 # What tests and linters need beside it. pip knows groups from 25.1 on.
 .venv/ready: .venv/product
-	@echo "Adding what tests and linters need: about 300 MB more, once"
+	@echo "Adding what tests and linters need: about 200 MB more, once"
 	@if uv --version >/dev/null 2>&1; then \
 		uv sync --frozen; \
 	else \

@@ -322,7 +322,10 @@ class MattsSettings(Model):
 class EmbeddingSettings(Model):
     """Which embedder fills the vector leg."""
 
-    provider: Literal["static", "openai", "fastembed"] = "static"
+    provider: Literal["auto", "minilm", "static", "openai", "fastembed"] = "auto"
+    """`auto`: the shipped MiniLM where onnxruntime is installed, else the shipped static table."""
+    threads: int = Field(default=1, ge=1, le=64)
+    """Of `minilm`."""
     model: str | None = None
     """Model name for `openai` and `fastembed`."""
     base_url: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,11 +41,11 @@ def place_of(folder: Path | None, settings: Settings) -> Location:
     return locate(folder, settings.storage.db)
 
 
-async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
-    """Open the bank of a project. Raises `ConfigError`, `StorageError`."""
+async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = False) -> Toolbox:
+    """Open the bank of a project; `in_haste` without what takes long to load. Raises `ConfigError`, `StorageError`."""
     from swarm_memory.server.storage.store import open_store
 
-    embedder = make_embedder(settings.embedding)
+    embedder = make_embedder(settings.embedding, in_haste=in_haste)
     store = await open_store(
         place.database,
         sqlite=settings.storage.sqlite,
@@ -55,8 +56,16 @@ async def open_toolbox(place: Location, settings: Settings) -> Toolbox:
     clock, scope = SystemClock(), scope_of(place, settings)
     chat = make_chat_model(settings, store, scope, clock)
     reranker = make_reranker(settings)
+    missing = without_minilm(settings.embedding)
     return Toolbox(
-        store=store, embedder=embedder, clock=clock, settings=settings, scope=scope, chat=chat, reranker=reranker
+        store=store,
+        embedder=embedder,
+        clock=clock,
+        settings=settings,
+        scope=scope,
+        chat=chat,
+        reranker=reranker,
+        notices=() if missing is None else (missing,),
     )
 
 
@@ -114,10 +123,17 @@ def scope_of(place: Location, settings: Settings) -> Scope:
     return Scope(tenant_id=settings.storage.tenant_id, project=settings.storage.project or place.project)
 
 
-def make_embedder(settings: EmbeddingSettings) -> Embedder:
-    """Return the embedder that the settings name. Raises `ConfigError` when one of its settings is missing."""
+def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Embedder:
+    """Return the embedder that the settings name; of the shipped ones `in_haste` that which needs no loading.
+
+    Raises `ConfigError` when one of its settings, or what it needs, is missing.
+    """
     match settings.provider:
-        case "static":
+        case "auto" | "minilm" if not in_haste and (settings.provider == "minilm" or without_minilm(settings) is None):
+            from swarm_memory.server.embedding.minilm import MiniLMEmbedder
+
+            return MiniLMEmbedder(settings.threads)
+        case "auto" | "minilm" | "static":
             from swarm_memory.server.embedding.static import StaticEmbedder
 
             return StaticEmbedder()
@@ -129,6 +145,13 @@ def make_embedder(settings: EmbeddingSettings) -> Embedder:
             from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
 
             return FastEmbedEmbedder(settings)
+
+
+def without_minilm(settings: EmbeddingSettings) -> str | None:
+    """Return why the static table stands in for MiniLM, which the settings ask for; None where it does not."""
+    if settings.provider != "auto" or find_spec("onnxruntime") is not None:
+        return None
+    return "the static table stands in for MiniLM: onnxruntime is not installed, which not every system has"
 
 
 def api_key_of(settings: EmbeddingSettings) -> str | None:

@@ -26,10 +26,14 @@ _KEPT = {"SWARM_MEMORY_SQLITE"}
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point the user's folder at an empty one and drop settings of the environment, but for the forced SQLite rung."""
+    """Point the user's folder at an empty one and drop settings of the environment, but for the forced SQLite rung.
+
+    The embedder is the static table, which needs no loading; tests of MiniLM name it.
+    """
     for name in list(os.environ):
         if name.startswith(_PREFIXES) and name not in _KEPT:
             monkeypatch.delenv(name)
+    monkeypatch.setenv("SWARM_MEMORY_EMBEDDING__PROVIDER", "static")
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))

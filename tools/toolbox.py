@@ -36,6 +36,9 @@ class Toolbox:
     give_way: Callable[[], Awaitable[None]] = at_once
     """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
 
+    notices: tuple[str, ...] = ()
+    """What of it is not as the settings ask for."""
+
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for what agents and hooks ask for: held to the day's quota."""
         return replace(self, new_per_day=self.settings.learn.max_new_per_day)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio.to_thread
 
 from swarm_memory.schema.errors import ConfigError, ModelUnavailable
+from swarm_memory.server.embedding.minilm import runtime_errors
 from swarm_memory.server.embedding.neural import NeuralEmbedder
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class FastEmbedEmbedder(NeuralEmbedder):
             extra = {"specific_model_path": str(self._folder()), "local_files_only": True}
         try:
             return library.TextEmbedding(self._model_name, **extra)
-        except (OSError, ValueError, RuntimeError, *_runtime_errors()) as error:
+        except (OSError, ValueError, RuntimeError, *runtime_errors()) as error:
             raise ModelUnavailable(
                 f"fastembed could not load {self._model_name} ({type(error).__name__}): "
                 "put its files into a folder and set embedding.model_dir."
@@ -119,12 +120,6 @@ def _library() -> Any:
         raise ConfigError(
             "embedding.provider is fastembed, which is not installed: pip install 'swarm-memory[fastembed]'."
         ) from error
-
-
-def _runtime_errors() -> tuple[type[Exception], ...]:
-    """Return onnxruntime's exceptions, which have no base of their own."""
-    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
 
 
 def _model_file(folder: Path) -> str:

@@ -102,7 +102,7 @@ class StaticEmbedder:
 
     @cached_property
     def _tokenizer(self) -> WordPiece:
-        return WordPiece(self._table.vocabulary, self._table.buckets)
+        return WordPiece(self._table.vocabulary, range(len(self._table.vocabulary), self._table.rows))
 
     def _alone(self, counts: Mapping[int, int]) -> Vector:
         """Sum weighted rows as one long integer whose 32-bit lanes are the dimensions: no loop over them."""

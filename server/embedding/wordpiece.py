@@ -20,7 +20,7 @@ _CJK_RANGES = (
 
 
 class _CharacterMap(dict[int, str | None]):
-    """What BERT's cleaning makes of a code point: nothing, a blank, itself, or itself between blanks."""
+    """What BERT's cleaning makes of a code point: nothing, a blank, its small letter, or itself between blanks."""
 
     def __missing__(self, code: int) -> str | None:
         self[code] = cleaned = _clean(code)
@@ -37,31 +37,31 @@ def _clean(code: int) -> str | None:
     ascii_symbol = code < 0x80 and not character.isalnum()
     if ascii_symbol or category.startswith("P") or any(low <= code <= high for low, high in _CJK_RANGES):
         return f" {character} "
-    return character
+    return character.lower()  # one by one, so that a capital sigma becomes the same wherever it stands
 
 
 class WordPiece:
     """BERT's uncased tokenizer: lower case, no accents, punctuation and CJK split off, longest match first.
 
     A word the vocabulary cannot spell (an emoji, most Han characters, a word over 100 characters) falls by its CRC-32
-    into one of ``buckets`` rows that follow the vocabulary's, so that equal unknown words still match each other.
+    into one of the ``unknown`` rows: where there are many, equal unknown words still match each other.
     """
 
-    def __init__(self, vocabulary: Mapping[str, int], buckets: int) -> None:
+    def __init__(self, vocabulary: Mapping[str, int], unknown: range) -> None:
         self._vocabulary = vocabulary
-        self._buckets = buckets
+        self._unknown_rows = unknown
         self._characters = _CharacterMap()
         self._cached_pieces = lru_cache(_CACHED_WORDS)(self._pieces)
 
-    def rows(self, text: str) -> list[int]:
-        """Return the rows of the first 1,024 tokens within the first 32,768 characters; none for a blank text."""
-        plain = unicodedata.normalize("NFD", text[:MAX_CHARS].lower()).translate(self._characters)
+    def rows(self, text: str, most: int = MAX_TOKENS) -> list[int]:
+        """Return the rows of the first ``most`` tokens within the first 32,768 characters; none for a blank text."""
+        plain = unicodedata.normalize("NFD", text[:MAX_CHARS]).translate(self._characters)
         rows: list[int] = []
         for word in plain.split():
             rows += self._cached_pieces(word) if len(word) <= _MAX_WORD_CHARS else self._unknown(word)
-            if len(rows) >= MAX_TOKENS:
+            if len(rows) >= most:
                 break
-        return rows[:MAX_TOKENS]
+        return rows[:most]
 
     def _pieces(self, word: str) -> tuple[int, ...]:
         vocabulary = self._vocabulary
@@ -81,4 +81,5 @@ class WordPiece:
         return tuple(pieces)
 
     def _unknown(self, word: str) -> tuple[int, ...]:
-        return (len(self._vocabulary) + zlib.crc32(word.encode("utf-8", "replace")) % self._buckets,)
+        unknown = self._unknown_rows
+        return (unknown[zlib.crc32(word.encode("utf-8", "replace")) % len(unknown)],)

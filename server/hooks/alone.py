@@ -26,7 +26,7 @@ def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
     opened: list[Toolbox] = []
 
     async def open_once() -> Toolbox:
-        opened.append(await open_toolbox(place, settings))
+        opened.append(await open_toolbox(place, settings, in_haste=True))
         return opened[0].for_agents()
 
     async def answer() -> HookAnswer:

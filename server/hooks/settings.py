@@ -10,6 +10,9 @@ from swarm_memory.server.switch import DISABLED
 DATABASE, SQLITE = "SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE"
 
 
+_EMBEDDING = f"{ENV_PREFIX}EMBEDDING__"
+"""How variables begin that say nothing to a light hook."""
+
 MAX_ANSWER_BYTES = 64
 ANSWERS = {f"chat: {{learn_with: {way}}}\n".encode(): way for way in ("rules", "claude", "agent")}
 """The user's settings file where it holds no more than what `install` wrote: it is known without a reader of YAML."""
@@ -62,7 +65,8 @@ def light_settings(root: Path) -> LightSettings:
 def _sole_answer(root: Path) -> str | None:
     """Return who learns where nothing else is set, "" where nothing is at all; None: there is more to be read."""
     plain = {DATABASE, SQLITE, CHILD_VARIABLE, DISABLED}
-    if any(name.upper().startswith(ENV_PREFIX) and name not in plain and os.environ[name] for name in os.environ):
+    given = [name for name in os.environ if name.upper().startswith(ENV_PREFIX) and os.environ[name]]
+    if any(name not in plain and not name.upper().startswith(_EMBEDDING) for name in given):
         return None
     own = user_file(os.environ)
     if os.path.lexists(project_file(root)):

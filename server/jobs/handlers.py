@@ -19,6 +19,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.jobs.control import RUN_MATTS
+from swarm_memory.server.jobs.reembed import REEMBED, Reembedded, reembed
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
@@ -39,7 +40,7 @@ TELL_S = 0.3
 """How often what an operation counts is passed on."""
 
 T = TypeVar("T")
-OnCount: TypeAlias = Callable[[int, int], None]
+OnCount: TypeAlias = Callable[[int, int | None], None]
 
 
 def long_handlers(root: Path) -> Mapping[str, LongHandler]:
@@ -50,6 +51,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         RETENTION: remove_expired,
         INDEX_SOURCES: partial(index_sources, root=root),
         EMBED: embed_waiting,
+        REEMBED: reembed_bank,
         IMPORT: partial(import_given, root=root),
         BENCHMARK: partial(benchmark_from_job, root=root),
         EVALUATE: evaluate_logged,
@@ -163,7 +165,7 @@ async def _told(report: Report, work: Callable[[OnCount], Awaitable[T]], before:
     results: list[T] = []
     standing = Progress(done=0, message=before)
 
-    def count(done: int, total: int) -> None:
+    def count(done: int, total: int | None) -> None:
         nonlocal standing
         standing = Progress(done=done, total=total, message=during)
 
@@ -187,6 +189,16 @@ async def embed_waiting(toolbox: Toolbox, job: Job, report: Report) -> Mapping[s
     """Embed the project's memories that were stored while the embedder failed."""
     done = await embed_backlog(toolbox, lambda embedded: report(Progress(done=embedded)))
     return {"embedded": done.embedded, "left": done.left}
+
+
+async def reembed_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Give what another embedder embedded a vector of this one; those of the other one stay."""
+
+    def work(count: OnCount) -> Awaitable[Reembedded]:
+        return reembed(toolbox.store, toolbox.embedder, drop_others=False, on_progress=lambda done: count(done, None))
+
+    done = await _told(report, work, during="embedded")
+    return {"embedded": done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 
 async def evaluate_logged(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:

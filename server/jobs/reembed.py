@@ -3,10 +3,14 @@
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.ports.models import Accompanied, Embedder
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.ports.upkeep import Vectors
-from swarm_memory.tools.retrieve.embed import BATCH, embed_batch
+from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, embed_batch
+from swarm_memory.tools.toolbox import Toolbox
+
+REEMBED = "reembed"
+"""The kind of its jobs."""
 
 
 @dataclass(slots=True)
@@ -40,9 +44,25 @@ async def reembed(
         done.embedded += written
         done.skipped += skipped
         on_progress(done.embedded + done.passages + done.skipped)
+    if isinstance(embedder, Accompanied):
+        async for _ in _batches(store.vectors, embedder.light):
+            pass
     if drop_others:
         done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
     return done
+
+
+async def queue_reembedding(toolbox: Toolbox) -> None:
+    """Queue it where something has no vector of an embedder that ships; an endpoint is sent no bank unasked.
+
+    Raises `StorageError`.
+    """
+    store, embedder = toolbox.store, toolbox.embedder
+    if toolbox.settings.embedding.provider in ("openai", "fastembed"):
+        return
+    waiting = [(await store.pending_upkeep(scope, embedder.name, 0)).not_embedded for scope in toolbox.scope.readable()]
+    if any(waiting) or await store.sources.vectors.without_vector(embedder.name, embedder.dimensions, 1, 0):
+        await toolbox.queue(REEMBED, BACKLOG)
 
 
 async def _batches(items: Vectors, embedder: Embedder) -> AsyncGenerator[tuple[int, int]]:

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.server.jobs.reembed import REEMBED, queue_reembedding
 from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -109,6 +110,11 @@ class Worker:
 
         A database that is busy or gone is tried again after `RECHECK_S`.
         """
+        if REEMBED in self._long and not self._is_off():
+            try:
+                await queue_reembedding(self._toolbox)
+            except (SwarmMemoryError, OSError) as error:
+                log.warning("whether all have vectors of this embedder could not be seen: %s", error)
         async with anyio.create_task_group() as lanes:
             for kinds in (tuple(self._handlers), tuple(self._long)):
                 if kinds:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from banks import settings_of
 from forked import CLI, run
-from patience import HANG_S, is_in_time
+from patience import HANG_S, STATIC, is_in_time
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import EmbeddingSettings, StorageSettings
@@ -70,7 +70,7 @@ def broken(folder: Path, condition: str) -> Generator[dict[str, str]]:
 
 def made(folder: Path, home: Path) -> None:
     folder.mkdir()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    environment = {**STATIC, "PATH": os.environ["PATH"], "HOME": str(home)}
     run([*CLI, "jobs", "work", "--until-idle"], cwd=folder, env=environment, check=True)
 
 
@@ -100,7 +100,13 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(
                 done = subprocess.run(
                     [sys.executable, "-I", "-m", "swarm_memory.server.hooks", verb],
                     cwd=folder,
-                    env={"PATH": os.environ["PATH"], "HOME": str(home), "CLAUDE_PROJECT_DIR": str(folder), **more},
+                    env={
+                        **STATIC,
+                        "PATH": os.environ["PATH"],
+                        "HOME": str(home),
+                        "CLAUDE_PROJECT_DIR": str(folder),
+                        **more,
+                    },
                     input=json.dumps(told),
                     capture_output=True,
                     text=True,

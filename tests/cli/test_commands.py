@@ -159,7 +159,8 @@ def test_config_shows_each_value_and_where_it_came_from(
     (project / ".swarm").mkdir()
     (project / ".swarm" / "config.yaml").write_text("retrieve: {alpha: 0.5}")
     monkeypatch.setenv("SWARM_MEMORY_EMBEDDING__API_KEY", "sk-secret")
-    monkeypatch.delenv("SWARM_MEMORY_SQLITE", raising=False)
+    for name in ("SWARM_MEMORY_SQLITE", "SWARM_MEMORY_EMBEDDING__PROVIDER"):
+        monkeypatch.delenv(name, raising=False)
     rows = swarm("--set", "retrieve.k=5", "config", "--json").json
     assert rows["retrieve.k"] == {"value": 5, "origin": "command line"}
     assert rows["retrieve.alpha"] == {"value": 0.5, "origin": str(project / ".swarm" / "config.yaml")}

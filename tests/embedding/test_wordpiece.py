@@ -12,7 +12,7 @@ ROW = {word: row for row, word in enumerate(WORDS)}
 
 
 def tokenizer() -> WordPiece:
-    return WordPiece(ROW, BUCKETS)
+    return WordPiece(ROW, range(len(WORDS), len(WORDS) + BUCKETS))
 
 
 def words_of(text: str) -> list[str]:

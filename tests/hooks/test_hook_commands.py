@@ -188,3 +188,21 @@ def test_a_log_that_a_pull_brought_holds_no_hook_up(learned: HookProject) -> Non
     for verb in ("session-start", "stop", "session-end"):
         assert "additionalContext" not in learned.hook(verb).stdout
     assert {"not the log" in each.reason for each in missed(learned.root)} == {True}
+
+
+def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: HookProject) -> None:
+    learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = "auto"
+    learned.cli("remember", "Ask the warehouse team before a migration locks the stock table")
+    assert json.loads(learned.cli("status", "--json"))["embedder"] == "minilm-384-v1"
+    assert learned.rows("SELECT model FROM vector_spaces ORDER BY model") == [
+        ("minilm-384-v1",),
+        ("static-minilm-256-v1",),
+    ]
+    assert "Ask the warehouse team" in learned.prompt("The migration locks the stock table: what is to be done first?")
+    code = (
+        "import sys\nfrom swarm_memory.server.hooks import main as hooks\n"
+        "def leave(code):\n    print('onnxruntime' in sys.modules, 'aiosqlite' in sys.modules)\n    sys.exit()\n"
+        "hooks.os._exit = leave\nhooks.main(['prompt'])"
+    )
+    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
+    assert learned.run("-c", code, told=told).stdout.endswith("False True\n")

@@ -15,6 +15,7 @@ import pytest
 from forked import CLI, run
 from mcp.client import Client
 from mcp.types import CallToolResult
+from patience import STATIC
 from scripted_server import ScriptedServer, Turn, completion, error
 
 from swarm_memory.schema.errors import ModelUnavailable
@@ -189,7 +190,7 @@ class Shell:
 
     async def __call__(self, *arguments: str, **settings: str) -> tuple[int, str, str]:
         given = {f"SWARM_MEMORY_CHAT__{name.upper()}": value for name, value in settings.items()}
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self._home), **given}
+        environment = {**STATIC, "PATH": os.environ["PATH"], "HOME": str(self._home), **given}
         done = await asyncio.to_thread(run, [*CLI, *arguments], cwd=self._root, env=environment, text=True)
         return done.returncode, done.stdout, done.stderr
 
@@ -276,7 +277,7 @@ async def test_a_hook_command_of_an_agent_that_we_started_ourselves_does_not_eve
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-m", "swarm_memory.server.hooks", verb),
             cwd=place.root,
-            env={"PATH": os.environ["PATH"], "HOME": str(home), "SWARM_MEMORY_CHILD": child},
+            env={**STATIC, "PATH": os.environ["PATH"], "HOME": str(home), "SWARM_MEMORY_CHILD": child},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

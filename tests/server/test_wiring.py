@@ -7,18 +7,33 @@ import pytest
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
 from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
+from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.openai import OpenAIEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.wiring import api_key_of, make_embedder, open_toolbox, place_of, scope_of
+from swarm_memory.server.wiring import api_key_of, make_embedder, open_toolbox, opened_toolbox, place_of, scope_of
+from swarm_memory.tools.memories.status import memory_status
 
 
 def test_the_shipped_embedder_is_used_unless_another_is_named() -> None:
-    assert isinstance(make_embedder(EmbeddingSettings()), StaticEmbedder)
+    assert isinstance(make_embedder(EmbeddingSettings()), MiniLMEmbedder)
+    assert isinstance(make_embedder(EmbeddingSettings(), in_haste=True), StaticEmbedder)
+    assert isinstance(make_embedder(EmbeddingSettings(provider="static")), StaticEmbedder)
     assert isinstance(make_embedder(EmbeddingSettings(provider="fastembed")), FastEmbedEmbedder)
     endpoint = EmbeddingSettings(provider="openai", model="m", dimensions=64, base_url="http://127.0.0.1:9")
     embedder = make_embedder(endpoint)
     assert isinstance(embedder, OpenAIEmbedder)
     assert embedder.dimensions == 64
+
+
+async def test_without_onnxruntime_the_static_table_stands_in_and_the_status_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.server.wiring.find_spec", lambda name: None)  # pyright: ignore
+    settings = Settings(storage=StorageSettings(db=str(tmp_path / "bank.db")))
+    async with opened_toolbox(place_of(tmp_path, settings), settings) as toolbox:
+        status = await memory_status(toolbox)
+    assert status.embedder == StaticEmbedder().name
+    assert any("onnxruntime is not installed" in notice for notice in status.notices)
 
 
 def test_an_endpoint_without_a_model_is_a_fault_of_the_settings() -> None:

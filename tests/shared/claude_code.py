@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from patience import HANG_S
+from patience import HANG_S, STATIC
 
 from swarm_memory.server.location import state_folder
 
@@ -47,6 +47,7 @@ class ClaudeCode:
         """Nothing of the developer's but PATH and the records of banks: no telemetry, no update, no login."""
         return {
             "PATH": os.pathsep.join(map(str, (self.commands(), Path(sys.executable).parent, os.environ.get("PATH")))),
+            **STATIC,
             "HOME": str(self.home),
             "XDG_STATE_HOME": str(state_folder().parent),
             "CLAUDE_CONFIG_DIR": str(self.config),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forked import CLI, run
-from patience import HANG_S
+from patience import HANG_S, STATIC
 from stdio_server import Server, serving
 
 from swarm_memory.server.hooks.client import run_folder, short_name, socket_prefix
@@ -75,7 +75,7 @@ class HookProject:
     @property
     def environment(self) -> dict[str, str]:
         told = {"CLAUDE_PROJECT_DIR": str(self.root), "CLAUDE_CONFIG_DIR": str(self.config)}
-        return {"PATH": os.environ["PATH"], "HOME": str(self.home), **told, **self.extra}
+        return {**STATIC, "PATH": os.environ["PATH"], "HOME": str(self.home), **told, **self.extra}
 
     def event(self, **changed: Any) -> str:
         event = {"session_id": "s1", "transcript_path": str(self.transcript), "cwd": str(self.root), "reason": "other"}

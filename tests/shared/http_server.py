@@ -18,7 +18,7 @@ import httpx2
 from forked import CLI, Forked
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from patience import HANG_S
+from patience import HANG_S, STATIC
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -129,7 +129,7 @@ def serving_http(folder: Path, home: Path, options: list[str], settings: Mapping
     """Serve a project over HTTP on a free port; `settings` are of the group `http`."""
     given = [part for name, value in settings.items() for part in ("--set", f"http.{name}={value}")]
     command = [*CLI, *given, "serve", "--http", "--port", "0"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    environment = {**STATIC, "PATH": os.environ["PATH"], "HOME": str(home)}
     with Forked(
         [*command, *options], cwd=folder, env=environment, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     ) as process:

@@ -13,6 +13,9 @@ FULL = os.environ.get("FAULTS") == "full"
 HANG_S = 120.0
 """Longer than anything here takes on a busy machine: what is not done by then hangs."""
 
+STATIC = {"SWARM_MEMORY_EMBEDDING__PROVIDER": "static"}
+"""What processes of tests are given: they embed with the table, which needs no loading."""
+
 
 def is_in_time(took_s: float, limit_s: float) -> bool:
     """Whether a limit of time was kept; only `make faults` holds it, for elsewhere the machine may be busy."""

@@ -14,7 +14,7 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 from patience import HANG_S
 
-from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
+from swarm_memory.schema.settings import EmbeddingSettings, JobSettings, Settings, StorageSettings
 from swarm_memory.server.hooks.client import ask, run_folder
 from swarm_memory.server.hooks.listener import listen
 from swarm_memory.server.location import Location
@@ -33,9 +33,12 @@ def place(tmp_path: Path) -> Location:
 
 @pytest.fixture
 def settings() -> Settings:
-    """Settings with a lease that a test can wait out, on the rung of SQLite that the environment forces."""
+    """Settings with a lease that a test can wait out, the table as embedder, the rung that the environment forces."""
     storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto"})
-    return Settings(storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=2.0))
+    static = EmbeddingSettings(provider="static")
+    return Settings(
+        embedding=static, storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=2.0)
+    )
 
 
 @pytest.fixture

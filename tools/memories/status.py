@@ -30,7 +30,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     if held := statistics.memories.get("quarantined", 0):
         shown = "`swarm-memory memories list --status quarantined`"
         notices = (*notices, f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
-    notices = (*notices, *_model_notices(toolbox.settings))
+    notices = (*notices, *toolbox.notices, *_model_notices(toolbox.settings))
     return MemoryStatus(
         version=version("swarm-memory"),
         storage=storage,

@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import Field, JsonValue
 
@@ -95,6 +95,22 @@ class Embedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts, in order. Raises as `embed_query`."""
         ...
+
+
+class LightEmbedder(Embedder, Protocol):
+    """An embedder that takes no time to load and a fraction of a millisecond for a text."""
+
+    def embed(self, text: str) -> Vector:
+        """Embed one text. Raises `InputError` for text without content."""
+        ...
+
+
+@runtime_checkable
+class Accompanied(Protocol):
+    """An embedder beside whose vectors those of a light one are kept, for who cannot wait for it."""
+
+    @property
+    def light(self) -> LightEmbedder: ...
 
 
 class ChatModel(Protocol):

@@ -20,11 +20,12 @@ from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import off_by
+from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.claude_settings import SERVER_NAME, installed_scopes, plan_install
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import KEPT_DAYS, told
-from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of
+from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of, without_minilm
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.care import Care, Inspection
 from swarm_memory.tools.toolbox import Toolbox
@@ -160,13 +161,19 @@ def _driver(health: StorageHealth) -> Iterator[Finding]:
 
 
 def _embedder(invocation: Invocation) -> Iterator[Finding]:
-    embedder = make_embedder(invocation.settings().settings.embedding)
-    if invocation.settings().settings.embedding.provider == "static":
-        StaticEmbedder().verify()
-        yield Finding("embedder", "ok", f"{embedder.name}, {embedder.dimensions} dimensions, checksum right")
-    else:
-        anyio.run(embedder.embed_query, "is this endpoint there?")
-        yield Finding("embedder", "ok", f"{embedder.name}, {embedder.dimensions} dimensions, answers")
+    settings = invocation.settings().settings.embedding
+    embedder = make_embedder(settings)
+    anyio.run(embedder.embed_query, "is this endpoint there?")
+    answers = f"{embedder.name}, {embedder.dimensions} dimensions, answers"
+    if isinstance(embedder, MiniLMEmbedder | StaticEmbedder):
+        embedder.verify()
+        answers += ", checksum right"
+    if isinstance(embedder, MiniLMEmbedder):
+        embedder.light.verify()
+        answers += f"; {embedder.light.name} at hooks that no server answers"
+    yield Finding("embedder", "ok", answers)
+    if missing := without_minilm(settings):
+        yield Finding("embedder", "warn", missing, "pip install onnxruntime, where there is a wheel for this system")
 
 
 def _chat(invocation: Invocation) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from swarm_memory.server.storage.engine.registry import mark_file
 from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
-from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.ports.models import Accompanied, Embedder
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -265,6 +265,7 @@ class BankThreads:
         self.index = Index(driver.vec_version is not None, driver.reason)
         """Whether this process has sqlite-vec, and the indexes of the memories."""
         self._embedder = embedder
+        self.light = embedder.light if isinstance(embedder, Accompanied) else None
         self._threads = threads
         self._busy_timeout_s = busy_timeout_s
         self._opening_again = asyncio.Lock()
@@ -276,7 +277,10 @@ class BankThreads:
 
     def quantization_of(self, embedder: str) -> Quantization:
         """Return how the vectors of an embedder's space are kept when the space is new."""
-        return self._embedder.quantization if embedder == self._embedder.name else "float32"
+        for known in (self._embedder, self.light):
+            if known is not None and known.name == embedder:
+                return known.quantization
+        return "float32"
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""

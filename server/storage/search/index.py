@@ -8,7 +8,7 @@ and filled again by the next process that has it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
@@ -102,12 +102,21 @@ class Index:
         quantization: Quantization,
         now: str,
     ) -> int:
-        """Write vectors by position in place of those of the same model; return how many of the items were there."""
+        """Write vectors by position, in place of those of the same model with other dimensions; return how many.
+
+        An item that has one by now keeps it: it was edited meanwhile, and that is the vector of its new text.
+        """
+        written = 0
         rows = connection.execute(self.statements["places_of_items"], (json.dumps(list(vectors)),)).fetchall()
         for seq, partition, active in rows:
             space = self.make_space(connection, model, len(vectors[seq]), quantization)
-            for *former, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-                other = Space(*former)
+            there = [
+                Space(*row[:-1]) for row in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall()
+            ]
+            if any(other.id == space.id for other in there):
+                continue
+            written += 1
+            for other in there:
                 if other.model == model:
                     if active:
                         self._leave_vector(connection, other, seq, partition)
@@ -115,7 +124,7 @@ class Index:
             self.put_vector(connection, seq, vectors[seq], space, now)
             if active:
                 self._enter_vector(connection, space, seq, partition, encode(vectors[seq], space.quantization))
-        return len(rows)
+        return written
 
     def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
         """Return a space that is ready to be written to; it is made, or its stale index filled again, where needed."""
@@ -176,11 +185,9 @@ class Index:
         drop_codes(connection, space)
         connection.execute(self.statements["delete_space"], (space.id,))
 
-    def drop_spaces_but(self, connection: "Connection", model: str, dims: int) -> list[str]:
-        """Delete every other space with all its vectors; return the names of their models."""
-        others = [
-            space for space in all_spaces(connection, self.statements) if (space.model, space.dims) != (model, dims)
-        ]
+    def drop_spaces_but(self, connection: "Connection", kept: Collection[tuple[str, int]]) -> list[str]:
+        """Delete every space of another (model, dimensions) with its vectors; return the names of their models."""
+        others = [space for space in all_spaces(connection, self.statements) if (space.model, space.dims) not in kept]
         for space in others:
             self._drop_space(connection, space)
         return [space.model for space in others]

@@ -3,7 +3,8 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -180,8 +181,8 @@ class MemoryWriter:
     def __init__(self, connection: "Connection", bank: BankThreads, embedder: str) -> None:
         self._connection = connection
         self._index = bank.index
+        self._bank = bank
         self._embedder = embedder
-        self._quantization: Quantization = bank.quantization_of(embedder)
         self._now = now_text()
 
     def add(self, memory: StoredMemory) -> bool:
@@ -225,11 +226,20 @@ class MemoryWriter:
             self._connection.execute(_QUERIES["add_tag"], (seq, tag))
         tokens = pack(memory.title_tokens, memory.description_tokens, memory.content_tokens)
         self._connection.execute(_QUERIES["put_tokens"], (seq, tokens))
-        if memory.vector is not None:
-            space = self._index.make_space(self._connection, self._embedder, len(memory.vector), self._quantization)
-            self._index.put_vector(self._connection, seq, memory.vector, space, self._now)
+        for embedder, vector in self._vectors(memory):
+            quantization = self._bank.quantization_of(embedder)
+            space = self._index.make_space(self._connection, embedder, len(vector), quantization)
+            self._index.put_vector(self._connection, seq, vector, space, self._now)
         if memory.item.status == "active":
             self._index.enter(self._connection, seq, scope_id)
+
+    def _vectors(self, memory: StoredMemory) -> Iterator[tuple[str, Vector]]:
+        if memory.vector is not None:
+            yield self._embedder, memory.vector
+        light = self._bank.light
+        if light is not None and light.name != self._embedder:
+            with suppress(InputError):  # its words say nothing to it
+                yield light.name, light.embed(memory.item.embedding_text)
 
 
 def damaged(connection: "Connection") -> list[str]:

@@ -192,7 +192,9 @@ class SqliteVectors(Part):
     @writes
     def drop_others(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
         """Delete the vectors of every other embedder; return their names."""
-        return self._index.drop_spaces_but(connection, embedder, dimensions)
+        light = self.bank.light
+        kept = {(embedder, dimensions), *(() if light is None else [(light.name, light.dimensions)])}
+        return self._index.drop_spaces_but(connection, kept)
 
     async def refresh(self) -> int:
         """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
