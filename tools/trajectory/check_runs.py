@@ -159,7 +159,8 @@ class OwnTests:
         self._seen = dict.fromkeys(test_files(task), -1)
         for call in calls if self._written else ():
             if call.check is not None or not call.failed:
-                self._seen = dict.fromkeys(test_files(call.output[:_MAX_READ]), call.position) | self._seen
+                for path in test_files(call.output[:_MAX_READ]):
+                    self._seen.setdefault(path, call.position)
 
     @property
     def any(self) -> bool:
@@ -179,9 +180,9 @@ class OwnTests:
         named = [path.partition("::")[0] for path in selection.paths if _is_file(path)]
         if named:
             return all(_was_written(self._files.of(path), call) for path in named)
-        mine = [file for file in self._written if _was_written(file, call)]
-        if any(file not in mine and _is_missed(file, call) for file in self._written):
+        if any(_is_missed(file, call) and not _was_written(file, call) for file in self._written):
             return True
+        mine = [file for file in self._written if _was_written(file, call)]
         if was_run or not any(selection.looks_at(file.path) for file in mine):
             return False
         seen = (path for path, at in self._seen.items() if at <= call.position)
@@ -191,9 +192,9 @@ class OwnTests:
 
 def _is_missed(file: File, call: Call) -> bool:
     """Whether a failed run says that a file is not there."""
-    name = file.path.rpartition("/")[2]
-    said = call.output[-_MAX_READ:].splitlines() if call.failed else ()
-    return any(name in line and _IS_MISSED.search(line) and names(line, name) for line in said)
+    name, said = file.path.rpartition("/")[2], call.output[-_MAX_READ:] if call.failed else ""
+    lines = (line for line in said.splitlines() if name in line) if name in said else ()
+    return any(_IS_MISSED.search(line) and names(line, name) for line in lines)
 
 
 def check_runs(task: str, calls: Sequence[Call], files: Files, own: OwnTests) -> tuple[CheckRun, ...]:

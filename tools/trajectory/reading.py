@@ -13,7 +13,7 @@ from swarm_memory.tools.trajectory.check_runs import CheckRun, OwnTests, check_r
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
 from swarm_memory.tools.trajectory.failures import BY_WORDS, error_key
 from swarm_memory.tools.trajectory.files import Files
-from swarm_memory.tools.trajectory.intent import Goals, goals_of, same_intent, varied_words
+from swarm_memory.tools.trajectory.intent import Goals, goals_of, varied_words
 from swarm_memory.tools.trajectory.phrasing import particulars_of
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
 
@@ -94,14 +94,14 @@ class Reading:
     @cached_property
     def _own_runs(self) -> frozenset[int]:
         own = {each.call.position for each in self.checks if each.is_own}
-        others: list[Call] = []
+        others = set[str]()
         for call in self.calls if self._own_tests.any else ():
             if call.command is None or call.command.purpose != "run" or call.check is not None:
                 continue
-            if self._own_tests.carry(call, was_run=any(same_intent(each, call) for each in others)):
+            if self._own_tests.carry(call, was_run=call.name in others):
                 own.add(call.position)
             else:
-                others.append(call)
+                others.add(call.name)
         return frozenset(own)
 
     @cached_property
