@@ -232,15 +232,16 @@ class RetrieveSettings(Model):
     fusion: Literal["convex", "rrf"] = "convex"
     vector_weight: Unit | None = None
     """Share of the vector leg in the convex fusion; the embedder's calibrated value when not set."""
-    rrf_k: int = Field(default=60, ge=1)
+    rrf_k: int = Field(default=5, ge=1)
     pool_factor: int = Field(default=5, ge=1, le=100)
     pool_floor: int = Field(default=50, ge=1, le=2000)
     """Each leg gives max(pool_factor · k, pool_floor) candidates."""
     min_cosine: Unit | None = None
-    """The cosine at which an item fits without one shared word; the embedder's calibrated value when not set."""
+    """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
+    greatest share of its words; among e times as many 0.05 more. Those that follow the best need 0.7 of it. The
+    embedder's calibrated value when not set, your own bank's by `swarm-memory calibrate`; 0: everything fits."""
     min_keyword_coverage: Unit = 0.6
-    """The idf-weighted share of the query's words at which an item fits however far its vector. An item fits too when
-    cosine / min_cosine + coverage / min_keyword_coverage is 1 or more."""
+    """The idf-weighted share of the query's words that is enough however far the vector is."""
     project_preference: Unit = 0.05
     """Taken off the score of a global item, so that the project's own comes first."""
     user_preference: Unit = 0.3

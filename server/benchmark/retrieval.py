@@ -91,7 +91,7 @@ class RetrievalOptions(SuiteOptions):
     k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(comma_list)] = Field(
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
     )
-    floor: bool = Field(default=True, description="false: take what is nearest though it does not fit")
+    floor: bool = Field(default=True, description="false: no gate; take what is nearest though nothing fits")
     retrieve: dict[str, JsonValue] = Field(
         default_factory=dict, description="Settings of `retrieve.` that are other than yours"
     )
@@ -226,7 +226,7 @@ class RetrievalRun(Generic[AnyOptions]):
     def begin(self) -> None:
         """Note what a reader must know, before anything is opened. Raises `InputError` for what cannot be measured."""
         if not self.options.floor or "hybrid-nofloor" in self.options.systems:
-            self.notes.append("without the relevance floor what hardly fits is returned too; the product leaves it out")
+            self.notes.append("without the gate every query gets something; the product is silent where nothing fits")
         if "hybrid+recency" in self.options.systems and not any(each.now for each in self.dataset.questions):
             self.notes.append("no question says when it was asked: hybrid+recency measures every age from today")
 

@@ -52,9 +52,8 @@ class StaticEmbedder:
     fusion_weight = 0.40
     duplicate_cosine = 0.80
     """With the words that both must share: `benchmarks/consolidate.py` gives precision and recall at each value."""
-    min_cosine = 0.35
-    """Together with a word coverage of 0.6 it keeps, of what is relevant and among the best five, 99 of 100 strategies,
-    turns and functions and 92 of 100 tool descriptions; of queries about another subject it sends 60 of 100 away."""
+    min_cosine = 0.365
+    """Of queries that fit 88 of 100 get something, of those about another subject 10: docs/BENCHMARKS.md."""
 
     def __init__(self, table: Path = SHIPPED_TABLE) -> None:
         """Remember where the table is; it is opened when the first text is embedded."""

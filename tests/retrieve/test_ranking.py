@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 from swarm_memory.tools.retrieve.rank import (
     contenders,
-    convex_fusion,
     cosine,
     coverage,
     diversify,
-    fit,
-    normalized,
     recency,
     reciprocal_rank_fusion,
     token_weights,
@@ -36,28 +33,10 @@ def direction(degrees: float) -> list[float]:
     return [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
 
 
-def test_min_max_maps_the_least_to_0_and_the_greatest_to_1() -> None:
-    assert normalized([0.2, None, 0.6, 0.4]) == pytest.approx([0.0, 0.0, 1.0, 0.5])
-    assert normalized([0.3, 0.3, None]) == [1.0, 1.0, 0.0]
-    assert normalized([None, None]) == [0.0, 0.0]
-    assert normalized([]) == []
-
-
-def test_convex_fusion_weighs_both_legs() -> None:
-    assert convex_fusion([0.8, 0.2, 0.5], [None, 10.0, 5.0], 0.4) == pytest.approx([0.4, 0.6, 0.5])
-
-
-def test_a_leg_that_gave_nothing_has_no_weight() -> None:
-    assert convex_fusion([None, None], [4.0, 2.0], 0.4) == pytest.approx([1.0, 0.5])
-    assert convex_fusion([0.9, 0.1], [None, None], 0.4) == pytest.approx([1.0, 0.0])
-    assert convex_fusion([], [], 0.4) == []
-
-
-@given(st.lists(st.tuples(st.none() | st.floats(-1, 1), st.none() | st.floats(0, 50)), max_size=30), UNIT)
-def test_fused_relevance_stays_between_0_and_1(pool: list[tuple[float | None, float | None]], weight: float) -> None:
-    cosines, keywords = [each[0] for each in pool], [each[1] for each in pool]
-    for fused in (convex_fusion(cosines, keywords, weight), reciprocal_rank_fusion(cosines, keywords, 60)):
-        assert all(-1e-9 <= value <= 1 + 1e-9 for value in fused)
+@given(st.lists(st.tuples(st.none() | st.floats(-1, 1), st.none() | st.floats(0, 50)), max_size=30))
+def test_fused_ranks_stay_between_0_and_1(pool: list[tuple[float | None, float | None]]) -> None:
+    fused = reciprocal_rank_fusion([each[0] for each in pool], [each[1] for each in pool], 60)
+    assert all(-1e-9 <= value <= 1 + 1e-9 for value in fused)
 
 
 def test_reciprocal_ranks_put_first_in_both_legs_at_1() -> None:
@@ -197,27 +176,6 @@ def test_coverage_weighs_rare_words_more() -> None:
     assert coverage(weights, {"run", "test"}) < 0.25
     assert coverage(weights, {"contest", "kubernetes"}) == 0
     assert coverage({}, {"run", "test"}) == 0
-
-
-@pytest.mark.parametrize(
-    ("near", "covered", "fits"),
-    [
-        (0.55, 0.0, True),
-        (-0.2, 0.6, True),
-        (0.3, 0.3, True),
-        (0.3, 0.2, False),
-        (0.54, 0.0, False),
-        (None, 0.3, True),
-        (None, 0.2, False),
-    ],
-)
-def test_nearness_and_shared_words_add_up_to_a_fit(near: float | None, covered: float, fits: bool) -> None:
-    assert (fit(near, covered, 0.55, 0.6) >= 1.0) is fits
-
-
-def test_a_floor_of_0_lets_everything_in() -> None:
-    assert fit(-1.0, 0.0, 0.0, 0.6) >= 1.0
-    assert fit(None, 0.0, 0.5, 0.0) >= 1.0
 
 
 def test_in_a_bank_of_three_a_shared_word_is_not_thought_common() -> None:

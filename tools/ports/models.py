@@ -80,7 +80,7 @@ class Embedder(Protocol):
 
     @property
     def min_cosine(self) -> float:
-        """Calibrated relevance floor: below it the vector leg alone does not make an item fit."""
+        """Calibrated: what a query that shares no word must be near to, to get anything among a hundred memories."""
         ...
 
     @property

@@ -1,12 +1,12 @@
-"""How candidates are put in order: fusion, the bank's score, diversity, the relevance floor. Pure functions of numbers.
+"""How candidates are put in order: fusion, the bank's score, diversity, the words they cover.
 
-It knows nothing of storage, embedders or memory items.
+Pure functions of numbers: it knows nothing of storage, embedders or memory items.
 """
 
 import heapq
 import math
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from operator import mul
 from typing import Any
@@ -19,47 +19,17 @@ _BACKGROUND_DOCUMENTS = 1000
 _BACKGROUND_FREQUENCY = 5
 
 
-def normalized(values: Sequence[float | None]) -> list[float]:
-    """Map the least value to 0 and the greatest to 1 (all equal: to 1); what is missing becomes 0."""
-    present = [value for value in values if value is not None]
-    if not present:
-        return [0.0] * len(values)
-    low = min(present)
-    span = max(present) - low
-    if span <= 0.0:
-        return [0.0 if value is None else 1.0 for value in values]
-    return [0.0 if value is None else (value - low) / span for value in values]
-
-
-def convex_fusion(
-    cosines: Sequence[float | None], keywords: Sequence[float | None], vector_weight: float
-) -> list[float]:
-    """Return the relevance 0…1 of each candidate: the weighted mean of both legs after min-max normalization.
-
-    Bruch, Gai, Ingber: An Analysis of Fusion Functions for Hybrid Retrieval (2023), TM2C2: BM25 is measured from its
-    own least value 0, the cosine from the least in the pool. A leg that gave nothing at all has no weight.
-    """
-    if all(cosine is None for cosine in cosines):
-        vector_weight = 0.0
-    best_keyword = max((keyword for keyword in keywords if keyword is not None), default=0.0)
-    if best_keyword <= 0.0:
-        vector_weight, best_keyword = 1.0, 1.0
-    return [
-        vector_weight * cosine + (1.0 - vector_weight) * (max(0.0, keyword or 0.0) / best_keyword)
-        for cosine, keyword in zip(normalized(cosines), keywords, strict=True)
-    ]
-
-
 def scaled_fusion(
     cosines: Sequence[float | None], keywords: Sequence[float | None], ideal_keyword: float, vector_weight: float
 ) -> list[float]:
     """Return the relevance 0…1 of each candidate: the weighted mean of both legs, a leg counting for what it found.
 
-    Min-max normalization calls a leg's best candidate 1, be it a document with every word of the query or one that
-    shares its most common word. Here a value is divided by the geometric mean of the greatest in the pool and the
-    greatest there could be (`ideal_keyword`: the BM25 of a text full of every word; a cosine of 1, measured from the
-    least in the pool). So a leg whose best is poor moves the order less, and for one query the keywords decide, for
-    another the vectors, with one weight. A leg that gave nothing at all has none.
+    A convex combination (Bruch, Gai, Ingber 2023) with other bounds. Min-max normalization calls a leg's best candidate
+    1, be it a document with every word of the query or one that shares its most common word. Here a value is divided by
+    the geometric mean of the greatest in the pool and the greatest there could be (`ideal_keyword`: the BM25 of a text
+    full of every word; a cosine of 1, measured from the least in the pool). So a leg whose best is poor moves the order
+    less, and for one query the keywords decide, for another the vectors, with one weight. A leg that gave nothing at
+    all has none.
     """
     best = max((keyword for keyword in keywords if keyword is not None), default=0.0)
     present = [cosine for cosine in cosines if cosine is not None]
@@ -199,17 +169,6 @@ def token_weights(tokens: Iterable[str], documents: int, document_frequency: Map
     return {token: value / whole for token, value in idf.items()} if whole > 0 else dict.fromkeys(idf, 0.0)
 
 
-def coverage(weights: Mapping[str, float], words: Container[str]) -> float:
-    """Return the weighted share 0…1 of the query's tokens that are among an item's words."""
-    return sum(weight for token, weight in weights.items() if token in words)
-
-
-def fit(cosine: float | None, covered: float, min_cosine: float, min_coverage: float) -> float:
-    """Return how well an item fits: 1 and more is enough. Either floor reached alone is; else shortfalls add up.
-
-    cosine / min_cosine + covered / min_coverage. An item without vector is taken to be half as near as needed.
-    """
-    if min_cosine <= 0.0 or min_coverage <= 0.0:
-        return 1.0
-    near = 0.5 if cosine is None else max(0.0, cosine) / min_cosine
-    return near + covered / min_coverage
+def coverage(weights: Mapping[str, float], words: Iterable[str]) -> float:
+    """Return the weighted share 0…1 of the query's tokens that are among an item's distinct words."""
+    return unit(sum(weights.get(word, 0.0) for word in words))

@@ -1,8 +1,7 @@
 """Retrieve memories for a query: search, score, keep what fits, choose, put into words."""
 
-import re
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, counted, new_id
@@ -14,20 +13,19 @@ from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.agreement import with_other_ways, without_contradictions
 from swarm_memory.tools.retrieve.embed import embed_query
+from swarm_memory.tools.retrieve.fit import Fit
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
 from swarm_memory.tools.retrieve.rank import (
     contenders,
-    convex_fusion,
-    coverage,
     diversify,
-    fit,
+    ideal_keyword_score,
     recency,
     reciprocal_rank_fusion,
-    token_weights,
+    scaled_fusion,
     unit,
 )
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import count_tokens, query_tokens, tokenize
+from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K = 50
@@ -38,10 +36,6 @@ MAX_QUERY_TOKENS = 512
 OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
 
 _MAX_RECORDED_CHARS = 2_000
-_MIN_TOLD, _SHARE_TOLD = 3, 0.4
-"""So many words of an error, and so much of them, tell it."""
-
-_QUOTED = re.compile(r'"([^"]{3,300})"')
 
 
 async def retrieve(
@@ -60,9 +54,9 @@ async def retrieve(
     `user_preference` for what the user said, which does not age and comes first among those that are given, less
     `project_preference` for a global item, less the diversity penalty; of unverified ones (`guard.trust`) no more
     than one stands where verified ones fit; of two that contradict each other one comes, and says so. The answer is
-    empty when nothing fits, and says why; a task that is held out (`credit.holdout`) gets nothing of what was found for
-    it. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k`
-    outside 1…50, `StorageError` from the store.
+    empty when the bank has nothing for the query (`Fit`), and says why; a task that is held out (`credit.holdout`) gets
+    nothing of what was found for it. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError`
+    for a blank query or a `k` outside 1…50, `StorageError` from the store.
     """
     started = time.perf_counter()
     settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
@@ -78,18 +72,17 @@ async def retrieve(
     )
     result = await toolbox.store.search(search)
     scored = _scored(toolbox, result)
-    floor = _Floor.of(toolbox, result, search.tokens)
-    chosen = _memories(_chosen(scored, floor, wanted, settings.delta))
+    fit = Fit.of(toolbox, result, search.tokens)
+    chosen = _memories(_chosen(scored, fit, wanted, settings.delta))
     fitting = await prefer_verified(
         toolbox,
         await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen,
-        lambda k, known: _memories(_chosen(scored, floor, k, 0.0), known),
+        lambda k, known: _memories(_chosen(scored, fit, k, 0.0), known),
         wanted,
     )
     agreeing = await without_contradictions(toolbox, fitting)
     memories = tuple(sorted(agreeing, key=lambda each: -each.item.provenance.standing))
-    best = None if memories else max(scored, key=lambda each: each.score, default=None)
-    nearest = None if best is None else _near_miss(best.candidate, floor)
+    nearest = None if memories else _near_miss(result.candidates, fit)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(text, _MAX_RECORDED_CHARS),
@@ -100,7 +93,7 @@ async def retrieve(
             count_tokens,
             said=sum(each.item.provenance.standing > 0 for each in memories),
         ),
-        reason=_why_fewer(search, result.documents, floor, len(fitting), nearest, len(fitting) - len(memories))
+        reason=_why_fewer(search, result.documents, fit, len(fitting), nearest, len(fitting) - len(memories))
         if len(memories) < wanted
         else None,
         nearest=nearest,
@@ -179,7 +172,8 @@ def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
         relevances = reciprocal_rank_fusion(cosines, keywords, settings.rrf_k)
     else:
         weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
-        relevances = convex_fusion(cosines, keywords, weight)
+        ideal = ideal_keyword_score(result.documents, result.document_frequency)
+        relevances = scaled_fusion(cosines, keywords, ideal, weight)
     scored: list[_Scored] = []
     for candidate, relevance in zip(result.candidates, map(unit, relevances), strict=True):
         age_s = (now - candidate.created_at).total_seconds()
@@ -193,54 +187,10 @@ def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
     return scored
 
 
-@dataclass(frozen=True, slots=True)
-class _Floor:
-    """What makes a candidate fit: nearness and shared words together."""
-
-    min_cosine: float
-    min_coverage: float
-    weights: Mapping[str, float]
-    """Of the query's words: the rarer, the more."""
-
-    @classmethod
-    def of(cls, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str]) -> "_Floor":
-        settings = toolbox.settings.retrieve
-        return cls(
-            min_cosine=toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine,
-            min_coverage=settings.min_keyword_coverage,
-            weights=token_weights(tokens, result.documents, result.document_frequency),
-        )
-
-    def coverage(self, candidate: Candidate) -> float:
-        """Return the weighted share 0…1 of the query's words that the candidate has."""
-        return unit(coverage(self.weights, candidate.words))
-
-    def is_met_by(self, candidate: Candidate) -> bool:
-        """Nearness alone is not enough for a way out of an error; a problem that nobody solved is no advice."""
-        covered = self.coverage(candidate)
-        if fit(candidate.cosine, covered, self.min_cosine, self.min_coverage) < 1.0:
-            return False
-        if candidate.is_strategy:
-            return True
-        item = candidate.read_item()
-        if item.use == "way_out":
-            return covered >= self.min_coverage or speaks_of(self.weights.keys(), item)
-        return item.use != "open_problem"
-
-
-def speaks_of(words: Container[str], item: MemoryItem) -> bool:
-    """Whether a query, of which these are the tokens, names the program that a way out is of, or tells its error."""
-    program = tokenize((item.domain or "").partition(".")[2])
-    symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
-    told = sum(token in words for token in symptom)
-    is_named = bool(program) and all(token in words for token in program)
-    return is_named or told >= max(_MIN_TOLD, _SHARE_TOLD * len(symptom))
-
-
-def _chosen(scored: Sequence[_Scored], floor: _Floor, k: int, penalty: float) -> list[_Scored]:
+def _chosen(scored: Sequence[_Scored], fit: Fit, k: int, penalty: float) -> list[_Scored]:
     """Return at most `k` that fit, best first, and no two that are too much alike where `penalty` is above 0."""
     fitting = contenders(
-        [each.score for each in scored], lambda index: floor.is_met_by(scored[index].candidate), k, penalty
+        [each.score for each in scored], lambda index: fit.is_met_by(scored[index].candidate), k, penalty
     )
     pool = [scored[index] for index in fitting]
     if not penalty:
@@ -254,14 +204,17 @@ def _memories(chosen: Sequence[_Scored], known: Container[str] = ()) -> tuple[Sc
     return tuple(each.memory(each.candidate.read_item()) for each in chosen if each.candidate.id not in known)
 
 
-def _near_miss(best: Candidate, floor: _Floor) -> NearMiss:
+def _near_miss(candidates: Sequence[Candidate], fit: Fit) -> NearMiss | None:
     """Return what is told of the best candidate where none fits."""
+    best = max(candidates, key=lambda each: fit.strength(each.cosine, fit.coverage(each)), default=None)
+    if best is None:
+        return None
     title = best.read_item().title
-    return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=floor.coverage(best))
+    return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=fit.coverage(best))
 
 
 def _why_fewer(
-    search: SearchQuery, documents: int, floor: _Floor, found: int, nearest: NearMiss | None, refused: int
+    search: SearchQuery, documents: int, fit: Fit, found: int, nearest: NearMiss | None, refused: int
 ) -> str:
     """Say why fewer came than were wanted; `documents` are the active items in the scopes, `refused` those that fit and
     that others among them contradict.
@@ -277,9 +230,12 @@ def _why_fewer(
     if nearest is None:
         return f"none of {every} {'passes the filters and ' if search.only != ANY else ''}resembles the query"
     cosine = nearest.cosine
-    near = "no vector" if cosine is None else f"cosine {cosine:.2f} ({floor.min_cosine:.2f} is needed)"
-    words = f"{nearest.keyword_coverage:.0%} of the query's words ({floor.min_coverage:.0%} is needed)"
-    return f"none of {every} fits; the nearest has {near} and {words}"
+    near = "no vector" if cosine is None else f"cosine {cosine:.2f}"
+    words = f"{nearest.keyword_coverage:.0%} of the query's words"
+    together = (
+        f"together {fit.found:.2f}, and {fit.needed:.2f} is needed" if fit.found < fit.needed else "it is no advice"
+    )
+    return f"none of {every} fits; the nearest has {near} and {words}: {together}"
 
 
 def _note(found: ScoredMemory) -> tuple[str, str, str]:
