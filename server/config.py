@@ -4,9 +4,8 @@ import difflib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
@@ -60,8 +59,7 @@ SECTIONS = _sections()
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedSettings:
+class ResolvedSettings(NamedTuple):
     """The settings in force, and where each value that is not a default was given."""
 
     settings: Settings

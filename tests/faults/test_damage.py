@@ -1,7 +1,6 @@
 """Banks whose bytes, indexes or files were harmed: noticed, never silently empty, mended where that can be."""
 
 import asyncio
-import dataclasses
 import logging
 import math
 import random
@@ -218,11 +217,11 @@ async def test_ten_bad_vectors_of_a_hundred_take_no_place_among_the_nearest(data
         for number, memory in enumerate(memories[:10]):
             bad = array("f", BAD[number % len(BAD)](embedder.dimensions))
             with pytest.raises(StorageError):
-                await store.add_memories([dataclasses.replace(memory, vector=bad)], embedder.name)
+                await store.add_memories([memory._replace(vector=bad)], embedder.name)
             refused += 1
         longer = array("f", [1.0] + [0.0] * embedder.dimensions)  # of another dimension: of a space of its own
-        await store.add_memories([dataclasses.replace(memories[0], vector=longer)], embedder.name)
-        await store.add_memories([dataclasses.replace(each, vector=None) for each in memories[1:10]], embedder.name)
+        await store.add_memories([memories[0]._replace(vector=longer)], embedder.name)
+        await store.add_memories([each._replace(vector=None) for each in memories[1:10]], embedder.name)
         await store.add_memories(memories[10:], embedder.name)
         kept = found = 0
         for memory in memories[:10]:

@@ -52,8 +52,8 @@ async def test_items_come_back_as_they_were_written_by_id_and_by_filter(
         assert await store.list_memories([here], MemoryFilter()) == [first]
         both = MemoryFilter(statuses=("active", "quarantined"))
         assert await store.list_memories([here], both) == [other, first]
-        assert await store.list_memories([here], replace(both, text="CLOSE")) == [other]
-        assert await store.list_memories([here], replace(both, tags=("net", "no"))) == []
+        assert await store.list_memories([here], both._replace(text="CLOSE")) == [other]
+        assert await store.list_memories([here], both._replace(tags=("net", "no"))) == []
 
 
 async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alone(
@@ -75,7 +75,7 @@ async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alon
         assert (first.read_item(), other.read_item()) == (mine, shared)
         assert first.keyword > other.keyword > 0
         assert (found.documents, found.document_frequency) == (2, {"retri": 2, "upload": 1, "nowher": 0})
-        without = await store.search(replace(query, only=SearchFilter(exclude_task="t1")))
+        without = await store.search(query._replace(only=SearchFilter(exclude_task="t1")))
         assert [each.id for each in without.candidates] == [shared.id]
 
 

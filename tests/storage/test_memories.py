@@ -268,10 +268,9 @@ async def test_a_vector_that_cannot_be_right_is_refused_on_write_and_on_query(
     open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, vector: list[float]
 ) -> None:
     from array import array
-    from dataclasses import replace
 
     good = with_indexes(item("Retry once"), embedder)
-    bad = replace(with_indexes(item("Other")), vector=array("f", vector))
+    bad = with_indexes(item("Other"))._replace(vector=array("f", vector))
     async with open_bank() as store:
         with pytest.raises(StorageError, match="refused"):
             await store.add_memories([good, bad], embedder.name)

@@ -6,8 +6,8 @@ It knows no store. Only the agent's own messages and tool calls count; what a to
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Use
@@ -41,8 +41,7 @@ _ADVERSE = re.compile(
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])\w+(?:[_./-]\w+)+\b|\b[a-z]+[A-Z]\w+\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Injection:
+class Injection(NamedTuple):
     """A memory that a task was given, and since when; None: from its beginning."""
 
     item: MemoryItem

@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
@@ -21,8 +20,7 @@ _MOST_PASSES = 4
 _MAX_TASK_CHARS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
+class Redacted(NamedTuple):
     """A text with marks in place of what was taken out, and how often each mark was set."""
 
     text: str

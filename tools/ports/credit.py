@@ -1,17 +1,15 @@
 """What credit reads and writes: what tasks were given, and how they ended. No adapter is known here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
 from swarm_memory.schema.trajectory import Label
 
 
-@dataclass(frozen=True, slots=True)
-class TaskInjections:
+class TaskInjections(NamedTuple):
     """What was retrieved for a task, by its recorded retrievals."""
 
     given: Mapping[str, datetime]
@@ -21,8 +19,7 @@ class TaskInjections:
     held_out: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOutcome:
+class TaskOutcome(NamedTuple):
     """What is counted of one task's outcome."""
 
     task_id: str

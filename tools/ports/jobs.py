@@ -1,9 +1,8 @@
 """What durable work needs: a queue of jobs that outlives processes. No adapter is known here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -14,8 +13,7 @@ LEARN = "learn"
 """The kind of the jobs that hooks queue: learn from one task of a transcript, or, without `task_id`, from all."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(NamedTuple):
     """How a worker leaves a job."""
 
     status: JobStatus

@@ -1,9 +1,9 @@
 """What is noted of what happened: sessions of hosts, the audit trail, figures, runs of benchmarks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
@@ -28,18 +28,16 @@ class HostSession(Model):
     updated_at: Timestamp
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One line of the audit trail."""
 
     kind: str
     at: datetime
     subject_id: str | None = None
-    data: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    data: Mapping[str, JsonValue] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRecord:
+class ChatRecord(NamedTuple):
     """One call to a chat model as it is written to `performance_metrics`."""
 
     scope: Scope
@@ -53,8 +51,7 @@ class ChatRecord:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ChatSpending:
+class ChatSpending(NamedTuple):
     """What calls to chat models cost together."""
 
     calls: int

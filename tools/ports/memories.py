@@ -1,7 +1,6 @@
 """What the operations ask of the bank: memory items and the search among them. No adapter is known here."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -11,8 +10,7 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
 
-@dataclass(frozen=True, slots=True)
-class SearchFilter:
+class SearchFilter(NamedTuple):
     """Which items may be found; all of them by default."""
 
     domain: str | None = None
@@ -25,8 +23,7 @@ class SearchFilter:
 ANY = SearchFilter()
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(NamedTuple):
     """One search of the bank. Archived and quarantined items never match."""
 
     scopes: tuple[Scope, ...]
@@ -63,8 +60,7 @@ class Candidate(NamedTuple):
     """Its vector in the query's space, as it is kept: of any length."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(NamedTuple):
     """The union of the legs' pools."""
 
     candidates: tuple[Candidate, ...]
@@ -76,8 +72,7 @@ class SearchResult:
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalRecord:
+class RetrievalRecord(NamedTuple):
     """One retrieval as it is written to `events` and `performance_metrics`."""
 
     retrieval_id: str
@@ -96,8 +91,7 @@ class RetrievalRecord:
     """For which way of a hook: `server`, that was asked, or `hook`, that did it itself; None without a hook."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMemory:
+class StoredMemory(NamedTuple):
     """A memory item with all that its indexes hold."""
 
     item: MemoryItem
@@ -108,8 +102,7 @@ class StoredMemory:
     content_tokens: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFilter:
+class MemoryFilter(NamedTuple):
     """Which memories `list_memories` gives, newest first."""
 
     statuses: tuple[MemoryStatus, ...] = ("active",)

@@ -2,8 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import Field, JsonValue
 
@@ -135,8 +134,7 @@ class ChatModel(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RerankCandidate:
+class RerankCandidate(NamedTuple):
     """What a reranker is shown of one hit."""
 
     name: str
@@ -144,8 +142,7 @@ class RerankCandidate:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate, by its place in the question, in the reranker's order."""
 
     place: int

@@ -1,8 +1,7 @@
 """What test-time scaling needs from outside, as Protocols: who does a task, and where its runs are kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, RunnerAnswer, RunStatus
@@ -10,8 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.memories import StoredMemory
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnd:
+class RunEnd(NamedTuple):
     """All that the end of a MaTTS run writes, in one transaction; `run` has its last status and summary."""
 
     run: MattsRun

@@ -1,8 +1,7 @@
 """What the operations on sources need from outside: a store of passages, experience with tools. No adapter is known."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg
@@ -20,8 +19,7 @@ Experience: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, float]]
 """Gives the smoothed share 0…1 of calls that succeeded, of those tools that were ever called."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPassage:
+class StoredPassage(NamedTuple):
     """A passage with what its indexes hold."""
 
     passage: Passage
@@ -31,8 +29,7 @@ class StoredPassage:
     content_tokens: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGroup:
+class StoredGroup(NamedTuple):
     """A group of passages that is written, and replaced, as a whole."""
 
     name: str
@@ -41,8 +38,7 @@ class StoredGroup:
     passages: tuple[StoredPassage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKey:
+class SourceKey(NamedTuple):
     """Which source of a scope."""
 
     scope: Scope
@@ -50,8 +46,7 @@ class SourceKey:
     location: str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceQuery:
+class SourceQuery(NamedTuple):
     """One search of passages."""
 
     scopes: tuple[Scope, ...]
@@ -65,8 +60,7 @@ class SourceQuery:
     """Candidates of each leg, in each scope and kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassageCandidate:
+class PassageCandidate(NamedTuple):
     """What a search gives of one passage: enough to score it. All tokens are joined by spaces."""
 
     seq: int
@@ -82,8 +76,7 @@ class PassageCandidate:
     """None without a query vector, or when the passage has no vector in its space."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceResult:
+class SourceResult(NamedTuple):
     """What one search of passages gave: both pools, and the neighbours of all that are in them."""
 
     candidates: tuple[PassageCandidate, ...]
@@ -94,8 +87,7 @@ class SourceResult:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPassage:
+class FoundPassage(NamedTuple):
     """A passage as it is kept, with its surroundings."""
 
     seq: int

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
@@ -13,8 +12,7 @@ CORRECTED = "tool_call.corrected"
 """The event of a user's correction; its subject is the session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """A call as it stands beside others in its session."""
 
     seq: int
@@ -25,8 +23,7 @@ class Neighbour:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class PendingCalls:
+class PendingCalls(NamedTuple):
     """Calls that wait for an evaluation, with what was around them."""
 
     calls: tuple[KeptCall, ...]
@@ -37,8 +34,7 @@ class PendingCalls:
     """When the user corrected what was done, by session."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatedCall:
+class EvaluatedCall(NamedTuple):
     """An evaluation to be written, with the words by which the call is found."""
 
     seq: int
@@ -46,16 +42,14 @@ class EvaluatedCall:
     tokens: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FailedEvaluation:
+class FailedEvaluation(NamedTuple):
     """A call that could not be evaluated now."""
 
     seq: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PastCall:
+class PastCall(NamedTuple):
     """A call that was evaluated, as far as ranking needs it."""
 
     tool_name: str
@@ -64,8 +58,7 @@ class PastCall:
     """Joined by spaces, each once."""
 
 
-@dataclass(frozen=True, slots=True)
-class PastCalls:
+class PastCalls(NamedTuple):
     """What a search of past calls gives."""
 
     calls: tuple[PastCall, ...]
@@ -75,8 +68,7 @@ class PastCalls:
     """Of each token of the query: in how many calls it stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMemoryCounts:
+class ToolMemoryCounts(NamedTuple):
     """How the tool memory of a scope stands."""
 
     tools: int

@@ -1,7 +1,6 @@
 """What learning reads and writes: trajectories, verdicts and what was drawn from them. No adapter is known here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -31,8 +30,7 @@ class KnownWay(NamedTuple):
     """Tasks in which it was tried; 0: nobody counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class LearnRecord:
+class LearnRecord(NamedTuple):
     """All that one run of the loop writes, in one transaction."""
 
     scope: Scope
@@ -57,8 +55,7 @@ class LearnRecord:
         return max(1, len(self.memories))
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedBefore:
+class LearnedBefore(NamedTuple):
     """What is known of a trajectory that was learned from."""
 
     trajectory_id: str

@@ -1,9 +1,8 @@
 """What the upkeep of the bank (consolidation) reads and writes: values and the port. No adapter is known here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from pydantic import JsonValue
 
@@ -20,8 +19,7 @@ FINISHED = "consolidation.finished"
 """The event of a run that ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepItem:
+class UpkeepItem(NamedTuple):
     """What upkeep needs of one active item: enough to rank, age and compare it; texts are fetched by id."""
 
     position: int
@@ -39,8 +37,7 @@ class UpkeepItem:
     """Its vector as the store keeps it: of any length above 0, only its direction means something. None: no vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class Aging:
+class Aging(NamedTuple):
     """How far the items of a scope have been aged."""
 
     at: datetime
@@ -51,8 +48,7 @@ class Aging:
     """Of an unfinished pass: the moment of the pass before, None for the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepState:
+class UpkeepState(NamedTuple):
     """How the upkeep of a scope stands."""
 
     consolidated: int
@@ -63,8 +59,7 @@ class UpkeepState:
     aging: Aging | None
 
 
-@dataclass(frozen=True, slots=True)
-class PendingUpkeep:
+class PendingUpkeep(NamedTuple):
     """What in a scope waits for upkeep."""
 
     new: int
@@ -73,8 +68,7 @@ class PendingUpkeep:
     """Active items without a vector of the embedder."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepChange:
+class UpkeepChange(NamedTuple):
     """One item as it is to be; it is written only where the item is still as it was seen."""
 
     seen: UpkeepItem
@@ -88,8 +82,7 @@ class UpkeepChange:
     """Whether a use meanwhile forbids the change too."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepBatch:
+class UpkeepBatch(NamedTuple):
     """What one short transaction of a run writes."""
 
     run_id: str
@@ -103,8 +96,7 @@ class UpkeepBatch:
     """How links were found, for the audit trail."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepWritten:
+class UpkeepWritten(NamedTuple):
     """What became of a batch."""
 
     changed: tuple[str, ...] = ()
@@ -113,8 +105,7 @@ class UpkeepWritten:
     """Another run aged the same items: nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepUndone:
+class UpkeepUndone(NamedTuple):
     """What taking back one batch restored."""
 
     restored: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The vectors and tokens of memory items; also of those that were stored while the embedder failed."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import InputError, ModelError
 from swarm_memory.schema.job import Job
@@ -66,8 +66,7 @@ def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(NamedTuple):
     """What became of a backlog."""
 
     embedded: int

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from swarm_memory.schema.base import counted
@@ -133,7 +132,7 @@ class _Indexing:
             await self._vectors([each.passage.embedding_text for group in groups for each in group.passages])
         )
         filled = [
-            replace(group, passages=tuple(replace(each, vector=next(vectors)) for each in group.passages))
+            group._replace(passages=tuple(each._replace(vector=next(vectors)) for each in group.passages))
             for group in groups
         ]
         await self._written()

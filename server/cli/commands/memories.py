@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -118,7 +117,7 @@ def list_command(
     async def operate(toolbox: "Toolbox") -> tuple[list[MemoryItem], bool]:
         which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
         items = await list_memories(toolbox, which)
-        beyond = replace(which, limit=1, offset=min(offset + limit, MAX_OFFSET))
+        beyond = which._replace(limit=1, offset=min(offset + limit, MAX_OFFSET))
         return items, len(items) == limit and bool(await list_memories(toolbox, beyond))
 
     found, has_more = invocation.read(operate)

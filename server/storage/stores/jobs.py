@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,7 @@ class SqliteJobs(BankThreads):
         if held is None:
             return False
         if end.status == "queued" and connection.execute(_QUERIES["queued_job"], held).fetchone():
-            end = replace(end, status="cancelled", error="a later job of the same key took its place")
+            end = end._replace(status="cancelled", error="a later job of the same key took its place")
         is_over = end.status != "queued"
         values = {
             "id": job_id,

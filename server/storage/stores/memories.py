@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -100,7 +99,7 @@ class SqliteMemories(BankThreads):
     def list_memories(self, connection: "Connection", scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
         if which.limit < 1 or which.offset < 0:
             raise InputError("limit must be at least 1 and offset at least 0")
-        values = asdict(which) | {
+        values = which._asdict() | {
             "scopes": pairs(scopes),
             "statuses": to_json(list(which.statuses)),
             "tags": to_json(list(which.tags)),
