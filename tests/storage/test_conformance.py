@@ -3,7 +3,6 @@
 import asyncio
 from array import array
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -395,10 +394,10 @@ async def test_what_another_task_gives_again_becomes_surer_but_never_more_than_s
 async def test_a_run_with_one_bad_vector_writes_nothing(open_store: Any, here: Scope, record: Any) -> None:
     done = trajectory("one")
     run = record(done, "Retry once", "Log it")
-    broken = replace(run.memories[1], vector=array("f", [float("nan")] * 16))
+    broken = run.memories[1]._replace(vector=array("f", [float("nan")] * 16))
     async with open_store() as store:
         with pytest.raises(StorageError, match="refused"):
-            await store.save_learning(replace(run, memories=(run.memories[0], broken)))
+            await store.save_learning(run._replace(memories=(run.memories[0], broken)))
         assert await store.learned_before(here, "t1", done.content_digest) is None
         assert await store.list_memories([here], MemoryFilter()) == []
         await store.save_learning(run)
