@@ -1,7 +1,7 @@
 """The one thing that every operation is given: the ports, the settings and the scope."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from pydantic import JsonValue
@@ -10,7 +10,7 @@ from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
+from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker, Vector
 from swarm_memory.tools.ports.store import Clock, Store
 
 
@@ -33,6 +33,8 @@ class Toolbox:
     """A cross-encoder for sources; None, a normal state, without one."""
     new_per_day: int | None = None
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
+    embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
+    """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
     give_way: Callable[[], Awaitable[None]] = at_once
     """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
 

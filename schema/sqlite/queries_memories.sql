@@ -53,6 +53,7 @@ WHERE p.scope_id IN (
   AND p.status IN (SELECT value FROM json_each(:statuses))
   AND (:domain IS NULL OR p.domain = :domain)
   AND (:task_id IS NULL OR p.task_id = :task_id)
+  AND (NOT :of_standing OR p.standing <> 0)
   AND NOT EXISTS (
     SELECT 1 FROM json_each(:tags) AS wanted
     WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)

@@ -1,6 +1,7 @@
 """Memory items in a real bank, on every rung: written, read, edited, put aside, forgotten."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,30 @@ async def test_the_same_id_is_written_once(
         await store.add_memories([with_indexes(first, embedder)], embedder.name)
         assert await store.add_memories([with_indexes(other, embedder)], embedder.name) == []
         assert await store.get_memories([here], [first.id]) == [first]
+
+
+async def test_many_written_at_once_stand_in_the_bank_as_if_each_was_written_by_itself(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
+) -> None:
+    there, statuses = Scope(project="there"), ("active", "quarantined", "archived")
+    items = [
+        item(f"Retry a locked database {n}", scope=(here, there)[n % 2], tags=("a", f"t{n}"), status=statuses[n % 3])
+        for n in range(60)
+    ]
+    memories = [with_indexes(each, embedder) for each in items]
+    memories = [replace(each, vector=None) if n % 5 == 4 else each for n, each in enumerate(memories)]
+    async with open_bank() as store:
+        assert await store.add_memories(memories[:2], embedder.name) == [each.item.id for each in memories[:2]]
+        written = await store.add_memories([*memories, memories[7]], embedder.name)
+        assert written == [each.item.id for each in memories[2:]]
+        assert (await store.inspect()).sound
+        waiting = next(each for each in memories if each.item.status == "quarantined" and each.item.scope == here)
+        await store.set_status([here], [waiting.item.id], "active", "restored")
+        active = {each.item.id for each in memories if each.item.status == "active" and each.item.scope == here}
+        found = await store.search(asked(here, embedder, "retry the locked database", 100))
+        assert {each.id for each in found.candidates} == active | {waiting.item.id}
+        assert (await store.get_memories([here], [waiting.item.id]))[0].tags == waiting.item.tags
+        assert (await store.inspect()).sound
 
 
 async def test_nothing_of_another_project_or_tenant_is_seen(

@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.guard.gate import gated_edit, suspects
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import redact, redact_each
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare
@@ -178,9 +178,11 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     Raises `InputError` that names the field and what it may be.
     """
     pii = settings.distill.redact_pii
-    tags = tuple(dict.fromkeys(tag for tag in (_safe(tag, pii).strip() for tag in texts["tags"]) if tag))
-    values = {name: _safe(texts[name], pii) for name in ("title", "description", "content")}
-    domain = (_safe(texts["domain"] or "", pii).strip()) or None
+    given = [texts["title"], texts["description"], texts["content"], texts["domain"] or "", *texts["tags"]]
+    title, description, content, domain, *tags = redact_each(list(map(clean, given)), pii=pii)
+    values = {"title": clean(title), "description": clean(description), "content": clean(content)}
+    tags = tuple(dict.fromkeys(tag for tag in (clean(tag).strip() for tag in tags) if tag))
+    domain = clean(domain).strip() or None
     try:
         draft = MemoryDraft.model_validate({**values, "tags": tags, "domain": domain})
     except ValidationError as error:
@@ -194,10 +196,6 @@ def _with_provenance(item: MemoryItem, **changes: str | None) -> MemoryItem:
 
 def _texts(item: MemoryItem) -> dict[str, Any]:
     return item.model_dump(include={"title", "description", "content", "tags", "domain"})
-
-
-def _safe(text: str, pii: bool) -> str:
-    return clean(redact(clean(text), pii=pii).text)
 
 
 def _checked_ids(ids: Sequence[str]) -> list[str]:

@@ -93,7 +93,7 @@ def _begun(text: str) -> str:
 async def _known(toolbox: Toolbox, scope: Scope, content: str) -> MemoryItem | None:
     """Return what the user said before in the same words, if it was not put away."""
     words = " ".join(content.casefold().split())
-    which = MemoryFilter(("active", "quarantined"), text=content, limit=500)
+    which = MemoryFilter(("active", "quarantined"), text=content, of_standing=True, limit=500)
     found = await toolbox.store.list_memories((scope,), which)
     return next(
         (

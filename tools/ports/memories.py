@@ -111,6 +111,8 @@ class MemoryFilter(NamedTuple):
     task_id: str | None = None
     text: str | None = None
     """Case-insensitive part of the title or content."""
+    of_standing: bool = False
+    """Only what the user said or what is of suspect wording (`Provenance.standing`)."""
     limit: int = 50
     offset: int = 0
 

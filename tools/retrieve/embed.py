@@ -20,6 +20,9 @@ BACKLOG = "backlog"
 
 BATCH = 128
 
+REMEMBERED_QUERIES, REMEMBERED_CHARS = 512, 4_000
+"""Vectors of the last queries that are remembered, of queries up to this length: at most 3 MB."""
+
 
 async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredMemory]:
     """Return the items, in order, with their vectors and the tokens of each field.
@@ -48,11 +51,20 @@ def prepare_without_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
 
 async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
     """Return the vector of a query; None, with a notice, where the embedder fails."""
-    try:
-        return await toolbox.embedder.embed_query(text)
-    except ModelError as error:
-        notices.append(f"keywords only, because the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}")
-        return None
+    key = (toolbox.embedder.name, text)
+    vector = toolbox.embedded.pop(key, None)
+    if vector is None:
+        try:
+            vector = await toolbox.embedder.embed_query(text)
+        except ModelError as error:
+            failed = f"the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}"
+            notices.append(f"keywords only, because {failed}")
+            return None
+    if len(text) <= REMEMBERED_CHARS:
+        toolbox.embedded[key] = vector  # behind those that were asked for longer ago
+        if len(toolbox.embedded) > REMEMBERED_QUERIES:
+            del toolbox.embedded[next(iter(toolbox.embedded))]
+    return vector
 
 
 def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:

@@ -57,25 +57,19 @@ class Index:
         for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
             self._enter_vector(connection, Space(*space), seq, partition, vector)
 
-    def enter_new(
-        self,
-        connection: "Connection",
-        seqs: Sequence[int],
-        partition: int,
-        space: Space | None,
-        vectors: "Mapping[int, Vector]",
-        now: str,
+    def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
+        """Enter items that were written just now, by their tokens; their vectors are entered by themselves."""
+        connection.executemany(self.statements["index_tokens"], [(seq,) for seq in seqs])
+        connection.execute(self.statements["count_active"], (len(seqs), partition))
+
+    def enter_new_vectors(
+        self, connection: "Connection", partition: int, space: Space, vectors: "Mapping[int, Vector]", now: str
     ) -> None:
-        """Enter items that were written just now: their tokens, and vectors by position, all of one space.
+        """Write and enter vectors, by position, of items that were entered just now.
 
         Raises `StorageError` for a vector that cannot be right.
         """
-        connection.executemany(self.statements["index_tokens"], [(seq,) for seq in seqs])
-        connection.execute(self.statements["count_active"], (len(seqs), partition))
-        if space is None:
-            return
-        blobs = encode_all([*vectors.values()], space)
-        entered = list(zip(vectors, blobs, strict=True))
+        entered = list(zip(vectors, encode_all([*vectors.values()], space), strict=True))
         connection.executemany(
             self.statements["put_vector"], [{**_place(seq, space), "vector": blob, "now": now} for seq, blob in entered]
         )

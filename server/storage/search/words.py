@@ -5,6 +5,7 @@ import math
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,7 +55,13 @@ def unpack(packed: bytes | str) -> str:
 
 def scoped(packed: bytes | str, field: int, scope_id: int) -> str:
     """Return the tokens of one field (0 title, 1 description, 2 content) as the index has them: a function for SQL."""
-    return " ".join(in_scope(scope_id, token) for token in unpack(packed).split("\n")[field].split())
+    return " ".join(in_scope(scope_id, token) for token in _fields(packed)[field].split())
+
+
+@lru_cache(maxsize=1)
+def _fields(packed: bytes | str) -> list[str]:
+    """Return the fields of an item's tokens: each is asked for by itself, one after the other."""
+    return unpack(packed).split("\n")
 
 
 def usable(tokens: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
@@ -22,6 +22,7 @@ from swarm_memory.server.storage.search.vectors import (
     Partition,
     Quantization,
     Search,
+    Space,
     cosines,
     decode,
     nearest_in,
@@ -128,7 +129,7 @@ class SqliteMemories(BankThreads):
         limit: DayLimit | None = None,
     ) -> list[str]:
         writer = MemoryWriter(connection, self, embedder)
-        new = [memory.item for memory in memories if writer.add(memory)]
+        new = writer.add(memories)
         if limit is not None:
             for scope, count in Counter(item.scope for item in new).items():
                 count_added(connection, make_scope(connection, scope), count, limit.new_per_day, limit.at)
@@ -174,6 +175,14 @@ class SqliteMemories(BankThreads):
         return found
 
 
+class _New(NamedTuple):
+    """A memory that was written just now, and where."""
+
+    seq: int
+    scope_id: int
+    memory: StoredMemory
+
+
 class MemoryWriter:
     """Writes items for one embedder: its vectors go into the space of its name and their dimensions."""
 
@@ -182,22 +191,58 @@ class MemoryWriter:
         self._index = bank.index
         self._bank = bank
         self._embedder = embedder
+        self._spaces: dict[tuple[str, int], Space] = {}
         self._now = now_text()
 
-    def add(self, memory: StoredMemory) -> bool:
-        """Write a new item with its indexes; False when its id is there already."""
-        scope_id = make_scope(self._connection, memory.item.scope)
-        row = pattern_row(memory.item, scope_id, self._now)
-        cursor = self._connection.execute(_QUERIES["add_pattern"], row)
-        if cursor.rowcount == 0:
-            return False
-        assert cursor.lastrowid is not None
-        self._fill(cursor.lastrowid, scope_id, memory)
-        source = memory.item.provenance
-        origin = {"run_id": source.run_id, "task_id": source.task_id}
-        known = {name: value for name, value in origin.items() if value is not None}
-        log_event(self._connection, scope_id, CREATED, memory.item.id, known)
-        return True
+    def add(self, memories: Sequence[StoredMemory]) -> list[MemoryItem]:
+        """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
+        new: list[_New] = []
+        scopes: dict[Scope, int] = {}
+        for memory in memories:
+            item = memory.item
+            if item.scope not in scopes:
+                scopes[item.scope] = make_scope(self._connection, item.scope)
+            row = pattern_row(item, scopes[item.scope], self._now)
+            cursor = self._connection.execute(_QUERIES["add_pattern"], row)
+            if cursor.rowcount:
+                assert cursor.lastrowid is not None
+                new.append(_New(cursor.lastrowid, scopes[item.scope], memory))
+        tags = [(each.seq, tag) for each in new for tag in each.memory.item.tags]
+        self._connection.executemany(_QUERIES["add_tag"], tags)
+        self._connection.executemany(_QUERIES["put_tokens"], [(each.seq, _packed(each.memory)) for each in new])
+        self._enter(new)
+        for each in new:
+            source = each.memory.item.provenance
+            origin = {"run_id": source.run_id, "task_id": source.task_id}
+            known = {name: value for name, value in origin.items() if value is not None}
+            log_event(self._connection, each.scope_id, CREATED, each.memory.item.id, known)
+        return [each.memory.item for each in new]
+
+    def _enter(self, new: Sequence["_New"]) -> None:
+        """Write the vectors of new items, and enter the active ones into the indexes of their scopes."""
+        active: dict[int, list[int]] = {}
+        vectors: dict[tuple[int, Space], dict[int, Vector]] = {}
+        for each in new:
+            is_active = each.memory.item.status == "active"
+            if is_active:
+                active.setdefault(each.scope_id, []).append(each.seq)
+            for embedder, vector in self._vectors(each.memory):
+                space = self._space(embedder, vector)
+                if is_active:
+                    vectors.setdefault((each.scope_id, space), {})[each.seq] = vector
+                else:
+                    self._index.put_vector(self._connection, each.seq, vector, space, self._now)
+        for scope_id, seqs in active.items():
+            self._index.enter_new(self._connection, seqs, scope_id)
+        for (scope_id, space), entered in vectors.items():
+            self._index.enter_new_vectors(self._connection, scope_id, space, entered, self._now)
+
+    def _space(self, embedder: str, vector: Vector) -> Space:
+        key = (embedder, len(vector))
+        if key not in self._spaces:
+            quantization = self._bank.quantization_of(embedder)
+            self._spaces[key] = self._index.make_space(self._connection, *key, quantization)
+        return self._spaces[key]
 
     def replace(self, memory: StoredMemory, reason: str) -> None:
         """Write a changed item and its indexes; its former text goes into an event.
@@ -223,12 +268,9 @@ class MemoryWriter:
         """Write tags, tokens and vector of an item and enter it into the indexes when it is active."""
         for tag in memory.item.tags:
             self._connection.execute(_QUERIES["add_tag"], (seq, tag))
-        tokens = pack(memory.title_tokens, memory.description_tokens, memory.content_tokens)
-        self._connection.execute(_QUERIES["put_tokens"], (seq, tokens))
+        self._connection.execute(_QUERIES["put_tokens"], (seq, _packed(memory)))
         for embedder, vector in self._vectors(memory):
-            quantization = self._bank.quantization_of(embedder)
-            space = self._index.make_space(self._connection, embedder, len(vector), quantization)
-            self._index.put_vector(self._connection, seq, vector, space, self._now)
+            self._index.put_vector(self._connection, seq, vector, self._space(embedder, vector), self._now)
         if memory.item.status == "active":
             self._index.enter(self._connection, seq, scope_id)
 
@@ -239,6 +281,10 @@ class MemoryWriter:
         if light is not None and light.name != self._embedder:
             with suppress(InputError):  # its words say nothing to it
                 yield light.name, light.embed(memory.item.embedding_text)
+
+
+def _packed(memory: StoredMemory) -> bytes:
+    return pack(memory.title_tokens, memory.description_tokens, memory.content_tokens)
 
 
 def damaged(connection: "Connection") -> list[str]:

@@ -82,9 +82,7 @@ class SqliteRollouts(BankThreads):
         if stands is None or stands.status != "running":
             return False
         scope_id = make_scope(connection, run.scope)
-        writer = MemoryWriter(connection, self, end.embedder)
-        for memory in end.memories:
-            writer.add(memory)
+        MemoryWriter(connection, self, end.embedder).add(end.memories)
         if end.new_per_day is not None and end.memories:
             # It was checked when the run began: what many rollouts cost is not thrown away at its end.
             added = added_on(connection, run.scope, now) + len(end.memories)

@@ -4,11 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic_core import from_json
 
 from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
-from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.hook_reader import scope_row, to_json
 from swarm_memory.tools.ports.journal import Event
@@ -135,26 +138,32 @@ def item_of(row: Sequence[Any]) -> MemoryItem:
 
 def _item_of(row: Sequence[Any]) -> MemoryItem:
     item_id, tenant_id, project, text, confidence, usage_count, created_at, last_used, status, status_reason = row
-    data = json.loads(text)
+    data = from_json(text)
     source = data.get("source", {})
-    outcome = source.pop("outcome", "Success")
-    return MemoryItem(
-        id=item_id,
-        scope=Scope(tenant_id=tenant_id, project=project),
-        title=data["title"],
-        description=data["description"],
-        content=data["content"],
-        tags=tuple(data["tags"]),
-        domain=data["domain"],
-        outcome=outcome,
-        confidence=confidence,
-        usage_count=usage_count,
-        created_at=to_moment(created_at),
-        last_used=optional_moment(last_used),
-        status=status,
-        status_reason=status_reason,
-        provenance=Provenance.model_validate(source),
+    return MemoryItem.model_validate(
+        {
+            "outcome": source.pop("outcome", "Success"),
+            "id": item_id,
+            "scope": _scope(tenant_id, project),
+            "title": data["title"],
+            "description": data["description"],
+            "content": data["content"],
+            "tags": data["tags"],
+            "domain": data["domain"],
+            "confidence": confidence,
+            "usage_count": usage_count,
+            "created_at": to_moment(created_at),
+            "last_used": optional_moment(last_used),
+            "status": status,
+            "status_reason": status_reason,
+            "provenance": source,
+        }
     )
+
+
+@lru_cache(maxsize=256)
+def _scope(tenant_id: str, project: str) -> Scope:
+    return Scope(tenant_id=tenant_id, project=project)
 
 
 def content_hash(row_id: str, text: str) -> str:

@@ -154,8 +154,9 @@ class _GroupWriter:
         self._connection.executemany(_QUERIES["add_passage"], rows)
         self._connection.executemany(_QUERIES["put_tokens"], [(seq, *_fields(each)) for seq, each in stored])
         vectors = {seq: each.vector for seq, each in stored if each.vector is not None}
-        seqs = [seq for seq, _ in stored]
-        self._index.enter_new(self._connection, seqs, self._partition, self._space_of(vectors), vectors, self._now)
+        self._index.enter_new(self._connection, [seq for seq, _ in stored], self._partition)
+        if (space := self._space_of(vectors)) is not None:
+            self._index.enter_new_vectors(self._connection, self._partition, space, vectors, self._now)
         return any(removed)
 
     def _add_group(self, group: StoredGroup) -> int:

@@ -62,7 +62,7 @@ class SqliteTrajectories(BankThreads):
             connection, scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at, record.run_id
         )
         writer = MemoryWriter(connection, self, record.embedder)
-        new = [memory.item.id for memory in record.memories if writer.add(memory)]
+        new = [item.id for item in writer.add(record.memories)]
         if record.reinforcement > 0:
             found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
             reinforce(connection, record.scope, record.reinforced, found_again, record.at)
