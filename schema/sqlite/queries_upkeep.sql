@@ -1,16 +1,20 @@
 -- name: unembedded
--- Items of a scope that have no vector in any space, by their order of arrival, after a position.
+-- Items of a scope that have no vector but that of a light model (NULL: no such model), by their order of arrival, after a position.
 SELECT p.seq, p.pattern_data ->> '$.title', p.pattern_data ->> '$.description', p.pattern_data ->> '$.content'
 FROM patterns AS p
 WHERE p.scope_id = :scope_id AND p.seq > :after
-  AND NOT EXISTS (SELECT 1 FROM pattern_embeddings AS e WHERE e.seq = p.seq)
+  AND NOT EXISTS (
+    SELECT 1 FROM pattern_embeddings AS e
+    WHERE e.seq = p.seq AND e.space_id NOT IN (SELECT id FROM vector_spaces WHERE model = :light))
 ORDER BY p.seq LIMIT :limit;
 
 -- name: unembedded_of
--- Those of some items (a JSON list of positions) that have no vector in any space.
+-- Those of some items (a JSON list of positions) that have no vector but that of a light model.
 SELECT p.seq FROM patterns AS p
-WHERE p.seq IN (SELECT value FROM json_each(?))
-  AND NOT EXISTS (SELECT 1 FROM pattern_embeddings AS e WHERE e.seq = p.seq);
+WHERE p.seq IN (SELECT value FROM json_each(:seqs))
+  AND NOT EXISTS (
+    SELECT 1 FROM pattern_embeddings AS e
+    WHERE e.seq = p.seq AND e.space_id NOT IN (SELECT id FROM vector_spaces WHERE model = :light));
 
 -- name: pending_upkeep
 -- How many active items of a scope are new since its last consolidation, up to :most, and how many lack a model's vector.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laid_bank import laid
+from laid_bank import laid, opened_bank
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import ModelUnavailable
@@ -24,7 +24,7 @@ from swarm_memory.tools.memories.edit import get_memories, list_memories
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.embed import BACKLOG, EMBED, Embedded, embed_backlog, prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
@@ -170,6 +170,43 @@ async def test_without_embedder_an_import_is_kept_for_keywords_and_says_so(toolb
     assert result.added == 1
     assert result.notices == ["stored without vectors, found by keywords until the embedder answers again: down"]
     assert len((await retrieve(toolbox, LOGIN[0])).memories) == 1
+
+
+class Slow(StaticEmbedder):
+    """As MiniLM: beside its vectors those of a light embedder are kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.light = StaticEmbedder()
+        self.asked = 0
+
+    @property
+    def name(self) -> str:
+        return "slow"
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        self.asked += len(texts)
+        return await super().embed_documents(texts)
+
+
+async def test_a_large_import_is_written_first_and_embedded_by_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.tools.memories.transfer._WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr("swarm_memory.tools.memories.transfer._EMBEDDED_AT_ONCE", 4)
+    slow = Slow()
+    async with opened_bank(tmp_path / "b" / "memory.db", embedder=slow) as toolbox:
+        result = await import_memories(toolbox, [memory_line(title=f"Case {number}") for number in range(11)])
+        assert (result.added, result.later, slow.asked) == (11, 7, 4)
+        assert "7 memories get their vectors of slow in the background" in result.notices[-1]
+        assert (await toolbox.store.pending_upkeep(toolbox.scope, slow.name, 0)).not_embedded == 7
+        assert await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG) is not None
+
+        async def progress(_: int) -> None: ...
+
+        assert await embed_backlog(toolbox, progress) == Embedded(7, 0)
+        assert (await embed_backlog(toolbox, progress)).embedded == 0
+        assert slow.asked == 11
 
 
 @pytest.mark.parametrize("with_global", [True, False])

@@ -1,7 +1,6 @@
 """Memory items in a real bank, on every rung: written, read, edited, put aside, forgotten."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,7 @@ async def test_many_written_at_once_stand_in_the_bank_as_if_each_was_written_by_
         for n in range(60)
     ]
     memories = [with_indexes(each, embedder) for each in items]
-    memories = [replace(each, vector=None) if n % 5 == 4 else each for n, each in enumerate(memories)]
+    memories = [each._replace(vector=None) if n % 5 == 4 else each for n, each in enumerate(memories)]
     async with open_bank() as store:
         assert await store.add_memories(memories[:2], embedder.name) == [each.item.id for each in memories[:2]]
         written = await store.add_memories([*memories, memories[7]], embedder.name)

@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, new_id
+from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, counted, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated, told_of
 from swarm_memory.tools.memories.edit import checked_texts, every_memory
 from swarm_memory.tools.ports.memories import DayLimit
-from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.ports.models import Accompanied
+from swarm_memory.tools.retrieve.embed import prepare_or_say, prepare_without_vectors
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.toolbox import Toolbox
@@ -22,6 +23,9 @@ MAX_FAULTS = 100
 """Faulty lines are all counted, and so many described."""
 
 _WRITTEN_AT_ONCE = 200
+
+_EMBEDDED_AT_ONCE = 400
+"""With an embedder that takes milliseconds for a text, so many of an import are embedded before the rest is not."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,8 @@ class Imported:
     added: int = 0
     known: int = 0
     """Their id, or their very text, is in the bank or stood in an earlier line."""
+    later: int = 0
+    """Written without vectors of an embedder that takes milliseconds for a text: a job gives them theirs."""
     faulty: int = 0
     faults: list[str] = field(default_factory=list[str])
     """`line 3: content: …`"""
@@ -89,6 +95,9 @@ async def import_memories(
         result.notices.append(told)
     if result.added:
         await queue_when_due(toolbox, embedder_answers=not unembedded)
+    if result.later:
+        vectors = f"{counted(result.later, 'memory')} get their vectors of {toolbox.embedder.name} in the background"
+        result.notices.append(f"{vectors}: until then their words find them")
     return result
 
 
@@ -120,7 +129,9 @@ def _said(item: MemoryItem) -> tuple[str, str, str]:
 async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> None:
     if not batch:
         return
-    prepared, fault = await prepare_or_say(toolbox, batch)
+    is_later = isinstance(toolbox.embedder, Accompanied) and result.added >= _EMBEDDED_AT_ONCE
+    result.later += len(batch) if is_later else 0
+    prepared, fault = (prepare_without_vectors(batch), None) if is_later else await prepare_or_say(toolbox, batch)
     if fault is not None and fault not in result.notices:
         result.notices.append(fault)
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())

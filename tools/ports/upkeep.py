@@ -180,11 +180,11 @@ class Upkeep(Protocol):
         ...
 
     async def unembedded(self, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
-        """Return (position, text to embed) of items of any status without a vector of any embedder, by position."""
+        """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
         ...
 
     async def put_first_vectors(self, embedder: str, vectors: Mapping[int, Vector]) -> int:
-        """Write vectors by position, with their index, of items that have none of any embedder yet; return how many."""
+        """Write vectors by position, with their index, of those that `unembedded` would give; return how many."""
         ...
 
     async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:

@@ -158,15 +158,20 @@ class SqliteUpkeep(BankThreads):
         self.index.tidy(connection)
         return UpkeepUndone(tuple(restored), tuple(skipped), removed)
 
+    @property
+    def _light_name(self) -> str | None:
+        return None if self.light is None else self.light.name
+
     @reads
     def unembedded(self, connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
-        values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after}
+        values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after, "light": self._light_name}
         return texts_to_embed(connection.execute(_QUERIES["unembedded"], values).fetchall())
 
     @writes
     def put_first_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
         # One edited meanwhile has the vector of its new text.
-        rows = connection.execute(_QUERIES["unembedded_of"], (to_json(list(vectors)),)).fetchall()
+        values = {"seqs": to_json(list(vectors)), "light": self._light_name}
+        rows = connection.execute(_QUERIES["unembedded_of"], values).fetchall()
         lacking = {seq: vectors[seq] for (seq,) in rows}
         return self.index.put_vectors(connection, embedder, lacking, self.quantization_of(embedder), now_text())
 
