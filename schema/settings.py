@@ -247,6 +247,9 @@ class RetrieveSettings(Model):
     user_preference: Unit = 0.3
     """Added to the score of what the user said, and taken off that of what is of suspect wording. Of those that are
     given the user's come first whatever their score, and the suspect last."""
+    time_boost: Unit = 0.4
+    """Added to the score of what was stored at a time that the query names ("last week", "on 3 May"); 0: no time is
+    read."""
     token_budget: int = Field(default=600, ge=50, le=8000)
     """Tokens of the preamble at most; it never has more than 9,000 characters."""
 

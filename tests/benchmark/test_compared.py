@@ -36,7 +36,7 @@ async def test_systems_of_the_repository_are_measured_beside_the_product_and_swe
     run = await _run(toolbox, root, told, systems="hybrid,bm25-okapi,hybrid+context,hybrid+temporal")
     found = _first(run, "recall_any@1")
     assert found["hybrid+context"] == 1.0
-    assert found["hybrid+temporal"] == found["hybrid"]
+    assert found["hybrid+temporal"] >= found["hybrid"]
     swept = await _run(toolbox, root, told, systems="hybrid+context", sweep={"context.window": "0,1"})
     assert set(_first(swept, "mrr@10")) == {"hybrid+context (window=0)", "hybrid+context (window=1)"}
     assert told.all[-1].done == told.all[-1].total

@@ -1,4 +1,4 @@
-"""Measures by hand-made examples and properties; intervals against known ones; times in queries."""
+"""Measures by hand-made examples and properties; intervals against known ones."""
 
 import random
 from datetime import UTC, datetime
@@ -7,7 +7,6 @@ from statistics import NormalDist, fmean, stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from systems.temporal import closeness, mentioned_time
 
 from swarm_memory.tools.benchmark.measures import Resampling, measures, percentile
 
@@ -68,38 +67,3 @@ def test_a_paired_difference_sees_what_unpaired_noise_would_hide() -> None:
     assert paired.low > 0.4
     assert paired.high < 0.6
     assert alone.low < 0
-
-
-@pytest.mark.parametrize(
-    ("query", "day"),
-    [
-        ("what broke three weeks ago", "2026-03-04"),
-        ("what broke a couple of days ago", "2026-03-23"),
-        ("what we said yesterday", "2026-03-24"),
-        ("the outage last Tuesday", "2026-03-24"),
-        ("the outage last Wednesday", "2026-03-18"),
-        ("on 8 May 2023 we met", "2023-05-08"),
-        ("on May 8th, 2023", "2023-05-08"),
-        ("decided on 2024-02-29", "2024-02-29"),
-        ("done on 24 December", "2025-12-24"),
-        ("uploads in February 2026", "2026-02-14"),
-        ("in December", "2025-12-16"),
-        ("trips in 2022", "2022-07-02"),
-    ],
-)
-def test_a_time_in_a_query_becomes_a_date(query: str, day: str) -> None:
-    target = mentioned_time(query, NOW)
-    assert target is not None
-    assert f"{target.moment:%Y-%m-%d}" == day
-    assert closeness(target, target.moment) == 1.0
-
-
-@pytest.mark.parametrize("query", ["how do I run the tests", "the march of time", "may I", "on 2024-02-31", "a day"])
-def test_a_query_without_a_time_has_none(query: str) -> None:
-    assert mentioned_time(query, NOW) is None
-
-
-def test_what_is_relative_needs_to_know_when_it_was_asked() -> None:
-    assert mentioned_time("three weeks ago", None) is None
-    assert mentioned_time("in May", None) is None
-    assert mentioned_time("in May 2023", None) is not None

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from systems.context import ContextSystem, ContextWeights
 from systems.rerank import RerankSystem
-from systems.temporal import TemporalSystem
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import ModelAnswerInvalid
@@ -77,24 +76,6 @@ async def test_items_without_a_part_have_no_neighbours() -> None:
     system = ContextSystem(StaticEmbedder(), ContextWeights(vector=0, window_vector=0, part=0))
     await system.ingest("", items)
     assert next(iter(await system.retrieve(BenchmarkQuestion(query="gamma"), 1))) == "1"
-
-
-async def test_a_time_in_the_query_lifts_what_is_of_that_time_and_without_one_nothing_changes(
-    toolbox: Toolbox,
-) -> None:
-    items = [
-        BenchmarkItem(id=day, content=f"The deploy failed, attempt {at}.", time=datetime.fromisoformat(f"{day}T09:00Z"))
-        for at, day in enumerate(("2026-01-10", "2026-03-04", "2026-02-01"))
-    ]
-    bank = Bank(toolbox)
-    system = TemporalSystem("hybrid+temporal", bank, toolbox.settings.retrieve)
-    await system.ingest("", items)
-    now = datetime(2026, 3, 25, tzinfo=UTC)
-    asked = BenchmarkQuestion(query="the deploy that failed three weeks ago", now=now)
-    assert (await system.retrieve(asked, 3))[0] == "2026-03-04"
-    silent = BenchmarkQuestion(query="the deploy that failed", now=now)
-    plain = BankSystem("hybrid", bank, toolbox.settings.retrieve)
-    assert await system.retrieve(silent, 3) == await plain.retrieve(silent, 3)
 
 
 async def test_recency_prefers_what_was_new_when_the_question_was_asked(toolbox: Toolbox) -> None:

@@ -24,6 +24,7 @@ from swarm_memory.tools.retrieve.rank import (
     scaled_fusion,
     unit,
 )
+from swarm_memory.tools.retrieve.times import TargetTime, closeness, mentioned_time
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -51,12 +52,13 @@ async def retrieve(
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
     The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), plus
-    `user_preference` for what the user said, which does not age and comes first among those that are given, less
-    `project_preference` for a global item, less the diversity penalty; of unverified ones (`guard.trust`) no more
-    than one stands where verified ones fit; of two that contradict each other one comes, and says so. The answer is
-    empty when the bank has nothing for the query (`Fit`), and says why; a task that is held out (`credit.holdout`) gets
-    nothing of what was found for it. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError`
-    for a blank query or a `k` outside 1…50, `StorageError` from the store.
+    `user_preference` for what the user said, which does not age and comes first among those that are given, and
+    `time_boost` for what is of a time that the query names, less `project_preference` for a global item, less the
+    diversity penalty; of unverified ones (`guard.trust`) no more than one stands where verified ones fit; of two that
+    contradict each other one comes, and says so. The answer is empty when the bank has nothing for the query (`Fit`),
+    and says why; a task that is held out (`credit.holdout`) gets nothing of what was found for it. An embedder that
+    fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside 1…50,
+    `StorageError` from the store.
     """
     started = time.perf_counter()
     settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
@@ -71,7 +73,10 @@ async def retrieve(
         only=only,
     )
     result = await toolbox.store.search(search)
-    scored = _scored(toolbox, result)
+    target = mentioned_time(text, toolbox.clock.now()) if settings.time_boost else None
+    if target is not None:
+        notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
+    scored = _scored(toolbox, result, target)
     fit = Fit.of(toolbox, result, search.tokens)
     chosen = _memories(_chosen(scored, fit, wanted, settings.delta))
     fitting = await prefer_verified(
@@ -163,7 +168,7 @@ class _Scored:
         return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
 
 
-def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
+def _scored(toolbox: Toolbox, result: SearchResult, target: TargetTime | None) -> list[_Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
     cosines = [candidate.cosine for candidate in result.candidates]
@@ -181,6 +186,8 @@ def _scored(toolbox: Toolbox, result: SearchResult) -> list[_Scored]:
         confidence = unit(candidate.confidence)
         score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
         score += settings.user_preference * candidate.standing
+        if target is not None:
+            score += settings.time_boost * closeness(target, candidate.created_at)
         if candidate.project == GLOBAL_PROJECT != own:
             score -= settings.project_preference
         scored.append(_Scored(candidate, relevance, recent, confidence, score))

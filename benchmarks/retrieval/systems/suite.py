@@ -8,14 +8,13 @@ from swarm_memory.schema.benchmark import Dataset, SuiteResults
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.benchmark.retrieval import RetrievalOptions, RetrievalRun, Variant, measured
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
-from swarm_memory.tools.benchmark.systems import MemorySystem
+from swarm_memory.tools.benchmark.systems import BankSystem, MemorySystem
 from swarm_memory.tools.ports.models import Reranker
 from swarm_memory.tools.retrieve.rerank import TOOLS, ChatReranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 from systems.context import ContextSystem, ContextWeights
 from systems.outside import OutsideMemory, OutsideSystem
 from systems.rerank import RerankSystem
-from systems.temporal import TEMPORAL_BOOST, TemporalSystem
 
 _RERANK_TIMEOUT_S = 60.0
 
@@ -26,12 +25,9 @@ class ComparedOptions(RetrievalOptions):
     SYSTEMS: ClassVar[tuple[str, ...]] = (
         *RetrievalOptions.SYSTEMS, "hybrid+context", "hybrid+temporal", "hybrid+rerank", "hybrid+context+rerank",
     )  # fmt: skip
-    SWEPT: ClassVar[tuple[str, ...]] = (*RetrievalOptions.SWEPT, "context.", "temporal_boost", "rerank_pool")
+    SWEPT: ClassVar[tuple[str, ...]] = (*RetrievalOptions.SWEPT, "context.", "rerank_pool")
 
     context: ContextWeights = Field(default=ContextWeights(), description="hybrid+context: weights of the neighbours")
-    temporal_boost: float = Field(
-        default=TEMPORAL_BOOST, ge=0, le=5, description="hybrid+temporal: what an item of the named time gains"
-    )
     rerank_pool: int = Field(default=20, ge=1, le=MAX_K, description="So many of the first are reranked")
     outside: tuple[OutsideSystem, ...] = Field(default=(), description="Other memory systems; --config only")
 
@@ -52,7 +48,9 @@ class ComparedRun(RetrievalRun[ComparedOptions]):
             )
         super().begin()
         if "hybrid+temporal" in self.options.systems:
-            self.notes.append("hybrid+temporal differs from hybrid only where a query names a time")
+            self.notes.append(
+                "hybrid+temporal: items are as if learned at their own times; a time that a query names counts"
+            )
 
     async def system(self, name: str, variant: Variant[ComparedOptions]) -> MemorySystem:
         options = variant.options
@@ -65,7 +63,8 @@ class ComparedRun(RetrievalRun[ComparedOptions]):
             case "hybrid+context":
                 return ContextSystem(variant.embedder, options.context)
             case "hybrid+temporal":
-                return TemporalSystem(name, await variant.bank(), variant.settings, options.temporal_boost)
+                timed = variant.settings.model_copy(update={"beta": 0.0})
+                return BankSystem(name, await variant.bank(dated=True), timed)
             case _:
                 return await super().system(name, variant)
 
