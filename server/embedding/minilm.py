@@ -42,7 +42,7 @@ class MiniLMEmbedder:
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.5
     duplicate_cosine = 0.80
-    min_cosine = 0.31
+    min_cosine = 0.30
 
     def __init__(self, threads: int = 1, model: Path = SHIPPED_MODEL) -> None:
         """Remember where the model is; it is loaded, once in a process, when the first text is embedded."""

@@ -73,10 +73,7 @@ async def retrieve(
         only=only,
     )
     result = await toolbox.store.search(search)
-    target = mentioned_time(text, toolbox.clock.now()) if settings.time_boost else None
-    if target is not None:
-        notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
-    scored = _scored(toolbox, result, target)
+    scored = _scored(toolbox, result, _target(toolbox, text, notices))
     fit = Fit.of(toolbox, result, search.tokens)
     chosen = _memories(_chosen(scored, fit, wanted, settings.delta))
     fitting = await prefer_verified(
@@ -141,6 +138,13 @@ def _keywords(text: str, notices: list[str]) -> tuple[str, ...]:
     if len(tokens) > MAX_QUERY_TOKENS:
         notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
     return tokens[:MAX_QUERY_TOKENS]
+
+
+def _target(toolbox: Toolbox, text: str, notices: list[str]) -> TargetTime | None:
+    target = mentioned_time(text, toolbox.clock.now()) if toolbox.settings.retrieve.time_boost else None
+    if target is not None:
+        notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
+    return target
 
 
 @dataclass(frozen=True, slots=True)
