@@ -1,19 +1,22 @@
-"""How well `search_sources` finds tools and code, on public sets, through the real store.
+"""How well `search_sources` finds tools, code and turns of conversations, on public sets, through the real store.
 
-    python benchmarks/sources_public.py --data DIR [--sets metatool_single …] [--legs both keywords vectors]
+    python benchmarks/sources_public.py --data DIR [--sets metatool_single …] [--legs both keywords vectors] [--half 1]
 
-DIR holds folders in BEIR's form (corpus.jsonl, queries.jsonl, qrels.tsv) in `retrieval/`. Tools are indexed by
-name and description; functions as the reader of code gives them: name, docstring, text. R@k is the share of questions
+DIR holds folders in BEIR's form (corpus.jsonl, queries.jsonl, qrels.tsv) in `retrieval/`, and LoCoMo's file. Tools are
+indexed by name and description; functions as the reader of code gives them: name, docstring, text; a turn as a passage
+of a document, its session. `--half` keeps the questions of which the hash of the id (a conversation's) is even (0) or
+odd (1): what is chosen on one is reported on the other. R@k is the share of questions
 with at least one relevant passage among the first k, MRR the mean of 1 / rank of the first one among 10.
 """
 
 import argparse
 import asyncio
+import hashlib
 import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,15 +25,16 @@ from typing import Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.sources.code import code_passages
 from swarm_memory.server.sources.definitions import LANGUAGES
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.wiring import SystemClock
+from swarm_memory.server.wiring import SystemClock, make_embedder
+from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 K = 10
+CONVERSATIONS = "locomo10"
 LEGS: dict[str, float | None] = {"both": None, "keywords": 0.0, "vectors": 1.0}
 PYTHON = next(language for language in LANGUAGES if language.name == "python")
 
@@ -44,38 +48,76 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    id: str
     text: str
     relevant: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents that are searched together, and the questions about them."""
+    """Passages by group that are searched together, and the questions about them."""
 
     name: str
-    documents: tuple[Document, ...]
+    kind: SourceKind
+    groups: Mapping[str, Callable[[], list[Passage]]]
     questions: tuple[Question, ...]
+    found: Callable[[Passage], str]
+    """The id that the questions name a passage by."""
 
 
-def read(folder: Path) -> Corpus:
-    """Return the corpus of one folder."""
-    documents = tuple(
-        Document(row["_id"], row.get("title") or "", row["text"]) for row in _json_lines(folder / "corpus.jsonl")
-    )
+def read(folder: Path) -> list[Corpus]:
+    """Return the corpus of one folder in BEIR's form."""
+    kind, passage = SETS[folder.name]
+    documents = [Document(row["_id"], row.get("title") or "", row["text"]) for row in _rows(folder / "corpus.jsonl")]
     relevant: dict[str, set[str]] = defaultdict(set)
     for line in (folder / "qrels.tsv").read_text("utf-8").splitlines()[1:]:
         query_id, document_id, score = line.split("\t")
         if float(score) > 0:
             relevant[query_id].add(document_id)
     questions = tuple(
-        Question(row["text"], frozenset(relevant[row["_id"]]))
-        for row in _json_lines(folder / "queries.jsonl")
+        Question(row["_id"], row["text"], frozenset(relevant[row["_id"]]))
+        for row in _rows(folder / "queries.jsonl")
         if relevant[row["_id"]]
     )
-    return Corpus(folder.name, documents, questions)
+    groups = {document.id: partial(_one, passage, document) for document in documents}
+    return [Corpus(folder.name, kind, groups, questions, lambda each: each.group)]
 
 
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+def _one(passage: Callable[[Document], Passage], document: Document) -> list[Passage]:
+    return [passage(document)]
+
+
+def read_conversations(file: Path) -> list[Corpus]:
+    """Return LoCoMo's conversations, each by itself."""
+    corpora: list[Corpus] = []
+    for row in json.loads(file.read_text("utf-8")):
+        parts: dict[str, Any] = row["conversation"]
+        sessions: dict[str, list[dict[str, Any]]] = {key: each for key, each in parts.items() if isinstance(each, list)}
+        ids: set[str] = {turn["dia_id"] for turns in sessions.values() for turn in turns}
+        asked = [(each["question"], ids & _named(each)) for each in row["qa"]]
+        questions = tuple(Question(row["sample_id"], text, frozenset(found)) for text, found in asked if found)
+        groups = {name: partial(_turns, name, turns) for name, turns in sessions.items()}
+        corpora.append(Corpus(row["sample_id"], "document", groups, questions, lambda each: each.title))
+    return corpora
+
+
+def _named(question: dict[str, Any]) -> set[str]:
+    return {each for evidence in question.get("evidence", ()) for each in str(evidence).replace(";", " ").split()}
+
+
+def _turns(session: str, turns: Sequence[dict[str, Any]]) -> list[Passage]:
+    return [
+        Passage(kind="document", group=session, position=at, title=turn["dia_id"], content=_said(turn))
+        for at, turn in enumerate(turns)
+    ]
+
+
+def _said(turn: dict[str, Any]) -> str:
+    shown = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
+    return f"{turn['speaker']}: {turn['text']}{shown}"
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
@@ -125,42 +167,49 @@ SETS: dict[str, tuple[SourceKind, Callable[[Document], Passage]]] = {
 }
 
 
-async def fill(toolbox: Toolbox, corpus: Corpus, kind: SourceKind, passage: Callable[[Document], Passage]) -> None:
-    """Index the documents, one a group."""
+async def fill(toolbox: Toolbox, corpus: Corpus) -> None:
+    """Index the groups of a corpus."""
 
-    async def groups() -> AsyncIterator[tuple[str, str, Callable[[], list[Passage]]]]:
-        for document in corpus.documents:
-            yield document.id, "1", partial(lambda each: [passage(each)], document)
+    async def groups() -> AsyncIterator[ReadGroup]:
+        for name, parse in corpus.groups.items():
+            yield name, "1", parse
 
-    await index_source(toolbox, kind, corpus.name, groups())
+    await index_source(toolbox, corpus.kind, corpus.name, groups())
 
 
-async def measure(toolbox: Toolbox, corpus: Corpus, kind: SourceKind, limit: int) -> Tally:
-    tally = Tally()
-    for question in corpus.questions[:limit]:
+async def measure(toolbox: Toolbox, corpus: Corpus, tally: Tally, half: int | None, limit: int) -> None:
+    asked = [each for each in corpus.questions if half is None or half_of(each.id) == half]
+    for question in asked[:limit]:
         started = time.perf_counter()
-        found = await search_sources(toolbox, question.text, kind=kind, k=K)
+        found = await search_sources(toolbox, question.text, kind=corpus.kind, k=K)
         seconds = time.perf_counter() - started
-        tally.add([hit.passage.group for hit in found.hits], question.relevant, seconds)
-    return tally
+        tally.add([corpus.found(hit.passage) for hit in found.hits], question.relevant, seconds)
 
 
-async def run(data: Path, sets: Sequence[str], legs: Sequence[str], limit: int) -> None:
-    embedder = StaticEmbedder()
+def half_of(name: str) -> int:
+    """Return 0 or 1 by the hash of an id."""
+    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) % 2
+
+
+async def run(given: argparse.Namespace) -> None:
+    embedder = make_embedder(Settings().embedding)
     print(f"{'set':17}{'legs':12}{'asked':>7}{'R@5':>8}{'R@10':>8}{'MRR':>8}{'empty':>8}{'ms':>9}")
-    for name in sets:
-        kind, passage = SETS[name]
-        corpus = read(data / "retrieval" / name)
-        with tempfile.TemporaryDirectory() as folder:
-            store = await open_store(Path(folder) / "memory.db", embedder=embedder)
-            try:
-                toolbox = Toolbox(store, embedder, SystemClock(), Settings(), Scope(project=name))
-                await fill(toolbox, corpus, kind, passage)
-                for leg in legs:
-                    tally = await measure(_with(toolbox, LEGS[leg]), corpus, kind, limit)
-                    print(f"{name:17}{leg:12}{tally.row()}", flush=True)
-            finally:
-                await store.close()
+    folder = given.data / "retrieval"
+    for name in given.sets:
+        corpora = read_conversations(folder / f"{name}.json") if name == CONVERSATIONS else read(folder / name)
+        tallies = {leg: Tally() for leg in given.legs}
+        for corpus in corpora:
+            with tempfile.TemporaryDirectory() as bank:
+                store = await open_store(Path(bank) / "memory.db", embedder=embedder)
+                try:
+                    toolbox = Toolbox(store, embedder, SystemClock(), Settings(), Scope(project=name))
+                    await fill(toolbox, corpus)
+                    for leg, tally in tallies.items():
+                        await measure(_with(toolbox, LEGS[leg]), corpus, tally, given.half, given.limit)
+                finally:
+                    await store.close()
+        for leg, tally in tallies.items():
+            print(f"{name:17}{leg:12}{tally.row()}", flush=True)
 
 
 def _with(toolbox: Toolbox, vector_weight: float | None) -> Toolbox:
@@ -171,11 +220,11 @@ def _with(toolbox: Toolbox, vector_weight: float | None) -> Toolbox:
 def main() -> None:
     parser = argparse.ArgumentParser(description="search_sources on public sets")
     parser.add_argument("--data", type=Path, required=True, help="folder that holds retrieval/")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--sets", nargs="+", choices=[*SETS, CONVERSATIONS], default=[*SETS, CONVERSATIONS])
     parser.add_argument("--legs", nargs="+", choices=LEGS, default=list(LEGS))
     parser.add_argument("--limit", type=int, default=1_000_000, help="questions of each set")
-    given = parser.parse_args()
-    asyncio.run(run(given.data, given.sets, given.legs, given.limit))
+    parser.add_argument("--half", type=int, choices=(0, 1), help="only the questions of this half")
+    asyncio.run(run(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -265,12 +265,14 @@ JOIN passage_tokens AS t ON t.seq = p.seq
 LEFT JOIN passage_embeddings AS e ON e.seq = p.seq AND e.model = :model AND e.dims = :dims;
 
 -- name: neighbours
--- The positions in the index of the passages beside others (a JSON list) in their groups.
+-- The positions in the index of the passages beside others (a JSON list) in their groups, as far as distances (a JSON object by kind) say.
 SELECT DISTINCT n.seq
 FROM json_each(:seqs) AS wanted
 CROSS JOIN passages AS p ON p.seq = wanted.value
+JOIN source_partitions AS r ON r.id = p.partition_id
+JOIN json_each(:distances) AS near ON near.key = r.kind
 JOIN passages AS n ON n.group_id = p.group_id
-  AND n.position BETWEEN p.position - :distance AND p.position + :distance AND n.seq <> p.seq;
+  AND n.position BETWEEN p.position - near.value AND p.position + near.value AND n.seq <> p.seq;
 
 -- name: passages
 -- Passages by their positions (a JSON list) within scopes (another), in the order of the positions.

@@ -120,7 +120,7 @@ async def test_passages_are_found_replaced_by_group_and_removed(open_store: Any,
         for text in ("retri slowli", "give up"):
             await store.sources.write_groups(source, [group(text)], embedder.name)
         assert await store.sources.groups(source) == {"a.md": "give up"}
-        query = SourceQuery((here,), ("document",), embedder.name, embedder.vector("give up"), ("give", "retri"), 5)
+        query = SourceQuery((here,), ("document",), embedder.name, embedder.vector("give up"), ("give", "retri"), 5, {})
         result = await store.sources.search(query)
         assert result.document_frequency == {"give": 1, "retri": 0}
         (found,) = await store.sources.get_passages([here], [each.seq for each in result.candidates])

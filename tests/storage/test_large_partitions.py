@@ -194,7 +194,7 @@ async def test_a_source_that_grows_large_while_it_is_indexed_has_a_code_for_each
         for start in range(0, MANY, 40):
             groups = [group(number) for number in range(start, start + 40)]
             await store.sources.write_groups(SourceKey(here, "tool", "list.json"), groups, embedder.name)
-        query = SourceQuery((here,), ("tool",), embedder.name, embedder.vector("tool77"), (), 5)
+        query = SourceQuery((here,), ("tool",), embedder.name, embedder.vector("tool77"), (), 5, {})
         found = await store.sources.search(query)
         best = max(found.candidates, key=lambda each: each.cosine or 0.0)
         assert (best.title, found.passages, found.notices) == ("tool77", MANY, ())

@@ -58,6 +58,8 @@ class SourceQuery(NamedTuple):
     tokens: tuple[str, ...]
     pool: int
     """Candidates of each leg, in each scope and kind."""
+    neighbours: Mapping[SourceKind, int]
+    """So many passages on each side of a candidate of a kind are candidates too; none of a kind that is not named."""
 
 
 class PassageCandidate(NamedTuple):

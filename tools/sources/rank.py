@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.settings import SourceSettings
@@ -10,17 +10,18 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
 
-WITH_NEIGHBOURS: frozenset[SourceKind] = frozenset({"document", "code"})
-"""Where the order within a group means something. Tools stand beside each other by chance."""
+NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1}
+"""So many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
+
+_SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, BM25_B)}
+_SATURATION_OF_OTHERS = 1.5, 0.75
+"""`k1` and `b` of BM25: words of prose saturate sooner and its lengths say less."""
 
 TEST_SHARE = 0.8
 """What is left of the score of code in a test, unless the query asks for tests: a test says in many words what it is
 about, and whoever asks where a thing is done wants the place that does it."""
 
 _TEST = "test"
-
-Field = tuple[float, str]
-"""The weight of a field and its tokens, joined by spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +37,14 @@ class ScoredPassage:
 def score_passages(result: SourceResult, settings: SourceSettings, vector_weight: float) -> list[ScoredPassage]:
     """Return all candidates, best first.
 
-    The keyword side is the BM25 of the passage's own fields plus `context_weight` times the BM25 of its context: its
+    The keyword side is the BM25F of the passage's own fields and, with `context_weight`, of its context: its
     neighbours, and the name of its file or server. The vector side is its cosine, raised towards that of its nearest
     neighbour by the same weight.
     """
     candidates = result.candidates
     beside = _neighbours(candidates)
-    own = field_scores(result.passages, result.document_frequency, [_fields(each, settings) for each in candidates])
-    around = field_scores(
-        result.passages, result.document_frequency, [_context(each, beside[each.seq]) for each in candidates]
-    )
-    weight = settings.context_weight
-    keywords = [_sum(first, second, weight) for first, second in zip(own, around, strict=True)]
-    cosines = [_raised(each, beside[each.seq], weight) for each in candidates]
+    keywords = keyword_scores(result, beside, settings)
+    cosines = [_raised(each, beside[each.seq], settings.context_weight) for each in candidates]
     ideal = ideal_keyword_score(result.passages, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     if _TEST not in result.document_frequency:
@@ -62,67 +58,87 @@ def score_passages(result: SourceResult, settings: SourceSettings, vector_weight
     return sorted(scored, key=lambda each: (-each.score, each.candidate.seq))
 
 
-def field_scores(
-    documents: int, document_frequency: Mapping[str, int], items: Sequence[Sequence[Field]]
+def keyword_scores(
+    result: SourceResult, beside: Mapping[int, Sequence[PassageCandidate]], settings: SourceSettings
 ) -> list[float | None]:
-    """Return the BM25F of each item: a token counts as often as it stands in each field, times the field's weight.
+    """Return the BM25F of each candidate: a token counts as often as it stands in each field, times the field's weight.
 
     Robertson, Zaragoza, Taylor (2004), "Simple BM25 extension to multiple weighted fields", with the idf of
-    keyword scores; an item's length is weighted alike. None: not one token in common.
+    keyword scores; a passage's length is weighted alike. None: not one token in common.
     """
+    documents, weight = result.passages, settings.context_weight
     idf = {
         token: (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5))
-        for token, count in document_frequency.items()
+        for token, count in result.document_frequency.items()
         if 0 < count <= documents
     }
-    split = [[(weight, tokens.split()) for weight, tokens in fields] for fields in items]
-    lengths = [math.fsum(weight * len(tokens) for weight, tokens in fields) for fields in split]
-    mean = math.fsum(lengths) / len(lengths) if any(lengths) else 1.0
+    own = {each.seq: _own(each, settings, idf) for each in result.candidates}
+    texts = [
+        _Words.sum(
+            [(1.0, own[each.seq]), (weight, _words(each.group_name, idf)), *((weight, own[it.seq]) for it in near)]
+        )
+        for each in result.candidates
+        for near in [beside[each.seq]]
+    ]
+    mean = math.fsum(text.length for text in texts) / len(texts) if any(text.length for text in texts) else 1.0
     scores: list[float | None] = []
-    for fields, length in zip(split, lengths, strict=True):
-        found: Counter[str] = Counter()
-        for weight, tokens in fields:
-            for token in filter(idf.__contains__, tokens):
-                found[token] += weight  # pyright: ignore[reportArgumentType] - a weighted count
-        shift = BM25_K1 * (1 - BM25_B + BM25_B * length / mean)
-        scores.append(math.fsum(idf[token] * n / (n + shift) for token, n in found.items()) if found else None)
+    for each, text in zip(result.candidates, texts, strict=True):
+        k1, b = _SATURATION.get(each.kind, _SATURATION_OF_OTHERS)
+        shift = k1 * (1 - b + b * text.length / mean)
+        found = [idf[token] * times / (times + shift) for token, times in text.times.items()]
+        scores.append(math.fsum(found) if found else None)
     return scores
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """How often each token of the query stands in a text, and how many tokens it has, both weighted."""
+
+    times: Mapping[str, float]
+    length: float
+
+    @classmethod
+    def sum(cls, parts: Sequence[tuple[float, "_Words"]]) -> "_Words":
+        times: dict[str, float] = {}
+        for weight, words in parts:
+            if weight:
+                for token, count in words.times.items():
+                    times[token] = times.get(token, 0.0) + weight * count
+        return cls(times, math.fsum(weight * words.length for weight, words in parts))
+
+
+def _words(tokens: str, wanted: Container[str]) -> _Words:
+    every = tokens.split()
+    return _Words(Counter(filter(wanted.__contains__, every)), len(every))
+
+
+def _own(candidate: PassageCandidate, settings: SourceSettings, wanted: Container[str]) -> _Words:
+    return _Words.sum(
+        [
+            (settings.title_weight, _words(candidate.title, wanted)),
+            (settings.description_weight, _words(candidate.description, wanted)),
+            (1.0, _words(candidate.content, wanted)),
+        ]
+    )
 
 
 def _is_test(candidate: PassageCandidate) -> bool:
     return candidate.kind == "code" and _TEST in candidate.group_name.split()
 
 
-def _fields(candidate: PassageCandidate, settings: SourceSettings) -> list[Field]:
-    return [
-        (settings.title_weight, candidate.title),
-        (settings.description_weight, candidate.description),
-        (1.0, candidate.content),
-    ]
-
-
-def _context(candidate: PassageCandidate, beside: Sequence[PassageCandidate]) -> list[Field]:
-    texts = [text for each in beside for text in (each.title, each.description, each.content)]
-    return [(1.0, candidate.group_name), *((1.0, text) for text in texts)]
-
-
 def _neighbours(candidates: Sequence[PassageCandidate]) -> dict[int, list[PassageCandidate]]:
     """Return the passages beside each candidate, by its position in the index."""
-    places = {(each.group, each.position): each for each in candidates if each.kind in WITH_NEIGHBOURS}
-    return {
-        each.seq: [
-            found
-            for step in (-1, 1)
-            if each.kind in WITH_NEIGHBOURS and (found := places.get((each.group, each.position + step))) is not None
-        ]
-        for each in candidates
-    }
+    places = {(each.group, each.position): each for each in candidates if each.kind in NEIGHBOURS}
+    return {each.seq: list(_beside(each, places)) for each in candidates}
 
 
-def _sum(own: float | None, around: float | None, weight: float) -> float | None:
-    if own is None and (around is None or weight == 0.0):
-        return None
-    return (own or 0.0) + weight * (around or 0.0)
+def _beside(
+    candidate: PassageCandidate, places: Mapping[tuple[int, int], PassageCandidate]
+) -> Iterator[PassageCandidate]:
+    reach = NEIGHBOURS.get(candidate.kind, 0)
+    for step in (*range(-reach, 0), *range(1, reach + 1)):
+        if found := places.get((candidate.group, candidate.position + step)):
+            yield found
 
 
 def _raised(candidate: PassageCandidate, beside: Sequence[PassageCandidate], weight: float) -> float | None:

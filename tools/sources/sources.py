@@ -33,7 +33,7 @@ from swarm_memory.tools.ports.sources import (
 )
 from swarm_memory.tools.retrieve.embed import embed_batch, embed_query
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
-from swarm_memory.tools.sources.rank import ScoredPassage, score_passages
+from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages
 from swarm_memory.tools.sources.rerank import rerank
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
@@ -259,6 +259,7 @@ async def search_sources(
         vector=await embed_query(toolbox, text, notices),
         tokens=query_tokens(text)[:MAX_QUERY_TOKENS],
         pool=max(_POOL_FACTOR * (offset + wanted), _POOL_FLOOR),
+        neighbours=NEIGHBOURS,
     )
     result = await toolbox.store.sources.search(search)
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight

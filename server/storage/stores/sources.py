@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.source import Passage, SourceInfo
+from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 _QUERIES = queries("sources")
 _GROUPS_AT_ONCE = 200
 """So many groups are removed in one transaction: other writers wait for it."""
-
-NEIGHBOURS = 1
-"""So many passages on each side of a candidate are candidates too, and its context."""
 
 
 class SqliteSources(Part):
@@ -82,7 +79,8 @@ class SqliteSources(Part):
         where = {"scopes": pairs(query.scopes), "kinds": to_json(list(query.kinds))}
         search = Search(self._index, query, where)
         near, keywords = await asyncio.gather(self.read(search.near), self.read_beside(search.keywords))
-        return await self.read(partial(_joined, search=search, near=near, keywords=keywords))
+        beside = dict(query.neighbours)
+        return await self.read(partial(_joined, search=search, beside=beside, near=near, keywords=keywords))
 
     @reads
     def get_passages(
@@ -202,12 +200,14 @@ def _remove_group(connection: "Connection", index: Index, partition: int, source
     return True
 
 
-def _joined(connection: "Connection", search: Search, near: Near, keywords: Keywords) -> SourceResult:
+def _joined(
+    connection: "Connection", search: Search, beside: dict[SourceKind, int], near: Near, keywords: Keywords
+) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
     seqs = list(dict.fromkeys([*near.found, *keywords.found]))
-    values = {"seqs": to_json(seqs), "distance": NEIGHBOURS}
-    beside = [seq for (seq,) in connection.execute(_QUERIES["neighbours"], values).fetchall()]
-    candidates = _candidates(connection, near.vector, list(dict.fromkeys([*seqs, *beside])))
+    values = {"seqs": to_json(seqs), "distances": to_json(beside)}
+    around = [seq for (seq,) in connection.execute(_QUERIES["neighbours"], values).fetchall()]
+    candidates = _candidates(connection, near.vector, list(dict.fromkeys([*seqs, *around])))
     return SourceResult(
         candidates=candidates,
         passages=near.items,
