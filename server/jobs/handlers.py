@@ -19,7 +19,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.jobs.control import RUN_MATTS
-from swarm_memory.server.jobs.reembed import REEMBED, Reembedded, reembed
+from swarm_memory.server.jobs.reembed import Reembedded, reembed
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
@@ -28,7 +28,7 @@ from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, in
 from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.retrieve.embed import EMBED, embed_backlog
+from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory

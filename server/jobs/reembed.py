@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from swarm_memory.tools.ports.models import Accompanied, Embedder
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.ports.upkeep import Vectors
-from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, embed_batch
+from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, REEMBED, embed_batch
 from swarm_memory.tools.toolbox import Toolbox
-
-REEMBED = "reembed"
-"""The kind of its jobs."""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,9 @@ import pytest
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.server.jobs.handlers import reembed_bank
 from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
+from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources import sources
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
@@ -225,3 +227,22 @@ async def test_a_run_that_breaks_off_keeps_what_was_written_and_leaves_nothing_r
     assert 0 < kept < 20
     done = await index_source(toolbox, "tool", "list.json", source.read())
     assert (done.added, done.unchanged) == (20 - kept, kept)
+
+
+async def test_vectors_that_take_too_long_are_left_to_a_job_and_told(
+    toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "BATCH_PASSAGES", 2)
+    monkeypatch.setattr(sources, "EMBEDDING_S", 1e-9)
+    source = made("tool")
+    source.groups |= {f"server{number}": [(f"zeppelin_{number}", "Flies somewhere.", "")] for number in range(5)}
+    done = await index_source(toolbox, "tool", "list.json", source.read())
+    (notice,) = done.notices
+    assert notice.startswith("3 passages found by keywords alone until a job")
+    assert "zeppelin_4" in await titles(toolbox, "zeppelin 4")
+    vectors, embedder = toolbox.store.sources.vectors, toolbox.embedder
+    assert len(await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0)) == 3
+    job = await toolbox.store.find_job(toolbox.scope, REEMBED, BACKLOG)
+    assert job is not None
+    await reembed_bank(toolbox, job, lambda _: asyncio.sleep(0))
+    assert await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0) == []

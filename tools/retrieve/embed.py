@@ -15,6 +15,9 @@ from swarm_memory.tools.toolbox import Toolbox
 EMBED = "embed"
 """The kind of the jobs that embed a project's backlog."""
 
+REEMBED = "reembed"
+"""The kind of those that give whatever has no vector of the current embedder one, passages too."""
+
 BACKLOG = "backlog"
 """Their key: there is at most one that waits."""
 

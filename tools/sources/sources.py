@@ -31,7 +31,7 @@ from swarm_memory.tools.ports.sources import (
     SourceResult,
     StoredGroup,
 )
-from swarm_memory.tools.retrieve.embed import embed_batch, embed_query
+from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch, embed_query
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
 from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages
 from swarm_memory.tools.sources.rerank import rerank
@@ -47,6 +47,9 @@ BATCH_PASSAGES = 512
 
 GROUPS_AT_ONCE, PREPARED_AHEAD = 16, 4
 """So many groups are prepared together, and so many such lots beside the one that is waited for."""
+
+EMBEDDING_S = 20.0
+"""A model takes so long for some thousands of passages; those after them are found by keywords first."""
 
 Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
 """Runs a preparation, off the event loop."""
@@ -75,6 +78,8 @@ class _Indexing:
         self._preparing: deque[asyncio.Task[list[Prepared]]] = deque()
         self._batch: list[StoredGroup] = []
         self._writing: asyncio.Task[None] | None = None
+        self._embedding_s = 0.0
+        self.without_vector = 0
 
     async def take(self, group: ReadGroup) -> None:
         """Take in one group; what is known by its hash is not parsed."""
@@ -139,7 +144,12 @@ class _Indexing:
         self._writing = asyncio.ensure_future(self._write(filled))
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
+        """Embed texts; what would take longer than `EMBEDDING_S` in all is left to a job."""
         embedder = self.toolbox.embedder
+        if self._embedding_s >= EMBEDDING_S:
+            self.without_vector += len(texts)
+            return [None] * len(texts)
+        began = time.perf_counter()
         try:
             return await embed_batch(embedder, texts) if texts else []
         except ModelError as error:
@@ -147,6 +157,8 @@ class _Indexing:
             told = f"keywords only, because the embedder {embedder.name} failed: {reason}; run `swarm-memory reembed`"
             self.notices[told] = None
             return [None] * len(texts)
+        finally:
+            self._embedding_s += time.perf_counter() - began
 
     async def _write(self, groups: Sequence[StoredGroup]) -> None:
         await self.toolbox.store.sources.write_groups(self.key, groups, self.toolbox.embedder.name)
@@ -183,6 +195,16 @@ class _Indexing:
             with suppress(NotFoundError):
                 await store.remove(self.key)
 
+    async def leave_vectors(self) -> None:
+        """Queue the job that makes the vectors that there was no time for, and say so."""
+        if self.without_vector:
+            await self.toolbox.queue(REEMBED, BACKLOG)
+            waiting = counted(self.without_vector, "passage")
+            told = (
+                f"{waiting} found by keywords alone until a job in the background, or `swarm-memory reembed`, is done"
+            )
+            self.notices[told] = None
+
     def reason(self) -> str | None:
         """Say why nothing is indexed."""
         if self.holds_any:
@@ -206,7 +228,8 @@ async def index_source(
     What is unchanged by its hash is left alone, what is gone is removed; of a group that cannot be parsed what was
     indexed before stays, and it is told as a fault. A source that holds nothing is not kept, and the answer says why.
     Stopped half way, what was written is whole and the next run goes on. Texts are redacted and cleaned before they are
-    stored or embedded, in what `prepare` runs it in: a thread, or processes. Raises what iterating `groups` raises.
+    stored or embedded, in what `prepare` runs it in: a thread, or processes. Vectors that take longer than
+    `EMBEDDING_S` are left to a job, and told. Raises what iterating `groups` raises.
     """
     key = SourceKey(toolbox.scope, kind, location)
     run = _Indexing(toolbox, key, await toolbox.store.sources.groups(key), prepare)
@@ -220,6 +243,7 @@ async def index_source(
         await run.stop()
     removed = await run.remove_gone()
     await run.settle()
+    await run.leave_vectors()
     return IndexedSource(
         kind=kind,
         location=location,
