@@ -67,6 +67,17 @@ def test_a_deed_that_one_way_past_an_error_did_without_is_a_bystander() -> None:
     assert "docker build" not in text(drawn)
 
 
+def test_what_satisfied_an_attempts_own_test_is_no_way_for_the_others() -> None:
+    mine, fast = ("echo 'test -s rows.csv' > own_test.sh", "", 0), ("sh convert.sh fast", "written", 0)
+    empty, passed = ("sh verify.sh", "verify: error: rows.csv is empty", 1), ("sh verify.sh", "fine", 0)
+    missing = ("sh verify.sh", "verify: error: own_test.sh is missing", 1)
+    for stuck in (judged("Failure", mine, empty, empty), judged("Failure", missing, missing)):
+        drawn, _ = with_verdicts(
+            judged("Undecided", mine, empty, fast, passed), judged("Undecided", mine, fast, passed), stuck
+        )
+        assert "convert" not in text(drawn)
+
+
 def test_the_way_that_most_attempts_went_is_told() -> None:
     usual = judged("Failure", DOWN, NAMESPACE, UP)
     drawn, _ = with_verdicts(judged("Success", DOWN, CONTEXT, UP), usual, usual)

@@ -105,7 +105,7 @@ def done_against(reading: Reading) -> dict[str, Done]:
     found: dict[str, Done] = {}
     for error in reading.errors:
         first, last = error.calls[0], error.calls[-1]
-        repair = error.repair if error.repair and reading.bears_out(error.repair) else None
+        repair = error.repair if not reading.is_own_fault(first) else None
         end = repair.success.position if repair else last.position
         between = _changing(first.end, end, reading)
         shown = [(call, show_call(call, reading.names, MAX_TOLD)) for call in between]

@@ -87,7 +87,7 @@ def look(attempt: Attempt) -> Looked:
     """Return an attempt with the errors in it."""
     looked = Looked(attempt, read(attempt.trajectory))
     for call in looked.calls:
-        if call.failed:
+        if call.failed and not looked.reading.is_own_fault(call):
             looked.failed.setdefault(mark_of(call), []).append(call)
     for repair in looked.reading.repairs:
         looked.repaired.setdefault(mark_of(repair.failed), []).append(repair)
@@ -186,11 +186,12 @@ def _of_others(mark: Mark, all_: Sequence[Looked]) -> Shared | None:
 
 
 def _went_through(mark: Mark, met: Sequence[Looked], other: Looked) -> Call | None:
-    """Return the first call of an attempt that did what failed in the others."""
+    """Return the first call of an attempt that did what failed in the others, where more than its own test says so."""
     failed = met[0].failed[mark][-1]
     for call in other.calls:
         if same_intent(failed, call) and not call.refused:
-            return call if call.went_through and shape(call) == shape(failed) else None
+            is_seen = call.went_through and not other.reading.is_own(call)
+            return call if is_seen and shape(call) == shape(failed) else None
     return None
 
 

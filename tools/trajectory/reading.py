@@ -11,7 +11,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.check_runs import CheckRun, OwnTests, check_runs
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
-from swarm_memory.tools.trajectory.failures import BY_WORDS, error_key
+from swarm_memory.tools.trajectory.failures import BY_WORDS, classify, error_key
 from swarm_memory.tools.trajectory.files import Files
 from swarm_memory.tools.trajectory.intent import Goals, goals_of, varied_words
 from swarm_memory.tools.trajectory.phrasing import particulars_of
@@ -65,11 +65,12 @@ class Reading:
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """What ended the errors that something ended soon."""
-        return tuple(error.repair for error in self.errors if error.repair is not None and self.bears_out(error.repair))
+        found = (error.repair for error in self.errors if not self.is_own_fault(error.calls[0]))
+        return tuple(repair for repair in found if repair is not None)
 
-    def bears_out(self, repair: Repair) -> bool:
-        """Whether what ended an error says something to others: not where a test of the agent's own complained."""
-        return repair.failure.kind not in BY_WORDS or not self.is_own(repair.failed)
+    def is_own_fault(self, failed: Call) -> bool:
+        """Whether a call may have failed only for a test of the agent's own: that says nothing to others."""
+        return self.is_own(failed) and classify(failed.error).kind in BY_WORDS
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
