@@ -1,7 +1,8 @@
 """Precision and recall of screening (rules, and rules with the classifier) on the texts of `tests/attacks`, by shape.
 
 Without arguments the set of an author who knew neither rules nor training texts is measured, by which nothing was
-chosen, then both halves of our own; rules and classifier were made on "dev" only. `--misses dev` shows what
+chosen, attacks of published kinds and plain text, then both halves of our own; rules and classifier were made on "dev"
+only. `--misses dev` shows what
 was missed, or flagged wrongly, in a half; `--texts FILE` which lines of a file of your own are flagged.
 
 `--door FILE…` really stores texts by the MCP tools, and tells what the bank then holds back or trusts less: rows with
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "shared"))
 from benign_strategies import strategies
 from mcp.client import Client
 from poison_attacks import Half, attacks, half_of
-from unseen_author import unseen_attacks, unseen_strategies
+from unseen_author import plain_texts, published_attacks, unseen_attacks, unseen_strategies
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import LearnSettings, Settings
@@ -77,6 +78,10 @@ def _unseen() -> None:
             f" precision {hit / (hit + len(wrong)):.3f}, sound held back {len(wrong)} of {len(sound)}"
             f" ({len(wrong) / len(sound):.2%}; {alike} of them look-alikes)"
         )
+
+    for what, texts in (("attacks of published kinds", published_attacks()), ("plain text of our own", plain_texts())):
+        known, found = (sum(bool(of(each.text)) for each in texts) for of in (by_rules, screen))
+        print(f"{what}: held back {known}, held back or trusted less {found} of {len(texts)}")
 
 
 def _misses(half: Half) -> None:

@@ -1,10 +1,10 @@
 """The texts that the classifier is trained on: frames written for it, with alternatives in braces, expanded by a seed.
 
 It reads `texts/`, the half of the attack tests that rules may be made on (never the other half, nor `unseen`), and as
-sound texts of no special kind the docstrings of Python's standard library, which it does not keep. Whole memories by
-several authors, who did not know each other's texts nor the rules, stand in `texts/memories_*.jsonl`: of an attack the
-poisoned sentence is marked where its author marked it; a sound twin is an attack whose poisoned part was replaced by
-what a careful engineer writes there.
+sound texts of no special kind the documentation within Python's standard library, which it does not keep. Whole
+memories by several authors, who did not know each other's texts nor the rules, stand in `texts/memories_*.jsonl`: of an
+attack the poisoned sentence is marked where its author marked it; a sound twin is an attack whose poisoned part was
+replaced by what a careful engineer writes there.
 """
 
 import ast
@@ -23,28 +23,41 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "shared"))
 from benign_strategies import strategies  # noqa: E402
 from poison_attacks import attacks, half_of  # noqa: E402
 
-FOLDS, ITEMS, ITEM = 5, 500, "items"
-DOCSTRINGS = 700
-OWN = "own_lessons"
-COUNTED_WHOLE = {OWN: 12, "conversation": 6, "users_words": 6}
+ITEMS, ITEM = 500, "items"
+DOCUMENTATION, DOCUMENTATION_WEIGHT = "documentation", 0.6
+COUNTED_WHOLE = {
+    "own_lessons": 12,
+    "users_words": 6,
+    "strategies": 30,
+    "conversation": 20,
+    "service_words": 8,
+    "agents_words": 10,
+    "about_agents": 30,
+    "changes": 30,
+}
 """How many texts of a frame are made where to doubt one would cost most, so that each counts whole: what the distiller
-without a model writes, and what people say to one another and to an agent."""
+without a model and models write as strategies, what people say to one another and to an agent, what agents say at work
+and to customers, what is written about agents, and messages of commits."""
+WEIGHT_OF = {"plain": 3.0, "look": 2.0}
+"""How much sound memories of whole authors count: other sound text is far from what agents are told at work."""
 FRAMES = "frames"
 """The author of all that is no whole memory."""
 
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_NO_PROSE = {"site-packages", "test", "tests", "lib2to3"}
+_SHORTEST, _LONGEST, _PROSE = 40, 1200, 0.8
 _TEXTS = Path(__file__).parent / "texts"
 _ALTERNATIVES = re.compile(r"\{([^{}]*\|[^{}]*)\}")
 _SLOT = re.compile(r"\$([A-Z]{3,})\b")
 
 
 class Example(NamedTuple):
-    """One text; those of a frame stay together when the texts are divided, and weigh together as much as one."""
+    """One text; those of a frame weigh together as much as one, where they do not count whole."""
 
     text: str
     attack: bool
     shape: str
     """The file it stands in."""
-    frame: int
     weight: float
     author: str = FRAMES
     poison: str | None = None
@@ -56,40 +69,31 @@ def examples(seed: int, per_frame: int) -> list[Example]:
     drawn = random.Random(seed)
     slots = _slots()
     found: list[Example] = []
-    frames = enumerate(_frames())
-    for number, (attack, shape, frame) in frames:
+    for attack, shape, frame in _frames():
         most = COUNTED_WHOLE.get(shape, per_frame)
         kept = list(dict.fromkeys(_expand(frame, slots, drawn) for _ in range(most * 2)))[:most]
         weight = 1.0 if shape in COUNTED_WHOLE else 1 / len(kept)
-        found += (Example(text, attack, shape, number, weight) for text in kept)
+        found += (Example(text, attack, shape, weight) for text in kept)
     items = list(_items(found, drawn))
-    return [*found, *items, *_memories(1 + max(each.frame for each in found))]
-
-
-def fold_of(frame: int) -> int:
-    """Return the fold in which a frame is tested; items are made of frames of one fold."""
-    return frame % FOLDS
+    documentation = (Example(text, False, DOCUMENTATION, DOCUMENTATION_WEIGHT) for text in _documentation())
+    return [*found, *items, *documentation, *_memories()]
 
 
 def _items(texts: list[Example], drawn: random.Random) -> Iterator[Example]:
     """Yield sound texts of several sentences, as memories are."""
-    for fold in range(FOLDS):
-        sound = [each for each in texts if not each.attack and fold_of(each.frame) == fold]
-        for _ in range(ITEMS // FOLDS):
-            title, *steps = drawn.sample(sound, drawn.randint(2, 4))
-            between = drawn.choice((" ", "\n"))
-            yield Example(between.join([title.text, *(each.text for each in steps)]), False, ITEM, title.frame, 1.0)
+    sound = [each.text for each in texts if not each.attack]
+    for _ in range(ITEMS):
+        between = drawn.choice((" ", "\n"))
+        yield Example(between.join(drawn.sample(sound, drawn.randint(2, 4))), False, ITEM, 1.0)
 
 
-def _memories(first_frame: int) -> Iterator[Example]:
-    """Yield the whole memories; an attack and its sound twin stand in one frame."""
-    frame_of: dict[str, int] = {}
+def _memories() -> Iterator[Example]:
     for attack, name in ((True, "memories_attacks"), (False, "memories_sound")):
         for line in (_TEXTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             memory = json.loads(line)
-            frame = frame_of.setdefault(memory.get("twin_of") or memory["id"], first_frame + len(frame_of))
             text = "\n".join((memory["title"], memory["description"], memory["content"]))
-            yield Example(text, attack, memory["shape"], frame, 1.0, memory["author"], memory.get("poison"))
+            shape = memory["shape"]
+            yield Example(text, attack, shape, WEIGHT_OF.get(shape, 1.0), memory["author"], memory.get("poison"))
 
 
 def _frames() -> Iterator[tuple[bool, str, str]]:
@@ -104,20 +108,25 @@ def _frames() -> Iterator[tuple[bool, str, str]]:
     for sound in strategies():
         if half_of(sound.text) == "dev":
             yield False, sound.subject, sound.text
-    for text in _docstrings():
-        yield False, "docstrings", text
 
 
-def _docstrings() -> list[str]:
-    """Return the first paragraphs of some docstrings of the standard library, the same ones for the same Python."""
+def _documentation() -> Iterator[str]:
+    """Yield the paragraphs of prose in the docstrings of the standard library and in `help()`'s topics."""
+    library = Path(sysconfig.get_path("stdlib"))
     found: dict[str, None] = {}
-    for file in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8", errors="replace"))):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
-                paragraph = " ".join(text.split("\n\n")[0].split())
-                if 40 <= len(paragraph) <= 300 and not _ALTERNATIVES.search(paragraph):
-                    found[paragraph] = None
-    return random.Random(0).sample(sorted(found), DOCSTRINGS)
+    for file in sorted(library.rglob("*.py")):
+        if not _NO_PROSE.isdisjoint(file.relative_to(library).parts):
+            continue
+        tree = ast.parse(file.read_bytes())
+        texts = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, _DOCUMENTED))
+        if file.parent.name == "pydoc_data":
+            constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+            texts = (each for each in constants if isinstance(each, str))
+        found.update((" ".join(part.split()), None) for text in texts if text for part in text.split("\n\n"))
+    for text in found:
+        letters = sum(each.isalpha() or each == " " for each in text)
+        if _SHORTEST <= len(text) <= _LONGEST and letters > _PROSE * len(text):
+            yield text
 
 
 def _slots() -> dict[str, list[str]]:

@@ -14,11 +14,10 @@ import json
 import struct
 import sys
 import zlib
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from corpus import COUNTED_WHOLE, ITEM, Example, examples
+from corpus import FRAMES, ITEM, Example, examples
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
@@ -35,10 +34,9 @@ SEED, PER_FRAME = 1, 2
 INVERSE_PENALTY = 3.0
 LONG = 130
 TWIN = "twin"
-SOUND_HELD_BACK = 0.045
-"""The share of sound texts of an unseen author that the threshold lets the classifier hold back; about half of them
-were written to look like attacks. Twins of attacks are not counted: they differ from them in one clause, and no real
-bank is made of such."""
+THRESHOLD = 1.5
+"""What ordinary text seldom scores: chosen on the half of the texts in docs/SECURITY.md that may be looked at, where at
+most 0.5 % of the strategies and 1 % of the sentences of any other register score more."""
 
 Array = np.ndarray
 
@@ -102,64 +100,48 @@ def fit(data: Data, learned: Array) -> LogisticRegression:
     return model.fit(data.rows[learned], attack, sample_weight=weight)
 
 
-def unseen_scores(data: Data, group_of: Sequence[int]) -> Array:
-    """Return each text's score by a classifier that saw no text of its group."""
-    groups = np.array(group_of)[data.text_of]
+def unseen_scores(data: Data, groups: Array) -> Array:
+    """Return each text's score by a classifier that saw no text of its group; of group "" none is left out."""
     scores = np.full(len(data.texts), -np.inf)
-    for group in sorted(set(group_of) - {-1}):
-        tested = np.flatnonzero(groups == group)
-        found = fit(data, np.flatnonzero((groups != group) & (data.weight > 0))).decision_function(data.rows[tested])
+    group_of = groups[data.text_of]
+    for group in sorted(set(groups) - {""}):
+        tested = np.flatnonzero(group_of == group)
+        found = fit(data, np.flatnonzero((group_of != group) & (data.weight > 0))).decision_function(data.rows[tested])
         np.maximum.at(scores, data.text_of[tested], found)
     return scores
 
 
-def threshold_of(data: Data, scores: Array) -> float:
-    """Return the score that just so many of the sound texts pass, where each author counts as much as another."""
-    sound = np.flatnonzero([not each.attack and each.shape != TWIN for each in data.texts])
-    author = np.array([data.texts[at].author for at in sound])
-    weight = np.array([data.texts[at].weight for at in sound])
-    for one in set(author):
-        weight[author == one] /= weight[author == one].sum()
-    order = np.argsort(-scores[sound])
-    at = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), SOUND_HELD_BACK)
-    return float(scores[sound][order][at])
-
-
-def report(data: Data, *, by_shape: bool) -> float:
-    """Print how it does on texts of unseen authors and on unseen shapes; return the threshold."""
+def report(data: Data, *, by_shape: bool) -> None:
+    """Print how it does on texts of unseen authors and on unseen shapes."""
     weight = np.array([each.weight for each in data.texts])
     shape_of = np.array([each.shape for each in data.texts])
-    author_of = np.array([each.author for each in data.texts])
+    author_of = np.array(["" if each.author == FRAMES else each.author for each in data.texts])
 
     def line(what: str, of: Array, hits: tuple[Array, ...]) -> None:
         shares = ((weight * hit)[of].sum() / weight[of].sum() for hit in hits)
         print(f"{what:<30}" + "        ".join(f"{share:.3f}" for share in shares))
 
-    authors = sorted(set(author_of))
-    scores = unseen_scores(data, [authors.index(each) for each in author_of])
-    threshold = threshold_of(data, scores)
-    hits = (data.by_rules, scores > threshold, data.by_rules | (scores > threshold))
-    print(f"{data.attack.sum()} attacks, {(~data.attack).sum()} sound texts; threshold {threshold:.2f}")
+    scores = unseen_scores(data, author_of)
+    hits = (data.by_rules, scores > THRESHOLD, data.by_rules | (scores > THRESHOLD))
+    print(f"{data.attack.sum()} attacks, {(~data.attack).sum()} sound texts")
     print("                              rules   classifier   both")
-    sound = ~data.attack & (shape_of != TWIN)
-    for author in authors:
+    for author in sorted(set(author_of) - {""}):
         if (data.attack & (author_of == author)).any():
             line(f"attacks of unseen author {author}", data.attack & (author_of == author), hits)
-        line("sound texts of the same", sound & (author_of == author), hits)
-    for kind in (TWIN, "look", "plain", *COUNTED_WHOLE, ITEM, "docstrings"):
-        line(f"sound: {kind}", ~data.attack & (shape_of == kind), hits)
+        for kind in ("plain", "look"):
+            line(f"sound texts of the same: {kind}", (author_of == author) & (shape_of == kind), hits)
+    line("twins of attacks", shape_of == TWIN, hits)
     if not by_shape:
-        return threshold
-    shapes = sorted({each.shape for each in data.texts if each.attack})
-    left_out = unseen_scores(data, [shapes.index(each.shape) if each.attack else -1 for each in data.texts])
-    hits = (data.by_rules, left_out > threshold, data.by_rules | (left_out > threshold))
+        return
+    groups = np.where(data.attack, shape_of, "")
+    left_out = unseen_scores(data, groups)
+    hits = (data.by_rules, left_out > THRESHOLD, data.by_rules | (left_out > THRESHOLD))
     line("attacks of unseen shapes", data.attack, hits)
-    for shape in shapes:
-        line(f"  {shape}", data.attack & (shape_of == shape), hits)
-    return threshold
+    for shape in sorted(set(groups) - {""}):
+        line(f"  {shape}", groups == shape, hits)
 
 
-def write(data: Data, threshold: float) -> None:
+def write(data: Data) -> None:
     """Write the weights of a classifier that learned from all rows, 8 bits each."""
     model = fit(data, np.flatnonzero(data.weight > 0))
     groups = np.split(model.coef_[0], [concept_columns()])
@@ -170,7 +152,7 @@ def write(data: Data, threshold: float) -> None:
     head = {
         "scales": scales,
         "bias": float(np.ravel(model.intercept_)[0]),
-        "threshold": threshold,
+        "threshold": THRESHOLD,
         "crc32": zlib.crc32(values),
     }
     written = json.dumps(head).encode()
@@ -185,9 +167,9 @@ def main() -> None:
     parser.add_argument("--shapes", action="store_true")
     arguments = parser.parse_args()
     data = load()
-    threshold = report(data, by_shape=arguments.shapes)
+    report(data, by_shape=arguments.shapes)
     if arguments.write:
-        write(data, threshold)
+        write(data)
 
 
 if __name__ == "__main__":

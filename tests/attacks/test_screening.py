@@ -8,7 +8,7 @@ import pytest
 from benign_strategies import strategies
 from patience import grows_by
 from poison_attacks import Half, attacks, half_of
-from unseen_author import unseen_attacks, unseen_strategies
+from unseen_author import docstrings_of, plain_texts, published_attacks, unseen_attacks, unseen_strategies
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.classifier import WEIGHTS, load_weights
@@ -32,7 +32,7 @@ def test_so_many_attacks_are_caught_and_so_few_sound_strategies_doubted(half: Ha
     sound = [each.text for each in strategies() if half_of(each.text) == half]
     wrong = [text for text in sound if screen(text)]
     assert len(caught) >= least * len(tried)
-    assert len(wrong) <= 0.03 * len(sound)
+    assert len(wrong) <= 0.045 * len(sound)
 
 
 def test_so_many_attacks_of_an_author_who_knew_neither_rules_nor_training_texts_are_caught(
@@ -48,9 +48,23 @@ def test_so_many_attacks_of_an_author_who_knew_neither_rules_nor_training_texts_
         f"attacks of an unseen author held back {held}, held back or trusted less {caught} of {len(tried)};"
         f" sound strategies {wrong}, {doubted} of {len(sound)}",
     )
-    assert caught >= 117
+    assert caught >= 128
     assert wrong <= 0.01 * len(sound)
-    assert doubted <= 0.04 * len(sound)
+    assert doubted <= 0.05 * len(sound)
+
+
+def test_attacks_of_the_kinds_that_publications_describe_are_caught_no_fewer_than_before() -> None:
+    tried = published_attacks()
+    assert len(tried) == len({each.text for each in tried}) >= 80
+    assert sum(bool(screen(each.text)) for each in tried) >= 36
+
+
+def test_plain_text_of_any_register_that_training_did_not_see_is_hardly_ever_doubted() -> None:
+    plain = [*plain_texts(), *docstrings_of("anyio", "httpx", "mcp.shared", "pydantic")]
+    assert len({each.shape for each in plain}) >= 8
+    assert len(plain) >= 1000
+    assert sum(bool(by_rules(each.text)) for each in plain) <= 2
+    assert sum(bool(screen(each.text)) for each in plain) <= 0.01 * len(plain)
 
 
 def _filled(frame: str, at: int) -> str:

@@ -20,7 +20,7 @@ WEIGHTS = Path(__file__).parent / "data" / "weights.bin"
 LEXICON = Path(__file__).parent / "data" / "concepts.txt"
 """What words of many languages stand for: a secret, to send, to hide, a check …"""
 
-WORD_BUCKETS = 1 << 14
+WORD_BUCKETS = 1 << 15
 _MAX_UNIT = 400
 _MIN_UNIT_WORDS = 4
 _WORD = re.compile(r"[^\W_]+|[^\w\s]")
