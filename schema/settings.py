@@ -250,6 +250,12 @@ class RetrieveSettings(Model):
     time_boost: Unit = 0.4
     """Added to the score of what was stored at a time that the query names ("last week", "on 3 May"); 0: no time is
     read."""
+    rerank: Literal["off", "auto", "endpoint", "chat"] = "off"
+    """Who puts the best into their final order by reading them with the query: the cross-encoder of
+    `sources.rerank_url`, the chat model, or `auto`, the first of these there is. A project's file cannot set it."""
+    rerank_top: int = Field(default=10, ge=2, le=50)
+    rerank_timeout_s: float = Field(default=5.0, gt=0, le=60)
+    """After that the order stays as it was, and the answer says so."""
     token_budget: int = Field(default=600, ge=50, le=8000)
     """Tokens of the preamble at most; it never has more than 9,000 characters."""
 

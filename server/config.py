@@ -29,7 +29,9 @@ FROM_PROJECT = frozenset({
 """The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
 read or where texts go; a section that is new is not among them before somebody has thought about it."""
 
-NOT_FROM_PROJECT = frozenset({"learn.max_new_per_day", "matts.allowed_commands", "judge.max_trajectory_tokens"})
+NOT_FROM_PROJECT = frozenset({
+    "learn.max_new_per_day", "matts.allowed_commands", "judge.max_trajectory_tokens", "retrieve.rerank",
+})  # fmt: skip
 """Keys of those sections that only the user may set: how much is stored, run and sent."""
 
 PROVIDERS = "chat.providers"

@@ -20,7 +20,7 @@ from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import Journal
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
 from swarm_memory.tools.ports.store import Clock
-from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.toolbox import Reorder, Toolbox
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
@@ -57,6 +57,9 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
     chat = make_chat_model(settings, store, scope, clock)
     reranker = make_reranker(settings)
     missing = without_minilm(settings.embedding)
+    reorder: Reorder | None = None
+    if settings.retrieve.rerank != "off":
+        from swarm_memory.tools.retrieve.rerank import reorder_memories as reorder
     return Toolbox(
         store=store,
         embedder=embedder,
@@ -64,6 +67,7 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
         settings=settings,
         scope=scope,
         chat=chat,
+        reorder=reorder,
         reranker=reranker,
         notices=() if missing is None else (missing,),
     )

@@ -1,8 +1,9 @@
 """The one thing that every operation is given: the ports, the settings and the scope."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -10,12 +11,28 @@ from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker, Vector
+from swarm_memory.tools.ports.models import ChatModel, Embedder, Ranked, Reranker, Vector
 from swarm_memory.tools.ports.store import Clock, Store
 
 
 async def at_once() -> None:
     """Go on: nobody is being served beside."""
+
+
+class Order(Protocol):
+    """Those that a reranker judged, best first, and what went wrong; none: the order stays as it was."""
+
+    @property
+    def ranked(self) -> Sequence[Ranked]: ...
+
+    @property
+    def notices(self) -> tuple[str, ...]: ...
+
+
+class Reorder(Protocol):
+    """Has memories, given as (title, text), put into their final order, within a time limit of its own."""
+
+    def __call__(self, toolbox: "Toolbox", query: str, shown: Sequence[tuple[str, str]], /) -> Awaitable[Order]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +47,9 @@ class Toolbox:
     chat: ChatModel | None = None
     """None: evidence judges and extraction distills, a normal state."""
     reranker: Reranker | None = None
-    """A cross-encoder for sources; None, a normal state, without one."""
+    """A cross-encoder for sources and memories; None, a normal state, without one."""
+    reorder: Reorder | None = None
+    """The second stage of a retrieval (`retrieve.rerank`); None, by default: there is none, and hooks load none."""
     new_per_day: int | None = None
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])

@@ -2,15 +2,17 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
-from swarm_memory.tools.retrieve.rerank import MEMORIES, candidates_of, final_order, find_reranker
+from swarm_memory.tools.retrieve.rerank import MEMORIES, candidates_of, final_order, find_reranker, reorder_memories
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 SHOWN = [
@@ -77,3 +79,25 @@ async def test_who_is_asked_goes_by_the_setting(toolbox: Toolbox) -> None:
     ):
         reranker, notices = find_reranker(given, ("retrieve.rerank", way), MEMORIES, 5)
         assert (reranker.name if reranker else None, notices) == (name, told)
+
+
+async def test_a_retrieval_comes_in_the_rerankers_order_and_in_its_own_where_that_fails(
+    toolbox: Toolbox, add: Callable[..., Awaitable[str]]
+) -> None:
+    titles = [f"Retry the migration of the {name}" for name in ("shop", "bank", "blog")]
+    for title in titles:
+        await add(title, "1. Run the migration again after it timed out.")
+    query = "the migration timed out, should I retry it"
+    settings = Settings(retrieve=RetrieveSettings(rerank="chat", delta=0.0))
+    plain = [each.item.title for each in (await retrieve(toolbox, query)).memories]
+    assert sorted(plain) == sorted(titles)
+    backwards = scores(*((title, 0.1 + 0.2 * at) for at, title in enumerate(plain)))
+    chat = ScriptedChatModel([backwards, ModelUnavailable("it is down")])
+    asking = dataclasses.replace(toolbox, settings=settings, chat=chat, reorder=reorder_memories)
+    assert [each.item.title for each in (await retrieve(asking, query)).memories] == plain[::-1]
+    failed = await retrieve(asking, query)
+    assert sorted(each.item.title for each in failed.memories) == sorted(titles)
+    assert any("the reranker scripted:test failed" in notice for notice in failed.notices)
+    lacking = await retrieve(dataclasses.replace(asking, chat=None), query)
+    assert len(lacking.memories) == 3
+    assert any("no chat model is set" in notice for notice in lacking.notices)

@@ -6,7 +6,7 @@ Sources and memories share it. A chat model's structured answer is checked again
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
@@ -129,6 +129,17 @@ async def final_order(reranker: Reranker, query: str, candidates: Sequence[Reran
         return Order(ranked, reranker.name, tuple(told))
     failed = f"in the order of the index alone, because the reranker {reranker.name} failed: {reason}"
     return Order(notices=(failed,))
+
+
+async def reorder_memories(toolbox: Toolbox, query: str, shown: Sequence[tuple[str, str]]) -> Order:
+    """Have memories, given as (title, text), put in order by whom `retrieve.rerank` names, within its time limit."""
+    settings = toolbox.settings.retrieve
+    limit_s = settings.rerank_timeout_s
+    reranker, notices = find_reranker(toolbox, ("retrieve.rerank", settings.rerank), MEMORIES, limit_s)
+    if reranker is None:
+        return Order(notices=notices)
+    order = await final_order(reranker, query, candidates_of([(title, "", text) for title, text in shown]), limit_s)
+    return replace(order, notices=(*notices, *order.notices))
 
 
 def candidates_of(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate]:

@@ -73,8 +73,8 @@ async def retrieve(
         only=only,
     )
     result = await toolbox.store.search(search)
-    scored = _scored(toolbox, result, _target(toolbox, text, notices))
     fit = Fit.of(toolbox, result, search.tokens)
+    scored = await _ranked(toolbox, text, result, fit, notices)
     chosen = _memories(_chosen(scored, fit, wanted, settings.delta))
     fitting = await prefer_verified(
         toolbox,
@@ -208,6 +208,25 @@ def _chosen(scored: Sequence[_Scored], fit: Fit, k: int, penalty: float) -> list
         return pool[:k]
     picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.read_vector(), k, penalty)
     return [replace(pool[index], penalty=subtracted) for index, subtracted in picked]
+
+
+async def _ranked(toolbox: Toolbox, text: str, result: SearchResult, fit: Fit, notices: list[str]) -> list[_Scored]:
+    """Score the candidates. Where a reranker is set, the best that fit take each other's scores in its order.
+
+    Whom it does not judge stays behind.
+    """
+    scored = _scored(toolbox, result, _target(toolbox, text, notices))
+    top = _chosen(scored, fit, toolbox.settings.retrieve.rerank_top, 0.0) if toolbox.reorder else []
+    if toolbox.reorder is None or len(top) < 2:
+        return scored
+    items = [each.candidate.read_item() for each in top]
+    order = await toolbox.reorder(toolbox, text, [(item.title, item.embedding_text) for item in items])
+    notices += order.notices
+    judged = [top[each.place] for each in order.ranked]
+    names = {each.candidate.id for each in judged}
+    after = [*judged, *(each for each in top if each.candidate.id not in names)]
+    moved = {each.candidate.id: old.score for each, old in zip(after, top, strict=True)}
+    return [replace(each, score=moved.get(each.candidate.id, each.score)) for each in scored]
 
 
 def _memories(chosen: Sequence[_Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
