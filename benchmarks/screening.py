@@ -2,8 +2,8 @@
 
 Without arguments the set of an author who knew neither rules nor training texts is measured, by which nothing was
 chosen, attacks of published kinds and plain text, then both halves of our own; rules and classifier were made on "dev"
-only. `--misses dev` shows what
-was missed, or flagged wrongly, in a half; `--texts FILE` which lines of a file of your own are flagged.
+only. `--misses dev` shows what was missed, or flagged wrongly, in a half; `--texts FILE` which lines of a file of your
+own are flagged.
 
 `--door FILE…` really stores texts by the MCP tools, and tells what the bank then holds back or trusts less: rows with
 `content` (and `when_to_use`) of a .jsonl file as an agent's items by `distill_memories`, the values of `text` in a
