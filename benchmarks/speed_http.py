@@ -1,7 +1,8 @@
 """32 clients over HTTP: calls a second and percentiles, beside an empty tool of the same SDK in the same run.
 
 Three servers in turn, each a process of its own, each called by the same clients: the SDK's with a tool that does
-nothing, ours with `job list` (the smallest read of the bank), and ours with `retrieve_memories`. Any error counts.
+nothing, ours with `job list` (the smallest read of the bank), and ours with `retrieve_memories`. Any error counts. What
+a call costs the server's process (Linux) tells it on a busy machine too.
 
     python benchmarks/speed_http.py [--clients 32] [--seconds 10] [--memories 500]
 """
@@ -47,6 +48,15 @@ class Load(NamedTuple):
     seconds: float
     p50_ms: float
     p99_ms: float
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time that a process took so far; 0 where the system does not say."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -133,19 +143,23 @@ def main() -> None:
         ours = [*SERVE, *FREE, "serve", "--http", "--port", "0"]
         with running(ours, folder) as (url, headers, _):
             asyncio.run(fill(url, headers, args.memories))
-        cases = (
+        cases: tuple[tuple[str, list[str], str, dict[str, str]], ...] = (
             ("empty tool of the SDK", [sys.executable, "-c", EMPTY], "nothing", {}),
             ("job list", ours, "job", {"action": "list"}),
             ("retrieve_memories", ours, "retrieve_memories", {"query": "part 12 of system 4 fails: which check?"}),
         )
         failed = 0
         for title, command, tool, arguments in cases:
-            with running(command, folder) as (url, headers, _):
+            with running(command, folder) as (url, headers, pid):
+                asyncio.run(load(url, headers, tool, arguments, argparse.Namespace(clients=1, seconds=1.0)))  # warm
+                before = cpu_s(pid)
                 seen = asyncio.run(load(url, headers, tool, arguments, args))
+                cost = 1000 * (cpu_s(pid) - before) / seen.calls
             failed += seen.errors
             print(
                 f"{title:22} {args.clients} clients: {seen.calls / seen.seconds:7.0f} calls/s, "
-                f"p50 {seen.p50_ms:6.1f} ms, p99 {seen.p99_ms:6.1f} ms, errors {seen.errors} of {seen.calls}"
+                f"p50 {seen.p50_ms:6.1f} ms, p99 {seen.p99_ms:6.1f} ms, {cost:5.2f} ms of CPU each, "
+                f"errors {seen.errors} of {seen.calls}"
             )
     sys.exit(1 if failed else 0)
 
