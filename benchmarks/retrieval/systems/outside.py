@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import Field, JsonValue
@@ -53,6 +54,8 @@ class OutsideMemory:
         self.name = config.name
         self._config, self._stack = config, stack
         self._clients: dict[str, Client] = {}
+        self.folders: list[Path] = []
+        """Where its processes run."""
         self._known: dict[str, dict[str, str]] = {}
         """By group, the item of each id and of each text that the system may answer with."""
 
@@ -98,6 +101,7 @@ class OutsideMemory:
         from mcp.shared.exceptions import MCPError
 
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        self.folders.append(Path(folder))
         program, *arguments = self._config.command
         parameters = StdioServerParameters(command=program, args=arguments, env=dict(self._config.env), cwd=folder)
         client = Client(parameters, read_timeout_seconds=self._config.timeout_s)

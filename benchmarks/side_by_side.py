@@ -1,0 +1,258 @@
+"""Memory servers that speak MCP over stdio, ours and others that you have installed, in one interleaved run.
+
+    python benchmarks/side_by_side.py other.json [another.toml …] [--items 300] [--rounds 6] [--starts 5]
+
+A file says how a server is started, and which of its tools stores and which searches, with what arguments:
+
+    {"name": "other", "command": ["other-memory", "--stdio"],
+     "store": {"tool": "add", "arguments": {"text": "{content}"}, "results": "id"},
+     "search": {"tool": "search", "arguments": {"query": "{query}", "limit": "{k}"}, "results": "hits", "id": "id"}}
+
+`results` is where in the answer the hits, or the id of what was stored, stand; `id` or `text` is where a hit has its
+own. Each server has a home and a folder of its own, empty before. They take turns, in changing order, so that whatever
+else the machine does meets all alike: read the ratios. What is stored are paragraphs of the standard library's
+docstrings; what is asked are the first paragraphs that stood above them: any@5 is the share of questions with the
+right one among five. Nothing but the two tools is called: what a server refuses or merges by itself counts.
+"""
+
+import argparse
+import ast
+import asyncio
+import json
+import os
+import random
+import statistics
+import sys
+import sysconfig
+import tempfile
+import time
+import tomllib
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent / "retrieval"))
+
+from systems.outside import OutsideMemory, OutsideSystem, ToolUse
+
+from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.tools.text.tokens import count_tokens
+
+K = 5
+GROUP = "all"
+OURS = OutsideSystem(
+    name="swarm-memory",
+    command=(sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"),
+    store=ToolUse(tool="remember", arguments={"text": "{content}"}, results="id"),
+    search=ToolUse(tool="retrieve_memories", arguments={"query": "{query}", "k": "{k}"}, results="memories", id="id"),
+)
+
+
+class Server(OutsideMemory):
+    """A server that is started with its own home, and asked what it offers."""
+
+    def __init__(self, config: OutsideSystem, home: Path, stack: AsyncExitStack) -> None:
+        super().__init__(config.model_copy(update={"env": {"HOME": str(home), **config.env}}), stack)
+
+    async def schema(self) -> str:
+        """Return the tools as an agent is told of them; the server is started where it is not."""
+        tools = (await (await self._client(GROUP)).list_tools()).tools
+        told = [tool.model_dump(include={"name", "description", "input_schema"}, exclude_none=True) for tool in tools]
+        return json.dumps(told)
+
+
+@dataclass(slots=True)
+class Side:
+    """One server, and what was measured of it; times in ms."""
+
+    config: OutsideSystem
+    server: Server
+    home: Path
+    start: list[float] = field(default_factory=list[float])
+    store: list[float] = field(default_factory=list[float])
+    search: list[float] = field(default_factory=list[float])
+    found: int = 0
+    schema_tokens: int = 0
+    processes: set[int] = field(default_factory=set[int])
+    begun: tuple[int, int] = (0, 0)
+    """Bytes and items after the first round: an empty bank has its own size."""
+    figures: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def bytes_kept(self) -> int:
+        """What lies in its home and where it runs."""
+        files = [file for folder in (self.home, *self.server.folders) for file in folder.rglob("*")]
+        return sum(file.lstat().st_size for file in files if file.is_file() and not file.is_symlink())
+
+    def sum_up(self, items: int, questions: int) -> None:
+        self.figures = {
+            "start to tools/list, ms": statistics.median(self.start),
+            "store, ms": statistics.median(self.store),
+            "search, ms": statistics.median(self.search),
+            f"any@{K}, %": 100 * self.found / questions,
+            "bytes an item": (self.bytes_kept - self.begun[0]) / max(1, items - self.begun[1]),
+            "schema, tokens": float(self.schema_tokens),
+        }
+        if (memory := resident_mb(self.processes)) is not None:
+            self.figures["idle memory, MB"] = memory
+
+
+def read_config(path: Path) -> OutsideSystem:
+    """Return a server as its file, JSON or TOML, describes it. Raises `ValueError`, `OSError`."""
+    text = path.read_text("utf-8")
+    return OutsideSystem.model_validate(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
+
+
+async def compare(
+    configs: Sequence[OutsideSystem], pairs: Sequence[tuple[str, str]], *, rounds: int, starts: int, settle_s: float
+) -> list[Side]:
+    """Measure servers in turns; `pairs` are (question, item). Raises `ConfigError` for one that fails or refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with AsyncExitStack() as stack:
+            sides: list[Side] = []
+            for number, config in enumerate(configs):
+                home = Path(folder) / f"home{number}"
+                home.mkdir()
+                sides.append(Side(config, Server(config, home, stack), home))
+            for turn in range(starts):
+                for side in in_turn(sides, turn):
+                    side.start.append(await start_ms(side.config, Path(folder)))
+            for side in sides:
+                known = children()
+                side.schema_tokens = count_tokens(await side.server.schema())
+                side.processes = children() - known
+            await store_and_search(sides, pairs, rounds)
+            await asyncio.sleep(settle_s)
+            for side in sides:
+                side.sum_up(len(pairs), len(pairs))
+    return sides
+
+
+def in_turn(sides: Sequence[Side], turn: int) -> Sequence[Side]:
+    """Return all, another one first each time."""
+    first = turn % len(sides)
+    return [*sides[first:], *sides[:first]]
+
+
+async def start_ms(config: OutsideSystem, folder: Path) -> float:
+    """Return how long a server takes from its start to its list of tools, in an empty home."""
+    with tempfile.TemporaryDirectory(dir=folder) as home:
+        async with AsyncExitStack() as stack:
+            began = time.perf_counter()
+            await Server(config, Path(home), stack).schema()
+            return (time.perf_counter() - began) * 1000
+
+
+async def store_and_search(sides: Sequence[Side], pairs: Sequence[tuple[str, str]], rounds: int) -> None:
+    """Store all items, then ask all questions, in so many rounds each."""
+    numbered = list(enumerate(pairs))
+    lots = [numbered[at::rounds] for at in range(rounds)]
+    for turn, lot in enumerate(lots):
+        for side in in_turn(sides, turn):
+            for number, (_, text) in lot:
+                began = time.perf_counter()
+                await side.server.ingest(GROUP, [BenchmarkItem(id=f"item{number}", content=text, group=GROUP)])
+                side.store.append((time.perf_counter() - began) * 1000)
+            if turn == 0:
+                side.begun = side.bytes_kept, len(lot)
+    for turn, lot in enumerate(lots):
+        for side in in_turn(sides, turn):
+            for number, (question, _) in lot:
+                began = time.perf_counter()
+                found = await side.server.retrieve(BenchmarkQuestion(query=question, group=GROUP), K)
+                side.search.append((time.perf_counter() - began) * 1000)
+                side.found += f"item{number}" in found
+
+
+def children() -> set[int]:
+    """Return the processes below this one; none where the system does not tell."""
+    return _below(os.getpid()) if Path("/proc/self/task").is_dir() else set()
+
+
+def _below(process: int) -> set[int]:
+    try:
+        tasks = [each / "children" for each in Path(f"/proc/{process}/task").iterdir()]
+        direct = {int(child) for task in tasks for child in task.read_text().split()}
+    except OSError:  # it has ended meanwhile
+        return set()
+    return direct.union(*map(_below, direct))
+
+
+def resident_mb(processes: set[int]) -> float | None:
+    """Return what processes, with those below them, hold in memory; None where the system does not tell."""
+    kilobytes = 0
+    for process in processes.union(*map(_below, processes)):
+        try:
+            status = Path(f"/proc/{process}/status").read_text()
+        except OSError:
+            continue
+        kilobytes += sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+    return kilobytes / 1024 if kilobytes else None
+
+
+def docstrings(count: int) -> list[tuple[str, str]]:
+    """Return so many (first paragraph, what follows it) of the standard library's docstrings, in a fixed order."""
+    found: dict[str, str] = {}
+    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
+        if not {"site-packages", "test", "tests", "idlelib"} & set(path.parts):
+            found.update(paragraphs(path))
+    pairs = [(first, rest) for rest, first in found.items()]
+    random.Random(7).shuffle(pairs)
+    if len(pairs) < count:
+        raise ValueError(f"the standard library has only {len(pairs)} such docstrings: ask for fewer items")
+    return pairs[:count]
+
+
+def paragraphs(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (what follows, first paragraph) of the docstrings of a module."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError):
+            return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first, _, rest = (ast.get_docstring(node) or "").partition("\n\n")
+            words, text = first.split(), " ".join(rest.split()[:80])
+            if len(words) >= 5 and len(text.split()) >= 12:
+                yield text, " ".join(words)
+
+
+def show(sides: Sequence[Side]) -> None:
+    """Print a row for each figure, and how the others stand to the first, ours."""
+    names = [side.config.name for side in sides]
+    print(
+        "".join(
+            [f"{'':26}", *(f"{name[:16]:>18}" for name in names), *(f"{f'/ {names[0]}'[:16]:>18}" for _ in names[1:])]
+        )
+    )
+    for figure in sides[0].figures:
+        values = [side.figures.get(figure) for side in sides]
+        ratios = [value / values[0] if value is not None and values[0] else None for value in values[1:]]
+        cells = ["-" if each is None else f"{each:,.2f}" for each in (*values, *ratios)]
+        print(f"{figure:26}" + "".join(f"{cell:>26}" for cell in cells))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("servers", type=Path, nargs="*", help="files that describe other servers")
+    parser.add_argument("--items", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--settle", type=float, default=10.0, help="seconds of rest before memory is read")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    args = parser.parse_args()
+    configs = [OURS, *map(read_config, args.servers)]
+    measured = compare(configs, docstrings(args.items), rounds=args.rounds, starts=args.starts, settle_s=args.settle)
+    sides = asyncio.run(measured)
+    if args.json:
+        print(json.dumps({side.config.name: side.figures for side in sides}))
+    else:
+        show(sides)
+
+
+if __name__ == "__main__":
+    main()
