@@ -220,10 +220,10 @@ class RetrieveSettings(Model):
     k: int = Field(default=3, ge=1, le=50)
     alpha: Unit = 0.65
     """Weight of relevance."""
-    beta: Unit = 0.15
-    """Weight of recency."""
-    gamma: Unit = 0.20
-    """Weight of confidence."""
+    beta: Unit = 0.05
+    """Weight of recency. It decides between what fits alike: more of it costs right answers (docs/BENCHMARKS.md)."""
+    gamma: Unit = 0.10
+    """Weight of confidence, likewise."""
     delta: Unit = 0.10
     """Weight of the diversity penalty (MMR): subtracted, times the greatest cosine to a chosen item."""
     recency_half_life_days: float = Field(default=45.0, gt=0)

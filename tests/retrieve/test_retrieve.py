@@ -50,7 +50,8 @@ async def test_the_memory_that_fits_comes_first_with_its_parts_and_a_preamble(to
     assert first.item.id == ids[1]
     assert first.parts.keyword is not None
     assert first.parts.cosine is not None
-    assert first.score == pytest.approx(0.65 * first.parts.relevance + 0.15 + 0.20 * 0.5)
+    assert first.parts.relevance == 1.0
+    assert first.score == pytest.approx(0.65 + 0.05 + 0.10 * 0.5)
     assert LOGIN[0] in found.preamble
     assert parse_ids(found.preamble) == tuple(each.item.id for each in found.memories)
     assert found.embedder == toolbox.embedder.name

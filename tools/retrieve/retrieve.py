@@ -51,7 +51,7 @@ async def retrieve(
 ) -> Retrieval:
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
-    The score is the weighted sum of relevance, recency and confidence (ReasoningBank's weights, in the settings), plus
+    The score is the weighted sum of relevance, recency and confidence (weights in the settings), plus
     `user_preference` for what the user said, which does not age and comes first among those that are given, and
     `time_boost` for what is of a time that the query names, less `project_preference` for a global item, less the
     diversity penalty; of unverified ones (`guard.trust`) no more than one stands where verified ones fit; of two that
@@ -183,8 +183,10 @@ def _scored(toolbox: Toolbox, result: SearchResult, target: TargetTime | None) -
         weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
         ideal = ideal_keyword_score(result.documents, result.document_frequency)
         relevances = scaled_fusion(cosines, keywords, ideal, weight)
+    best = max(relevances, default=0.0) or 1.0  # the best has 1, so that recency and confidence weigh alike everywhere
     scored: list[_Scored] = []
-    for candidate, relevance in zip(result.candidates, map(unit, relevances), strict=True):
+    for candidate, value in zip(result.candidates, relevances, strict=True):
+        relevance = unit(value / best)
         age_s = (now - candidate.created_at).total_seconds()
         recent = 1.0 if candidate.standing > 0 else recency(age_s, settings.recency_half_life_days)
         confidence = unit(candidate.confidence)
