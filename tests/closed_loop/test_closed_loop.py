@@ -228,6 +228,14 @@ def test_an_own_test_passes_where_the_hidden_check_fails() -> None:
     assert world.met
 
 
+async def test_what_satisfied_an_own_test_is_neither_a_success_nor_told(open_bank: OpenBank) -> None:
+    places = [Place(0, "own-test", number) for number in range(1, 5)]
+    results = await results_of(NOTES, places, open_bank)
+    assert not all(result.met for result in results)
+    assert {result.label for result in results} <= {"Failure", "Undecided"}
+    assert not any(result.false_cure for result in results)
+
+
 async def test_what_ended_an_error_is_told_beside_it_in_a_later_task(open_bank: OpenBank) -> None:
     places = [Place(0, "misleading", number) for number in range(1, 4)]
     results = await results_of(WAY_OUT, places, open_bank)
