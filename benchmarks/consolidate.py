@@ -1,6 +1,6 @@
 """How well duplicates are told from mere neighbours at each threshold, and how long a large bank takes.
 
-    python benchmarks/consolidate.py [--data memories.jsonl] [--memories 10000] [--pairs 1000] [--model-dir FOLDER]
+    python benchmarks/consolidate.py [--data FILE.jsonl] [--memories 10000] [--pairs N] [--table] [--model-dir FOLDER]
 
 Quality: labelled pairs. `hand`: those of `memory_pairs.py`, where neighbours and opposites are no duplicates; `fresh`
 is the part that was written after the rules. The same groups tell how many contradictions the rules find, and how many
@@ -8,8 +8,8 @@ they see where there are none. `rules`: a memory and its paraphrase made by
 rules (synonyms, other order, a sentence less, another opening), against a memory and its twin that says another thing
 (another number, another named command, a negated instruction). `strangers`: two memories drawn at random. The memories
 of the last two come from lines {when_to_use, content} of `--data`, or from the hand-written ones. `vectors` is the
-cosine alone, `guarded` what consolidation and learning do. With `--model-dir` an ONNX model is measured instead of the
-embedder that ships. Every rule is seeded; none knows the threshold.
+cosine alone, `guarded` what consolidation and learning do. MiniLM is measured; with `--table` the static table, with
+`--model-dir` an ONNX model of yours. Every rule is seeded; none knows the threshold.
 
 Speed: a bank of seeded text, one in twenty a near copy of another, consolidated in full, dry and for real, and undone.
 """
@@ -34,6 +34,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
+from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
@@ -238,9 +239,9 @@ async def speed(count: int, embedder: StaticEmbedder) -> None:
         await store.close()
 
 
-def embedder_of(model_dir: Path | None) -> Embedder:
+def embedder_of(table: bool, model_dir: Path | None) -> Embedder:
     if model_dir is None:
-        return StaticEmbedder()
+        return StaticEmbedder() if table else MiniLMEmbedder()
     return FastEmbedEmbedder(EmbeddingSettings(provider="fastembed", model=model_dir.name, model_dir=str(model_dir)))
 
 
@@ -260,9 +261,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=1000)
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--model-dir", type=Path)
     chosen = parser.parse_args()
-    asyncio.run(measure(chosen.data, chosen.pairs, embedder_of(chosen.model_dir)))
+    asyncio.run(measure(chosen.data, chosen.pairs, embedder_of(chosen.table, chosen.model_dir)))
     if chosen.memories:
         asyncio.run(speed(chosen.memories, StaticEmbedder()))
 

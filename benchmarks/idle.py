@@ -1,11 +1,12 @@
 """What the server costs while nothing happens: resident memory and wake-ups a minute of all its threads (Linux).
 
-    python benchmarks/idle.py [--seconds 60] [--settle 40] [--bank FOLDER]
+    python benchmarks/idle.py [--seconds 60] [--settle 40] [--bank FOLDER] [--unused]
 
 The real server is started over stdio and over HTTP, asked once (a memory is looked for, so that the bank is open and
-the embedder loaded), then left alone until the timers of that use have run out, and watched. A wake-up is a context
-switch of any of its threads. `--bank` names a folder with a `memory.db`, such as `scale.py --bank` makes; without it
-the bank is empty. Over HTTP the client's session stays open; its connection is closed.
+the embedder loaded; `--unused`: only for its tools, over stdio), then left alone until the timers of that use have run
+out, and watched. A wake-up is a context switch of any of its threads. `--bank` names a folder with a `memory.db`, such
+as `scale.py --bank` makes; without it the bank is empty. Over HTTP the client's session stays open; its connection is
+closed.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import time
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,13 +60,14 @@ def watch(pid: int, settle_s: float, seconds: float) -> Rest:
 
 
 @contextmanager
-def over_stdio(folder: Path, environment: dict[str, str]) -> Generator[int]:
-    """Run the server over stdio and ask it once; yield its process id."""
+def over_stdio(folder: Path, environment: dict[str, str], used: bool = True) -> Generator[int]:
+    """Run the server over stdio and ask it once, where it is to be used; yield its process id."""
     peer = Peer(*SERVE_STDIO, cwd=str(folder), environ=environment)
     try:
         peer.initialize()
         peer.ask("tools/list", {})
-        _answered(peer.ask("tools/call", {"name": "retrieve_memories", "arguments": {"query": QUERY}}))
+        if used:
+            _answered(peer.ask("tools/call", {"name": "retrieve_memories", "arguments": {"query": QUERY}}))
         yield peer.pid
     finally:
         peer.end()
@@ -103,6 +106,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--settle", type=float, default=40.0, help="seconds of rest before it is watched")
     parser.add_argument("--bank", type=Path, help="a folder with a memory.db")
+    parser.add_argument("--unused", action="store_true", help="ask for nothing but the list of tools")
     args = parser.parse_args()
     if not Path("/proc/self/task").is_dir():
         sys.exit("wake-ups are counted by /proc, which this system does not have")
@@ -112,7 +116,8 @@ def main() -> None:
         if args.bank is not None:
             environment["SWARM_MEMORY_DB"] = str(args.bank.resolve() / "memory.db")
             environment["SWARM_MEMORY_STORAGE__PROJECT"] = "scale"
-        for title, started in (("stdio", over_stdio), ("http", over_http)):
+        unused = (("stdio", partial(over_stdio, used=False)),)
+        for title, started in unused if args.unused else (("stdio", over_stdio), ("http", over_http)):
             with started(folder, environment) as pid:
                 seen = watch(pid, args.settle, args.seconds)
             print(

@@ -64,7 +64,7 @@ DATASETS: dict[DatasetName, str] = {
 class EmbedderChoice(Model):
     """Another embedder than the settings name. Where its endpoint is and its key stay those of the settings."""
 
-    provider: Literal["static", "openai", "fastembed"] | None = None
+    provider: Literal["auto", "minilm", "static", "openai", "fastembed"] | None = None
     model: str | None = None
     dimensions: int | None = Field(default=None, ge=8, le=4096)
     query_prefix: str | None = None

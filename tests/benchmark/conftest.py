@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laid_bank import laid
+from laid_bank import BY_TABLE, laid
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.job import Progress
@@ -49,9 +49,10 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def toolbox(root: Path) -> AsyncGenerator[Toolbox]:
     """The opened bank of the project."""
-    place = place_of(root, Settings())
+    settings = Settings(embedding=BY_TABLE)
+    place = place_of(root, settings)
     laid(place.database)
-    opened = await open_toolbox(place, Settings())
+    opened = await open_toolbox(place, settings)
     yield opened
     await opened.store.close()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from forked import CLI, Forked, run
+from laid_bank import BY_TABLE
 from mcp.client import Client
 from patience import HANG_S
 from pydantic import JsonValue
@@ -85,8 +86,9 @@ def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
 
 
 def _server(root: Path) -> Any:
-    place = place_of(root, Settings())
-    return build_server(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place))
+    settings = Settings(embedding=BY_TABLE)
+    place = place_of(root, settings)
+    return build_server(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place))
 
 
 async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> None:

@@ -11,7 +11,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from laid_bank import laid
+from laid_bank import BY_TABLE, laid
 from world import advice, agent, plain, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import (
@@ -59,7 +59,9 @@ def open_bank(tmp_path: Path) -> OpenBank:
     async def opened() -> AsyncGenerator[Bank]:
         folder = tmp_path / f"bank-{next(names)}"
         folder.mkdir()
-        settings = Settings(storage=StorageSettings(db=str(laid(folder / "memory.db")), project="closed-loop"))
+        settings = Settings(
+            storage=StorageSettings(db=str(laid(folder / "memory.db")), project="closed-loop"), embedding=BY_TABLE
+        )
         toolbox = await open_toolbox(place_of(folder, settings), settings)
         try:
             yield Bank(toolbox, folder / "memory.db")
@@ -322,7 +324,7 @@ async def test_a_task_that_is_held_out_is_told_nothing_in_any_arm(tmp_path: Path
     @asynccontextmanager
     async def all_held_out() -> AsyncGenerator[Bank]:
         storage = StorageSettings(db=str(tmp_path / "memory.db"), project="closed-loop")
-        settings = Settings(storage=storage, credit=CreditSettings(holdout_rate=1.0))
+        settings = Settings(storage=storage, embedding=BY_TABLE, credit=CreditSettings(holdout_rate=1.0))
         toolbox = await open_toolbox(place_of(tmp_path, settings), settings)
         try:
             yield Bank(toolbox, tmp_path / "memory.db")

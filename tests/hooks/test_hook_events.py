@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hooked import hooked
-from laid_bank import laid
+from laid_bank import BY_TABLE, laid
 from patience import HANG_S
 
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
@@ -33,7 +33,7 @@ async def bank(folder: Path, **hooks: Any) -> AsyncGenerator[Toolbox]:
     """Open a bank that knows one strategy."""
     sqlite = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"  # two libraries in one process drop each other's locks
     storage = StorageSettings.model_validate({"project": "shop", "sqlite": sqlite})
-    settings = Settings(storage=storage, hooks=HookSettings(**hooks))
+    settings = Settings(embedding=BY_TABLE, storage=storage, hooks=HookSettings(**hooks))
     place = place_of(folder, settings)
     laid(place.database)
     toolbox = await open_toolbox(place, settings)

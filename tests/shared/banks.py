@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+from laid_bank import BY_TABLE
 from mcp import MCPError
 from mcp.client import Client
 from mcp.types import CallToolResult, Tool
@@ -98,7 +99,8 @@ def settings_of(tenant: str = "default") -> Settings:
     """Return settings for a tenant, on the rung of SQLite that the environment forces."""
     rung = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"
     storage = StorageSettings.model_validate({"sqlite": rung, "tenant_id": tenant})
-    return Settings(storage=storage, jobs=JobSettings(lease_s=5, max_attempts=1, timeout_s=10, retry_s=0))
+    jobs = JobSettings(lease_s=5, max_attempts=1, timeout_s=10, retry_s=0)
+    return Settings(embedding=BY_TABLE, storage=storage, jobs=jobs)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from clock import SetClock
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
@@ -23,6 +23,9 @@ from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()
+BY_TABLE = EmbeddingSettings(provider="static")
+"""What embeds in tests that are about something else: the table needs no loading."""
+
 SHOP = Scope(project="shop")
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from anyio import fail_after, lowlevel, to_thread
-from laid_bank import laid
+from laid_bank import BY_TABLE, laid
 from mcp.client import Client
 from mcp.types import CallToolResult
 from patience import HANG_S
 
-from swarm_memory.schema.settings import EmbeddingSettings, JobSettings, Settings, StorageSettings
+from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
 from swarm_memory.server.hooks.client import ask, run_folder
 from swarm_memory.server.hooks.listener import listen
 from swarm_memory.server.location import Location
@@ -35,9 +35,8 @@ def place(tmp_path: Path) -> Location:
 def settings() -> Settings:
     """Settings with a lease that a test can wait out, the table as embedder, the rung that the environment forces."""
     storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto"})
-    static = EmbeddingSettings(provider="static")
     return Settings(
-        embedding=static, storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=2.0)
+        embedding=BY_TABLE, storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=2.0)
     )
 
 
