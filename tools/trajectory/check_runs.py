@@ -163,7 +163,7 @@ class OwnTests:
                     self._seen.setdefault(path, call.position)
 
     @property
-    def any(self) -> bool:
+    def exist(self) -> bool:
         return bool(self._written)
 
     def carry(self, call: Call, *, was_run: bool) -> bool:

@@ -96,7 +96,7 @@ class Reading:
     def _own_runs(self) -> frozenset[int]:
         own = {each.call.position for each in self.checks if each.is_own}
         others = set[str]()
-        for call in self.calls if self._own_tests.any else ():
+        for call in self.calls if self._own_tests.exist else ():
             if call.command is None or call.command.purpose != "run" or call.check is not None:
                 continue
             if self._own_tests.carry(call, was_run=call.name in others):
