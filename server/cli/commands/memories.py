@@ -115,7 +115,7 @@ def list_command(
     from swarm_memory.tools.ports.memories import MemoryFilter
 
     async def operate(toolbox: "Toolbox") -> tuple[list[MemoryItem], bool]:
-        which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit, offset)
+        which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit=limit, offset=offset)
         items = await list_memories(toolbox, which)
         beyond = which._replace(limit=1, offset=min(offset + limit, MAX_OFFSET))
         return items, len(items) == limit and bool(await list_memories(toolbox, beyond))
