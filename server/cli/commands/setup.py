@@ -81,7 +81,7 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
         from swarm_memory.server.wiring import make_worker
 
         made = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
-        gc.freeze()  # what is loaded by now stays: going through all of it held up every 200th call for 80 ms
+        gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
         return made
 
     async def listen(bank: "Bank") -> None:
