@@ -113,7 +113,7 @@ async def manage_memories(
     from swarm_memory.tools.ports.memories import MemoryFilter
 
     toolbox = (await bank_of(ctx).toolbox()).in_project(project)
-    which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit, offset)
+    which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit=limit, offset=offset)
     change = MemoryChange(title, description, content, None if tags is None else tuple(tags), domain)
     return answered(await manage(toolbox, action, tuple(ids or ()), which, change, reason))
 
