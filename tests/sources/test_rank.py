@@ -7,7 +7,7 @@ import pytest
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
-from swarm_memory.tools.sources.rank import ScoredPassage, score_passages
+from swarm_memory.tools.sources.rank import ScoredPassage, score_passages, vector_weight
 
 
 def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[int, ScoredPassage]:
@@ -40,3 +40,9 @@ def test_a_word_that_a_tool_repeats_counts_on_longer_than_one_of_prose() -> None
         return often / once
 
     assert gain("tool") > gain("document") > 1
+
+
+def test_vectors_weigh_more_where_other_words_are_asked_than_stand_there() -> None:
+    shares = [vector_weight(0.5, kind) for kind in ("document", None, "code")]
+    assert shares == pytest.approx([0.35, 0.5, 0.65])
+    assert vector_weight(0.9, "tool") == 1.0

@@ -17,6 +17,10 @@ _SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, B
 _SATURATION_OF_OTHERS = 1.5, 0.75
 """`k1` and `b` of BM25: words of prose saturate sooner and its lengths say less."""
 
+_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.7}
+_VECTOR_FACTOR_OF_OTHERS = 1.3
+"""Of the weight that an embedder has for memories: code and tools are asked for in other words than theirs."""
+
 TEST_SHARE = 0.8
 """What is left of the score of code in a test, unless the query asks for tests: a test says in many words what it is
 about, and whoever asks where a thing is done wants the place that does it."""
@@ -32,6 +36,14 @@ class ScoredPassage:
     score: float
     """Relevance 0…1 among these candidates."""
     keyword: float | None
+
+
+def vector_weight(calibrated: float, kind: SourceKind | None) -> float:
+    """Return the share of the vector leg in a search of one kind (None: of all), from the embedder's own for memories.
+
+    The factors were chosen on one half of public sets, with both embedders that ship.
+    """
+    return min(1.0, calibrated * _VECTOR_FACTOR.get(kind, _VECTOR_FACTOR_OF_OTHERS))
 
 
 def score_passages(result: SourceResult, settings: SourceSettings, vector_weight: float) -> list[ScoredPassage]:

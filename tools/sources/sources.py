@@ -33,7 +33,7 @@ from swarm_memory.tools.ports.sources import (
 )
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch, embed_query
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
-from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages
+from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages, vector_weight
 from swarm_memory.tools.sources.rerank import rerank
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
@@ -286,7 +286,9 @@ async def search_sources(
         neighbours=NEIGHBOURS,
     )
     result = await toolbox.store.sources.search(search)
-    weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
+    weight = settings.vector_weight
+    if weight is None:
+        weight = vector_weight(toolbox.embedder.fusion_weight, kind)
     scored = score_passages(result, settings, weight)
     top = scored[: max(settings.rerank_top, offset + wanted)]
     hits = await _hits(toolbox, search, top)
