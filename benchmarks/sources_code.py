@@ -18,6 +18,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import IndexedSource
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.sources.code import read_code
+from swarm_memory.server.sources.workers import Workers
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.sources import ReadGroup
@@ -78,7 +79,8 @@ async def index(toolbox: Toolbox, root: Path) -> tuple[IndexedSource, float]:
             yield group
 
     started = time.perf_counter()
-    done = await index_source(toolbox, "code", str(root), groups())
+    async with Workers() as workers:
+        done = await index_source(toolbox, "code", str(root), groups(), prepare=workers)
     return done, time.perf_counter() - started
 
 
