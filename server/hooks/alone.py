@@ -1,7 +1,9 @@
 """What a hook command does by itself when no server answers: the same work on the same bank, in its own process."""
 
 import asyncio
+import importlib.util
 import logging
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
     """Return hook JSON for an event; the bank is made where there is none. Raises `ConfigError`."""
+    _put_off("importlib.metadata")  # pydantic would load it to look for plugins, which are switched off
     settings = resolve_settings(root).settings
     switch_off(settings.guard.disabled_rules)
     place = place_of(None, settings)
@@ -37,6 +40,16 @@ def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
                 await toolbox.store.close()
 
     return asyncio.run(answer())
+
+
+def _put_off(name: str) -> None:
+    """Load a module of the standard library when something of it is first used."""
+    spec = importlib.util.find_spec(name)
+    if name in sys.modules or spec is None or spec.loader is None:
+        return
+    spec.loader = loader = importlib.util.LazyLoader(spec.loader)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
 
 
 class _BesideBank(logging.Handler):

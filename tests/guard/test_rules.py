@@ -1,6 +1,7 @@
 """The tables of rules: what they may hold, what each row is for, that it is linear, and that it can be switched off."""
 
 import importlib
+import importlib.util
 import random
 import re
 import time
@@ -25,6 +26,12 @@ from swarm_memory.tools.guard.secrets import find_secrets
 PARSE: Any = importlib.import_module("re._parser").parse
 """The tree of a pattern, which the standard library does not show otherwise."""
 
+_spec = importlib.util.spec_from_file_location("write_rules", Path(__file__).parents[2] / "scripts" / "write_rules.py")
+assert _spec is not None
+assert _spec.loader is not None
+written: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(written)
+
 RULES = [rule for path in (SECRETS, SCREENING, GENERAL) for rule in read_table(path).rules]
 
 
@@ -39,6 +46,21 @@ def test_no_name_stands_twice_in_both_tables() -> None:
     names = [{rule.name for rule in read_table(path).rules} for path in (SECRETS, SCREENING)]
     assert names[0].isdisjoint(names[1])
     assert all(re.fullmatch(r"[a-z0-9-]+", rule.name) for rule in RULES)
+
+
+@pytest.mark.parametrize("path", [SECRETS, SCREENING, GENERAL])
+def test_what_is_read_is_what_was_written(path: Path) -> None:
+    as_written = written.read(path.with_suffix(".toml"))
+    assert path.read_text("utf-8") == written.as_json(as_written), "run scripts/write_rules.py"
+    assert (read_table(path).rules, read_table(path).words) == (as_written.rules, as_written.words)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"rules": [["a", "b"]], "words": {}}', "[]"])
+def test_a_damaged_file_of_rules_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"rules\.json cannot be read"):
+        read_table(path)
 
 
 def test_each_rule_of_secrets_fires_on_a_line_that_is_made_for_it() -> None:
@@ -71,13 +93,13 @@ def test_a_wrong_row_is_named_with_what_is_wrong(tmp_path: Path, rows: str, said
     path = tmp_path / "rules.toml"
     path.write_text(f"[fragments]\nend = '$'\n[vendors.code]\n{rows}\n")
     with pytest.raises(ConfigError, match=said):
-        read_table(path)
+        written.read(path)
 
 
 def test_a_pattern_that_does_not_compile_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text("['new role'.always]\nyou-are = '(you are'\n")
-    (rule,) = read_table(path).rules
+    (rule,) = written.read(path).rules
     with pytest.raises(ConfigError, match="you-are does not compile"):
         compiled(rule)
 

@@ -1,26 +1,24 @@
-"""The rules of redaction and of screening, which can be switched off, and of what is general: rows of `data/*.toml`."""
+"""The rules of redaction and of screening, which can be switched off, and of what is general.
+
+They are written by hand in `data/*.toml` and read from the `data/*.json` that `scripts/write_rules.py` makes of them:
+a hook, which a person waits for, would spend a fourteenth of its time on reading TOML.
+"""
 
 import difflib
+import json
 import re
-import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import Field, ValidationError, model_validator
-
-from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import ConfigError
 
 _DATA = Path(__file__).parent / "data"
-SECRETS, SCREENING = _DATA / "secrets.toml", _DATA / "screening.toml"
-GENERAL = _DATA / "general.toml"
+SECRETS, SCREENING = _DATA / "secrets.json", _DATA / "screening.json"
+GENERAL = _DATA / "general.json"
 """What holds for one machine or day: it is no check, and no row of it can be switched off."""
-
-_FRAGMENT = re.compile(r"\{([a-z_]+)\}")
-_LINE_BREAK = re.compile(r"\n\s*")
 
 
 class Rule(NamedTuple):
@@ -60,34 +58,6 @@ class Table:
             self.sections[rule.section.partition(".")[0]].append(rule)
 
 
-class _Row(Model):
-    """A row as it is written."""
-
-    kind: str = ""
-    hints: tuple[str, ...] = ()
-    pattern: str = ""
-    prefixes: tuple[str, ...] = ()
-    then: str = ""
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> "_Row":
-        if bool(self.pattern) == bool(self.prefixes) or bool(self.then) != bool(self.prefixes):
-            raise ValueError("a row has either a pattern, or prefixes and what follows them (then)")
-        if self.pattern and not self.hints:
-            raise ValueError("a row with a pattern has hints: without any, every text would be searched for it")
-        return self
-
-
-class _File(Model):
-    """A file as it is written; rows by group and part. A row that is only a pattern has its hints apart, or none."""
-
-    fragments: dict[str, str] = Field(default_factory=dict)
-    words: dict[str, frozenset[str]] = Field(default_factory=dict)
-    hints: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Of the rows that are only patterns, by name."""
-    rows: dict[str, dict[str, dict[str, _Row | str]]]
-
-
 _off: set[str] = set()
 """The rows that are left out: only the user's own settings say so, and they hold for the whole process."""
 
@@ -124,48 +94,10 @@ def compiled(rule: Rule) -> re.Pattern[str]:
 
 
 def read_table(path: Path) -> Table:
-    """Return all rules of a file. Raises `ConfigError` that names the row and says what is wrong with it."""
+    """Return all rules of a file. Raises `ConfigError` where it cannot be read."""
     try:
-        written: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        apart = {key: written.pop(key) for key in ("fragments", "words", "hints") if key in written}
-        file = _File.model_validate({**apart, "rows": written})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "rows" and "_Row" not in str(part))
-        raise ConfigError(f"{path}: {where}: {first['msg']}") from error
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-    count = Counter(name for parts in file.rows.values() for rows in parts.values() for name in rows)
-    if twice := [name for name, times in count.items() if times > 1]:
-        raise ConfigError(f"{path}: the name {twice[0]} stands twice")
-    if stray := file.hints.keys() - count:
-        raise ConfigError(f"{path}: hints for {min(stray)}, which is no row")
-    return Table(_rules_of(file, path), file.words)
-
-
-def _rules_of(file: _File, path: Path) -> Iterator[Rule]:
-    fragments: dict[str, str] = {}
-
-    def whole(pattern: str) -> str:
-        try:
-            return _FRAGMENT.sub(lambda match: fragments[match[1]], _LINE_BREAK.sub("", pattern))
-        except KeyError as error:
-            raise ConfigError(f"{path}: {{{error.args[0]}}} stands in a pattern and is no fragment") from error
-
-    for name, text in file.fragments.items():
-        fragments[name] = whole(text)
-    for group, parts in file.rows.items():
-        for part, rows in parts.items():
-            for name, row in rows.items():
-                section = f"{group}.{part}"
-                if isinstance(row, str):
-                    yield Rule(name, section, group, file.hints.get(name, ()), whole(row))
-                    continue
-                kind = row.kind or name
-                if row.pattern:
-                    yield Rule(name, section, kind, row.hints, whole(row.pattern))
-                for prefix in row.prefixes:
-                    # A pattern that begins with its literal is found many times faster than one that looks behind.
-                    literal = re.escape(prefix)
-                    pattern = rf"{literal}(?<![A-Za-z0-9_-]{literal}){row.then}{{end}}"
-                    yield Rule(name, section, kind, (prefix,), whole(pattern), prefix)
+        written: Any = json.loads(path.read_text(encoding="utf-8"))
+        rules = [Rule(name, section, kind, tuple(hints), *how) for name, section, kind, hints, *how in written["rules"]]
+        return Table(rules, {name: frozenset(words) for name, words in written["words"].items()})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}): reinstall swarm-memory") from error
