@@ -1,6 +1,7 @@
 """Several clients of one server over HTTP: each gets its own answers, and the bank is opened once for all."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -76,6 +77,9 @@ async def test_the_bank_is_opened_once_for_all_clients_and_stays_when_one_leaves
 
 
 def _handles(server: HttpServer, folder: Path) -> list[str]:
-    """Return the files of the project that the process holds open (Linux)."""
-    links = [str(link.readlink()) for link in Path(f"/proc/{server.process.pid}/fd").iterdir()]
-    return sorted(link for link in links if link.startswith(str(folder)))
+    """Return the databases of the project that the process holds open (Linux); other files come and go."""
+    links = list[str]()
+    for link in Path(f"/proc/{server.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            links.append(str(link.readlink()))
+    return sorted(link for link in links if link.startswith(str(folder)) and link.endswith(".db"))

@@ -4,6 +4,7 @@ import os
 import shutil
 import struct
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,7 @@ from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.server.storage.engine.connection import close, connect
+from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.storage.stores.rows import content_hash
 from swarm_memory.server.wiring import SystemClock
@@ -237,6 +239,28 @@ async def test_no_journal_of_a_clone_is_played_and_no_file_is_deleted(
     if not signed:
         take_over(bank, driver, Settings(), Scope(project="clone"))
         assert victim.read_text() == "two years of work"
+
+
+def test_a_journal_that_comes_and_goes_while_another_process_makes_the_bank_is_no_error(tmp_path: Path) -> None:
+    bank = tmp_path / ".swarm" / "memory.db"
+    bank.parent.mkdir()
+    make_private(bank)
+    registry.begin(bank)
+    journal_file, done = bank.with_name("memory.db-journal"), threading.Event()
+
+    def make_bank() -> None:
+        while not done.is_set():
+            journal_file.write_bytes(b"j" * 600)
+            journal_file.unlink()
+
+    other = threading.Thread(target=make_bank)
+    other.start()
+    try:
+        for _ in range(500):
+            registry.check(bank)
+    finally:
+        done.set()
+        other.join()
 
 
 async def test_a_lock_or_a_log_alone_is_no_bank(tmp_path: Path, driver: Driver) -> None:

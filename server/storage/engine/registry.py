@@ -291,10 +291,14 @@ def _mark(database: Path) -> Mark | None:
 def _check_journal(database: Path, record: Record) -> None:
     """A bank with a write-ahead log leaves no journal once it is complete; no journal of ours names another file."""
     journal = Path(f"{database}-journal")
-    size = size_of(str(journal))
-    if size == 0:
-        return
-    with journal.open("rb") as file:
+    try:
+        file = journal.open("rb")
+    except FileNotFoundError:
+        return  # asked by opening it: another process that makes the bank deletes it at any moment
+    with file:
+        size = file.seek(0, os.SEEK_END)
+        if size == 0:
+            return
         file.seek(max(0, size - len(_SUPER_JOURNAL)))
         names_another = file.read() == _SUPER_JOURNAL
     if names_another or (record.banks and remote_kind(database) is None):
