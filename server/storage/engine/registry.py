@@ -291,16 +291,14 @@ def _mark(database: Path) -> Mark | None:
 def _check_journal(database: Path, record: Record) -> None:
     """A bank with a write-ahead log leaves no journal once it is complete; no journal of ours names another file."""
     journal = Path(f"{database}-journal")
+    if size_of(str(journal)) == 0:
+        return
     try:
-        file = journal.open("rb")
-    except FileNotFoundError:
-        return  # asked by opening it: another process that makes the bank deletes it at any moment
-    with file:
-        size = file.seek(0, os.SEEK_END)
-        if size == 0:
-            return
-        file.seek(max(0, size - len(_SUPER_JOURNAL)))
-        names_another = file.read() == _SUPER_JOURNAL
+        with journal.open("rb") as file:
+            file.seek(-min(len(_SUPER_JOURNAL), file.seek(0, os.SEEK_END)), os.SEEK_END)
+            names_another = file.read() == _SUPER_JOURNAL
+    except FileNotFoundError:  # another process that makes the bank deletes it at any moment
+        return
     if names_another or (record.banks and remote_kind(database) is None):
         raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
 
