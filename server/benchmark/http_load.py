@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 from anyio.streams.text import TextReceiveStream
@@ -23,9 +23,6 @@ from swarm_memory.tools.retrieve.embed import prepare
 
 if TYPE_CHECKING:
     from mcp.client import Client
-
-ITEMS = 1000
-"""Memories in the bank that is asked."""
 
 START_TIMEOUT_S, CALL_TIMEOUT_S = 60.0, 60.0
 _SERVER = (sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve", "--http", "--port", "0")
@@ -41,42 +38,58 @@ class Load:
     failed: int
 
 
-async def load_over_http(scratch: Path, clients: int, requests: int, seed: int) -> Load:
-    """Have so many clients retrieve at the same time. Raises `ConfigError` when the server does not start."""
-    folder = scratch / f"http-{clients}"
+Ask: TypeAlias = Callable[[int, int], Awaitable[Load]]
+
+
+@asynccontextmanager
+async def asked_over_http(scratch: Path, items: int, seed: int) -> AsyncGenerator[Ask]:
+    """Serve a bank of so many memories; give what has so many clients ask it at once, each so many times.
+
+    Raises `ConfigError` when the server does not start.
+    """
+    folder = scratch / "http"
     folder.mkdir()
-    queries = await _bank(folder, seed)
+    queries = await _bank(folder, items, seed)
+    async with _server(folder) as (url, token):
+
+        async def ask(clients: int, requests: int) -> Load:
+            async with AsyncExitStack() as stack:
+                connected = [await stack.enter_async_context(_client(url, token)) for _ in range(clients)]
+                for client in connected:
+                    await client.call_tool("retrieve_memories", {"query": queries[0]})
+                drawn = [Random(f"{seed}-{number}").choices(queries, k=requests) for number in range(clients)]
+                return await _load(connected, drawn)
+
+        yield ask
+
+
+async def _load(connected: Sequence["Client"], drawn: Sequence[Sequence[str]]) -> Load:
+    """Have all clients ask at once, each its queries one after another."""
     latencies: list[float] = []
     failed = 0
 
-    async def one(number: int, client: "Client") -> None:
+    async def one(client: "Client", queries: Sequence[str]) -> None:
         nonlocal failed
-        drawn = Random(f"{seed}-{number}")
-        for _ in range(requests):
+        for query in queries:
             asked = time.perf_counter()
-            answer: Any = await client.call_tool("retrieve_memories", {"query": drawn.choice(queries)})
+            answer: Any = await client.call_tool("retrieve_memories", {"query": query})
             failed += bool(answer.is_error)
             latencies.append((time.perf_counter() - asked) * 1000)
 
-    async with _server(folder) as (url, token), AsyncExitStack() as stack:
-        connected = [await stack.enter_async_context(_client(url, token)) for _ in range(clients)]
-        for client in connected:
-            await client.call_tool("retrieve_memories", {"query": queries[0]})
-        started = time.perf_counter()
-        async with anyio.create_task_group() as group:
-            for number, client in enumerate(connected):
-                group.start_soon(one, number, client)
-        seconds = time.perf_counter() - started
-    return Load(clients, tuple(latencies), seconds, failed)
+    started = time.perf_counter()
+    async with anyio.create_task_group() as group:
+        for client, queries in zip(connected, drawn, strict=True):
+            group.start_soon(one, client, queries)
+    return Load(len(connected), tuple(latencies), time.perf_counter() - started, failed)
 
 
-async def _bank(folder: Path, seed: int) -> list[str]:
+async def _bank(folder: Path, count: int, seed: int) -> list[str]:
     """Make the project's bank, and return what it may be asked."""
     settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db")))
     toolbox = await open_toolbox(place_of(folder, settings), settings)
     try:
         made = MadeMemories(seed, toolbox.scope, toolbox.clock.now())
-        items = made.take(ITEMS)
+        items = made.take(count)
         await toolbox.store.add_memories(await prepare(toolbox, items), toolbox.embedder.name)
         return [made.query(each) for each in items[:200]]
     finally:

@@ -18,7 +18,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.benchmark.http_load import Load, load_over_http
+from swarm_memory.server.benchmark.http_load import Load, asked_over_http
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
@@ -50,7 +50,7 @@ class PerformanceOptions(SuiteOptions):
     parts: Annotated[tuple[PerformancePart, ...], BeforeValidator(comma_list)] = Field(
         default=("operations", "growth", "http"), min_length=1, description="What is measured"
     )
-    items: int = Field(default=ITEMS, ge=100, le=100_000, description="operations: items in the bank")
+    items: int = Field(default=ITEMS, ge=100, le=100_000, description="operations, http: items in the bank")
     dimensions: int = Field(default=DIMENSIONS, ge=8, le=4096, description="operations: of the made vectors")
     repeats: int = Field(default=100, ge=3, le=10_000, description="operations, growth: how often each is timed")
     inserts: int = Field(default=1000, ge=1, le=100_000, description="operations: insertions of the twelfth")
@@ -188,9 +188,10 @@ async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResu
     if "growth" in options.parts:
         await _growth(run)
     if "http" in options.parts:
-        for clients in options.clients:
-            run.loads.append(await load_over_http(bench.folder, clients, options.requests, options.seed))
-            await run.tell(f"{clients} clients over HTTP")
+        async with asked_over_http(bench.folder, options.items, options.seed) as ask:
+            for clients in options.clients:
+                run.loads.append(await ask(clients, options.requests))
+                await run.tell(f"{clients} clients over HTTP")
     return run.results()
 
 
