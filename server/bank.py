@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 
 from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
-from swarm_memory.server.hosts.paths import host_folder
+from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.location import locate
 from swarm_memory.server.switch import switched_off
 
@@ -102,8 +102,8 @@ class Bank:
 
     @property
     def transcript_folders(self) -> tuple[Path, ...]:
-        """The folders below which a caller may name a transcript: the host's own, and the project."""
-        return (Path(host_folder()), self.root)
+        """The folders below which a caller may name a transcript: the hosts' own, and the project."""
+        return tuple(map(Path, all_folders(self.root)))
 
     @property
     def is_made(self) -> bool:

@@ -1,4 +1,4 @@
-"""The commands that Claude Code runs at its events: `python -I -m swarm_memory.server.hooks VERB`, the event on stdin.
+"""The commands that agents run at their events: `python -I -m swarm_memory.server.hooks HOST VERB`, the event on stdin.
 
 A person waits for them: they print nothing but hook JSON, and end in time and with code 0 whatever happens.
 """
@@ -17,6 +17,7 @@ from typing import Any, NoReturn, cast
 from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
 from swarm_memory.server.hooks.session import Moment, session_end, session_start, stop, tool_failure
 from swarm_memory.server.hooks.settings import light_settings
+from swarm_memory.server.hosts.host import ROOMS, Host, Said, host
 from swarm_memory.server.location import CHILD_VARIABLE, Location, locate, log_line
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.switch import switched_off
@@ -59,22 +60,29 @@ VERBS: dict[str, tuple[str, float, Callable[[Moment], dict[str, Any]]]] = {
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Run one verb and end the process with code 0: a fault of ours is noted and never reaches the host."""
+    """Run one verb of a host and end the process with code 0: a fault of ours is noted and never reaches the host.
+
+    A verb alone is one of Claude Code's, whose settings name no host.
+    """
     if os.environ.get(CHILD_VARIABLE):
         os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
     gc.disable()  # a process this short leaves nothing worth collecting
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # looking for them reads the metadata of every package there is
     place = None
-    name = " ".join(arguments[:1])
+    first, second = [*arguments, "", ""][:2]
+    of, name = (first, second) if first in ROOMS else ("claude", first)
     try:
         place = locate()
         if name not in VERBS:
             raise InputError(f"there is no hook {name!r}: {', '.join(VERBS)}")
         name, limit_s, do = VERBS[name]
         _thread.start_new_thread(_leave_in_time, (limit_s, place.root, name))
-        event = _read_event()
-        if switched_off(place.root) is None:
-            _answer(place, event, do)
+        agent = host(of)
+        event = agent.heard(name, _read_event())
+        cwd = None if agent.names_project else _cwd(event)
+        place = locate(cwd)
+        if event and switched_off(place.root) is None:
+            _answer(agent, name, event, cwd, do)
     except StoreUntrusted as error:
         _note(place, name, str(error))  # nothing is left in a folder that came from elsewhere; SessionStart tells
     except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
@@ -82,11 +90,18 @@ def main(arguments: list[str]) -> NoReturn:
     os._exit(0)  # without taking the interpreter apart, which would take a tenth of the time
 
 
-def _answer(place: Location, event: dict[str, Any], do: Callable[[Moment], dict[str, Any]]) -> None:
-    settings = light_settings(place.root)
+def _cwd(event: Said) -> Path | None:
+    """Return the folder of the session, where the event names one that is there."""
+    named = str(event.get("cwd") or "")
+    return Path(named) if os.path.isabs(named) and os.path.isdir(named) else None  # noqa: PTH112, PTH117
+
+
+def _answer(agent: Host, name: str, event: Said, cwd: Path | None, do: Callable[[Moment], Said]) -> None:
+    settings = light_settings(locate(cwd).root)
     if not settings.enabled:
         return
-    answer = do(Moment(event, locate(db=settings.db), settings))
+    done = do(Moment(event, locate(cwd, settings.db), settings, agent))
+    answer = agent.answered(name, done) if done else {}
     if answer:
         sys.stdout.write(json.dumps(answer))
         sys.stdout.flush()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from swarm_memory.schema.errors import InputError, StoreBusy, StoreUntrusted
 from swarm_memory.server.hooks.client import wake
 from swarm_memory.server.hooks.settings import LightSettings
+from swarm_memory.server.hosts.host import Host
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import Location
 
@@ -30,6 +31,7 @@ class Moment(NamedTuple):
     event: Mapping[str, Any]
     place: Location
     settings: LightSettings
+    host: Host
 
     @property
     def scope(self) -> tuple[str, str]:
@@ -52,7 +54,8 @@ class Moment(NamedTuple):
     def transcript(self) -> str | None:
         """Return the checked path of the transcript; None without one: a session without a prompt leaves none."""
         named = str(self.event.get("transcript_path") or "")
-        return checked_transcript(named, self.place.root) if os.path.lexists(named) else None
+        folders = (*self.host.folders(), self.place.root)
+        return checked_transcript(named, folders) if os.path.lexists(named) else None
 
 
 def session_start(moment: Moment) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def stop(moment: Moment) -> dict[str, Any]:
         return {}
     from swarm_memory.server.storage.hook_reader import open_for_hook
 
-    may_ask = settings.asks_agent and moment.event.get("stop_hook_active") is False
+    may_ask = settings.asks_agent and moment.host.asks and moment.event.get("stop_hook_active") is False
     may_ask = may_ask and wake(moment.place.root, session_id) and _was_worth_asking(transcript)
     settle_s = max(settings.settle_s, CONTINUED_S * settings.asks_model)
     with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:

@@ -1,39 +1,25 @@
-"""Where a host keeps its transcripts, and which file a caller may name as one.
+"""Which file a caller may name as a transcript.
 
 Hook commands import this while a person waits: it needs `os` and little else.
 """
 
 # ruff: noqa: PTH111, PTH113, PTH117, PTH118
 import os
-import re
 from collections.abc import Iterable
-from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 
-def host_folder() -> str:
-    """Return the folder in which Claude Code keeps the transcripts of all projects."""
-    config = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".claude")
-    return os.path.join(config, "projects")
-
-
-def transcript_folders(root: Path) -> list[Path]:
-    """Return the folders in which Claude Code keeps the transcripts of a project: `/` and other signs become `-`."""
-    names = {re.sub(r"[^A-Za-z0-9]", "-", str(root)), str(root).replace("/", "-")}
-    return [folder for folder in (Path(host_folder(), name) for name in sorted(names)) if folder.is_dir()]
-
-
-def checked_transcript(text: str, root: str | os.PathLike[str] | None = None) -> str:
-    """Return the real path of the transcript that an event names: a `.jsonl` file in the host's folder or below `root`.
+def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> str:
+    """Return the real path of the transcript that an event names: a `.jsonl` file below one of `folders`.
 
     Raises `InputError` that names the reason.
     """
     if "\0" in text or not os.path.isabs(text):
         raise InputError(f"transcript_path must be an absolute path: {text[:200]!r}")
-    return checked_file(text, [folder for folder in (host_folder(), root) if folder is not None], (".jsonl",))
+    return checked_file(text, folders, (".jsonl",))
 
 
 def checked_file(

@@ -1,7 +1,7 @@
 """How a transcript becomes trajectories: the format is found from the content."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,17 +9,15 @@ from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.claude_code import is_claude_code, read_session
+from swarm_memory.server.hosts.host import Origin, Transcripts, hosts
 from swarm_memory.server.hosts.messages import has_steps, is_message, read_list, read_object
-from swarm_memory.server.hosts.records import JsonObject, Records, Source, as_text, open_source
+from swarm_memory.server.hosts.records import JsonObject, Records, Source, open_source
 
 ACCEPTED = (
-    "accepted are a Claude Code transcript (JSONL), a list of messages with role and content (a JSON array, an object "
-    'with "messages", or one message a line), and objects {id, task, steps: [{role, content}]} (JSON or JSONL)'
+    "accepted are a Claude Code transcript or another agent's, a list of messages with role and content (a JSON array, "
+    'an object with "messages", or one message a line), and objects {id, task, steps: [{role, content}]} (JSON or '
+    "JSONL)"
 )
-
-_AGENT_FILE = "agent-"
-_HEAD_LINES = 200
 
 
 def read_trajectories(
@@ -27,19 +25,28 @@ def read_trajectories(
 ) -> Iterator[Trajectory]:
     """Yield the trajectories of a file or stream in order, one at a time in memory.
 
-    A Claude Code session gives one for each task, with the ids `<session>:1`, `<session>:2` …, and then, with
-    `subagents` and a path, one for each of its subagent files (`<session>:agent-<id>`). A message list gives one; of
-    objects with steps each gives one. `session_id` is taken before the one in the file. Lines that cannot be read are
+    An agent's session gives one for each task, with the ids `<session>:1`, `<session>:2` …, and then, with `subagents`
+    and a path, one for each file of its subagents (`<session>:agent-<id>`). A message list gives one; of objects with
+    steps each gives one. `session_id` is taken before the one in the file. Lines that cannot be read are
     counted in `skipped_lines` of the trajectory that was read when they came.
 
     Raises `InputError`: no such file, a format that is not known, a document too large for memory.
     """
-    reading = _Reading(source, session_id, limits or LearnSettings())
+    path = Path(source) if isinstance(source, str | Path) else None
+    limits = limits or LearnSettings()
+    if path is not None and (store := _store_reader(path)):
+        yield from store(path, limits)
+        return
+    reading = _Reading(path, session_id, limits)
     with open_source(source) as records:
         yield from reading.read(records)
-    if subagents and isinstance(source, str | Path):
-        for path in subagent_files(Path(source)):
-            yield from read_trajectories(path, session_id=session_id, limits=limits, subagents=False)
+    if subagents and path is not None and reading.host is not None:
+        for file in reading.host.subagents(path):
+            yield from read_trajectories(file, session_id=session_id, limits=limits, subagents=False)
+
+
+def _store_reader(path: Path) -> Callable[[Path, LearnSettings], Iterator[Trajectory]] | None:
+    return next((each.transcripts.read_store for each in hosts() if each.transcripts.is_store(path)), None)
 
 
 def read_task(
@@ -69,61 +76,31 @@ def read_asked(
         yield read_task(source, task_id, session_id=session_id, limits=limits)
 
 
-def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript.
-
-    A symbolic link is not followed, on the way there or at its end: it may lead anywhere.
-    """
-    session = transcript.parent / transcript.stem
-    folder = session / "subagents"
-    if session.is_symlink() or folder.is_symlink():
-        return []
-    return sorted(path for path in folder.glob(f"{_AGENT_FILE}*.jsonl") if path.is_file() and not path.is_symlink())
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reading:
-    source: Source
+    path: Path | None
     session_id: str | None
     limits: LearnSettings
+    host: Transcripts | None = None
+    """Whose transcript it is, once that is known."""
 
     def read(self, records: Records) -> Iterator[Trajectory]:
         """Yield what the records hold; the first one that is known decides the format."""
         stream = iter(records)
-        formats = ((is_claude_code, self._session), (has_steps, self._objects), (is_message, self._message_list))
+        formats = ((has_steps, self._objects), (is_message, self._message_list))
         for record in stream:
+            self.host = next((each.transcripts for each in hosts() if each.transcripts.is_one(record)), None)
+            if self.host is not None:
+                origin = Origin(records, self.limits, self.path, self.session_id)
+                yield from self.host.read(itertools.chain([record], stream), origin)
+                return
             for is_one, parsed in formats:
                 if is_one(record):
                     yield from parsed(itertools.chain([record], stream), records)
                     return
             records.skipped += 1
-        name = repr(str(self.source)) if isinstance(self.source, str | Path) else "the stream"
+        name = repr(str(self.path)) if self.path is not None else "the stream"
         raise InputError(f"no transcript was found in {name}: it holds {records.describe()}; {ACCEPTED}")
-
-    def _session(self, lines: Iterator[JsonObject], records: Records) -> Iterator[Trajectory]:
-        """Read a session, or a subagent's part of one: its lines are marked, and it stands in a file of its own."""
-        head: list[JsonObject] = []
-        for line in lines:
-            head.append(line)
-            if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
-                break
-        agent_id = self._agent_id(head[-1])
-        yield from read_session(
-            itertools.chain(head, lines), records, self.limits, session_id=self._session_id(head), agent_id=agent_id
-        )
-
-    def _agent_id(self, line: JsonObject) -> str | None:
-        stem = self._stem()
-        if stem is not None and not stem.startswith(_AGENT_FILE):
-            return None
-        named = as_text(line.get("agentId")) if line.get("isSidechain") is True else ""
-        return named or (stem.removeprefix(_AGENT_FILE) if stem is not None else None)
-
-    def _session_id(self, head: list[JsonObject]) -> str | None:
-        if self.session_id:
-            return self.session_id
-        named = next(filter(None, (as_text(line.get("sessionId")) for line in head)), None)
-        return named or self._stem()
 
     def _objects(self, objects: Iterator[JsonObject], records: Records) -> Iterator[Trajectory]:
         counted = 0
@@ -150,4 +127,4 @@ class _Reading:
         yield draft.finished(records.skipped)
 
     def _stem(self) -> str | None:
-        return Path(self.source).name.partition(".")[0] if isinstance(self.source, str | Path) else None
+        return None if self.path is None else self.path.name.partition(".")[0]

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
@@ -36,7 +37,7 @@ async def learn_from_job(
 ) -> Mapping[str, JsonValue]:
     """Learn from what the payload names: `transcript_path`, `session_id` and, for one task only, `task_id`.
 
-    The path must lie in the host's folder of transcripts or below the project's `root`. The calls of tools are logged.
+    The path must lie in a host's folder of transcripts or below the project's `root`. The calls of tools are logged.
     What was learned or logged before is not so again. `model` is asked about tasks that are worth it, each in a job of
     its own, within whose time it has to answer; the others are learned by rules. Raises `InputError` when the
     transcript or the task is not there.
@@ -46,7 +47,7 @@ async def learn_from_job(
     )
     if path is None:
         raise InputError("the job names no transcript_path")
-    checked = Path(checked_transcript(path, root))
+    checked = Path(checked_transcript(path, all_folders(root)))
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
     calls, chat = 0, model()
@@ -146,7 +147,7 @@ def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
     found = files_of(map(Path, paths))
     if not found:
         raise InputError(f"there are no .jsonl files in {', '.join(paths)}")
-    return [Path(checked_transcript(str(path), root)) for path in found]
+    return [Path(checked_transcript(str(path), all_folders(root))) for path in found]
 
 
 async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:

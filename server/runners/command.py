@@ -17,7 +17,7 @@ from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAns
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, Trajectory
 from swarm_memory.server.child_process import Finished
-from swarm_memory.server.hosts.claude_code import is_api_error
+from swarm_memory.server.hosts.claude_code.transcripts import is_api_error
 from swarm_memory.server.hosts.messages import read_list
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_object, as_text
 from swarm_memory.server.hosts.transcript import read_trajectories

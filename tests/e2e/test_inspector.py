@@ -9,14 +9,9 @@ import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 from patience import HANG_S
 
-from swarm_memory.server.hosts.claude_settings import (
-    SERVER_NAME,
-    InstallScope,
-    plan_install,
-    plan_uninstall,
-    server_command,
-    server_entry,
-)
+from swarm_memory.server.hosts.claude_code.settings import plan_install, plan_uninstall, server_entry
+from swarm_memory.server.hosts.entries import SERVER_NAME, server_command
+from swarm_memory.server.hosts.host import InstallScope
 from swarm_memory.server.hosts.settings_files import apply
 
 

@@ -9,7 +9,9 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.config import resolve_settings, with_setting
 from swarm_memory.server.hooks.settings import LightSettings, light_settings
-from swarm_memory.server.hosts.paths import checked_transcript, host_folder
+from swarm_memory.server.hosts.claude_code.host import projects_folder
+from swarm_memory.server.hosts.host import all_folders
+from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line
 
 
@@ -22,27 +24,27 @@ def transcript(home: Path) -> Path:
 
 
 def test_a_transcript_of_the_host_is_taken(transcript: Path) -> None:
-    assert checked_transcript(str(transcript)) == str(transcript.resolve())
+    assert checked_transcript(str(transcript), all_folders()) == str(transcript.resolve())
 
 
 def test_the_hosts_folder_follows_its_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
-    assert host_folder() == str(tmp_path / "projects")
+    assert projects_folder() == str(tmp_path / "projects")
 
 
 def test_a_transcript_in_the_project_is_taken_only_where_the_project_is_given(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.touch()
-    assert checked_transcript(str(path), tmp_path) == str(path.resolve())
+    assert checked_transcript(str(path), all_folders(tmp_path)) == str(path.resolve())
     with pytest.raises(InputError, match="must lie in"):
-        checked_transcript(str(path))
+        checked_transcript(str(path), all_folders())
 
 
 def test_the_way_through_a_parent_folder_leads_nowhere(transcript: Path, tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").touch()
     sneaky = f"{transcript.parent}/{'../' * 20}{tmp_path.relative_to('/')}/other.jsonl"
     with pytest.raises(InputError, match="must lie in"):
-        checked_transcript(sneaky)
+        checked_transcript(sneaky, all_folders())
 
 
 def test_a_link_that_leads_out_is_refused(transcript: Path, tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_a_link_that_leads_out_is_refused(transcript: Path, tmp_path: Path) -> N
     link = transcript.with_name("link.jsonl")
     link.symlink_to(tmp_path / "secret.jsonl")
     with pytest.raises(InputError, match="must lie in"):
-        checked_transcript(str(link))
+        checked_transcript(str(link), all_folders())
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_a_link_that_leads_out_is_refused(transcript: Path, tmp_path: Path) -> N
 def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name: str, complaint: str) -> None:
     (transcript.parent / "folder.jsonl").mkdir()
     with pytest.raises(InputError, match=complaint):
-        checked_transcript(name.replace("{folder}", str(transcript.parent)))
+        checked_transcript(name.replace("{folder}", str(transcript.parent)), all_folders())
 
 
 def test_a_hooks_settings_are_those_of_all_the_rest_wherever_they_are_set(

@@ -11,20 +11,15 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.claude_settings import (
-    PORTABLE_HOOKS,
-    PORTABLE_SERVER,
-    SCOPES,
-    SERVER_NAME,
-    InstallScope,
-    hook_command,
+from swarm_memory.server.hosts.claude_code.settings import (
     hook_entries,
     installed_scopes,
     plan_install,
     plan_uninstall,
-    server_command,
     server_entry,
 )
+from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, PORTABLE_SERVER, SERVER_NAME, hook_command, server_command
+from swarm_memory.server.hosts.host import SCOPES, InstallScope
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 

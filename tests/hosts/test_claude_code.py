@@ -9,7 +9,8 @@ from claude_lines import SESSION, call, line, prompt, result, says, text, write
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.transcript import read_task, read_trajectories, subagent_files
+from swarm_memory.server.hosts.claude_code.transcripts import subagent_files
+from swarm_memory.server.hosts.transcript import read_task, read_trajectories
 from swarm_memory.tools.learn.worth import question
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 

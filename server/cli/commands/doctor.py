@@ -22,7 +22,8 @@ from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import off_by
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.hosts.claude_settings import SERVER_NAME, installed_scopes, plan_install
+from swarm_memory.server.hosts.claude_code.settings import installed_scopes, plan_install
+from swarm_memory.server.hosts.entries import SERVER_NAME
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import KEPT_DAYS, told
 from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of, without_minilm

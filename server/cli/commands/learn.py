@@ -96,9 +96,9 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
 def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
-    Without PATH it learns from all Claude Code sessions of this project. What each task of a file taught is shown; of
-    folders, and without PATH, how many they were. The calls of tools are logged too. Learning twice from the same task
-    changes nothing.
+    Without PATH it learns from all sessions of this project, of every agent. What each task of a file taught is shown;
+    of folders, and without PATH, how many they were. The calls of tools are logged too. Learning twice from the same
+    task changes nothing.
 
     \b
     Examples:
@@ -133,12 +133,14 @@ def _holds_memories(path: Path) -> bool:
 
 def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: bool) -> None:
     """Learn from files and folders, or from all transcripts of the project, and tell how many that were."""
-    from swarm_memory.server.hosts.paths import host_folder, transcript_folders
+    from swarm_memory.server.hosts.host import hosts
     from swarm_memory.server.jobs.transcripts import as_row, files_of, import_files
 
-    given = tuple(map(Path, paths)) or tuple(transcript_folders(invocation.root))
+    given = tuple(map(Path, paths))
+    given = given or tuple(path for each in hosts() for path in each.transcripts.find(invocation.root))
     if not given:
-        raise InputError(f"no transcripts of {invocation.root} in {host_folder()}; name files or folders")
+        looked = ", ".join(folder for each in hosts() for folder in each.folders())
+        raise InputError(f"no transcripts of {invocation.root} in {looked}; name files or folders")
     files = [file for file in files_of(given) if not _holds_memories(file)]
     with progress("reading", quiet=as_json) as moved:
         tally = invocation.run(lambda toolbox: import_files(toolbox, files, False, as_report(moved)))

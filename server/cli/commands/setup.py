@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.server.bank import Bank
-    from swarm_memory.server.hosts.claude_settings import InstallScope
+    from swarm_memory.server.hosts.host import InstallScope
     from swarm_memory.server.hosts.settings_files import FileChange
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.tools.toolbox import Toolbox
@@ -184,7 +184,8 @@ def install(
       swarm-memory install --learn-with claude
       swarm-memory install --learn-with rules
     """
-    from swarm_memory.server.hosts.claude_settings import SERVER_NAME, installed_scopes, plan_install
+    from swarm_memory.server.hosts.claude_code.settings import installed_scopes, plan_install
+    from swarm_memory.server.hosts.entries import SERVER_NAME
 
     scope, installed = _scope(project, user), installed_scopes(invocation.root)
     if learn_with and installed and not (project or user):
@@ -217,7 +218,7 @@ def uninstall(invocation: Invocation, project: bool, user: bool, dry_run: bool, 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
     removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
     """
-    from swarm_memory.server.hosts.claude_settings import installed_scopes, plan_uninstall
+    from swarm_memory.server.hosts.claude_code.settings import installed_scopes, plan_uninstall
 
     _carry_out(plan_uninstall(_scope(project, user), invocation.root), "uninstalled", dry_run, as_json)
     if not (as_json or dry_run):

@@ -1,15 +1,18 @@
-"""The transcript lines of Claude Code as trajectories, one for each task of the session; it opens no file."""
+"""The transcripts of Claude Code: where they lie, and their lines as trajectories, one for each task of a session."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.server.hosts.claude_code.host import projects_folder
+from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     JsonObject,
-    Records,
     all_text,
     as_bool,
     as_count,
@@ -35,6 +38,8 @@ _INTERRUPTED = "[Request interrupted"
 _COMMAND = re.compile(r"\s*(?:<command-(?:name|message)>|/[A-Za-z])")
 _REFUSED = "The user doesn't want to proceed with this tool use"
 _SILENT_COMMANDS = re.compile(r"<command-name>\s*/(?:compact|clear|model|cost|context|status|mcp|plugin|config|help)\b")
+_AGENT_FILE = "agent-"
+_HEAD_LINES = 200
 _TOOL_ERROR = re.compile(r"</?tool_use_error>")
 
 
@@ -45,28 +50,66 @@ def is_claude_code(record: JsonObject) -> bool:
     )
 
 
-def read_session(
-    records: Iterator[JsonObject],
-    source: Records,
-    limits: LearnSettings,
-    *,
-    session_id: str | None = None,
-    agent_id: str | None = None,
-) -> Iterator[Trajectory]:
-    """Yield one trajectory for each task, as soon as the next one begins.
+def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+    """Yield one trajectory for each task, `<session>:1`, `<session>:2` …, as soon as the next one begins.
 
-    With `agent_id` the records are those of a subagent: one task, whatever is said in it. The number of a task in its
-    id counts the prompts that began one (`tools.tasks`), from 1.
+    The number counts the prompts that began a task (`tools.trajectory.tasks`). A file of a subagent, whose lines are
+    marked, is one task, `<session>:agent-<id>`, whatever is said in it.
     """
-    session = _Session(limits, session_id, agent_id)
+    head: list[JsonObject] = []
+    for line in lines:
+        head.append(line)
+        if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
+            break
+    source = origin.records
+    session = _Session(origin.limits, _session_id(head, origin), _agent_id(head[-1], origin))
     counted = 0
-    for record in records:
+    for record in itertools.chain(head, lines):
         finished = session.read(record)
         if finished is not None:
             yield finished.finished(source.skipped - counted)
             counted = source.skipped
     if session.draft is not None:
         yield session.draft.finished(source.skipped - counted)
+
+
+def _session_id(head: list[JsonObject], origin: Origin) -> str | None:
+    if origin.session_id:
+        return origin.session_id
+    named = next(filter(None, (as_text(line.get("sessionId")) for line in head)), None)
+    return named or origin.stem
+
+
+def _agent_id(line: JsonObject, origin: Origin) -> str | None:
+    stem = origin.stem
+    if stem is not None and not stem.startswith(_AGENT_FILE):
+        return None
+    named = as_text(line.get("agentId")) if line.get("isSidechain") is True else ""
+    return named or (stem.removeprefix(_AGENT_FILE) if stem is not None else None)
+
+
+def transcripts_of(root: Path | None) -> list[Path]:
+    """Return the transcripts of a project, or of all."""
+    folders = Path(projects_folder()).glob("*") if root is None else project_folders(root)
+    return [path for folder in folders for path in folder.glob("*.jsonl")]
+
+
+def project_folders(root: Path) -> list[Path]:
+    """Return the folders in which Claude Code keeps the transcripts of a project: `/` and other signs become `-`."""
+    names = {re.sub(r"[^A-Za-z0-9]", "-", str(root)), str(root).replace("/", "-")}
+    return [folder for folder in (Path(projects_folder(), name) for name in sorted(names)) if folder.is_dir()]
+
+
+def subagent_files(transcript: Path) -> list[Path]:
+    """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript.
+
+    A symbolic link is not followed, on the way there or at its end: it may lead anywhere.
+    """
+    session = transcript.parent / transcript.stem
+    folder = session / "subagents"
+    if session.is_symlink() or folder.is_symlink():
+        return []
+    return sorted(path for path in folder.glob(f"{_AGENT_FILE}*.jsonl") if path.is_file() and not path.is_symlink())
 
 
 @dataclass(slots=True)
@@ -270,3 +313,6 @@ def _usage(usage: JsonObject) -> Usage:
         cache_read_tokens=as_count(usage.get("cache_read_input_tokens")),
         cache_creation_tokens=as_count(usage.get("cache_creation_input_tokens")),
     )
+
+
+TRANSCRIPTS = Transcripts(is_claude_code, read_session, transcripts_of, subagent_files)

@@ -1,0 +1,132 @@
+"""What each coding agent has of its own, and which agents there are: `host("codex")`.
+
+A hook command imports this while a person waits. So it needs the standard library alone, loads no host that is not
+named, and of a host only `HOST`; the parts that read its transcripts and edit its files are loaded when asked for.
+"""
+
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+
+from swarm_memory.schema.errors import InputError
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.settings import LearnSettings
+    from swarm_memory.schema.trajectory import Trajectory
+    from swarm_memory.server.hosts.records import JsonObject, Records
+    from swarm_memory.server.hosts.settings_files import FileChange
+
+ROOMS: Mapping[str, str] = {"claude": "claude_code"}
+"""By the name of a host: its folder here, with the modules `host`, `transcripts` and `settings`."""
+
+Said: TypeAlias = dict[str, Any]
+"""What a hook tells, or is answered, as JSON."""
+
+InstallScope = Literal["local", "project", "user"]
+SCOPES: tuple[InstallScope, ...] = ("local", "project", "user")
+
+
+class Host(NamedTuple):
+    """A coding agent, as far as a hook needs it; `HOST` of the module `host` in its folder.
+
+    Our own words for what happens are those of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
+    PostToolUseFailure, Stop and SessionEnd; in them `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
+    `tool_input`, `error`, `stop_hook_active`; and the answers `hookSpecificOutput` with `additionalContext`,
+    `decision` with `reason`, `systemMessage`.
+    """
+
+    name: str
+    """As `swarm-memory hook NAME EVENT` and `install --agent NAME` call it."""
+    title: str
+    folders: Callable[[], tuple[str, ...]]
+    """Returns the folders below which it keeps transcripts; they may not exist."""
+    heard: Callable[[str, Said], Said]
+    """Takes our event and what its hook said; returns that in our words, nothing where there is nothing to do."""
+    answered: Callable[[str, Said], Said]
+    """Takes our event and our answer; returns what its hook may answer, nothing where it takes no such answer."""
+    names_project: bool = False
+    """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
+    asks: bool = False
+    """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
+
+    @property
+    def transcripts(self) -> "Transcripts":
+        """How its transcripts are found and read."""
+        return cast("Transcripts", _part(self.name, "transcripts").TRANSCRIPTS)
+
+    @property
+    def settings(self) -> "HostSettings":
+        """How our server and hooks are written into its files, and taken out again."""
+        return cast("HostSettings", _part(self.name, "settings").SETTINGS)
+
+
+class Origin(NamedTuple):
+    """Where records come from, and how much of them is kept."""
+
+    records: "Records"
+    """Counts in `skipped` what could not be read; a reader adds what it does not know."""
+    limits: "LearnSettings"
+    path: Path | None = None
+    """None: a stream."""
+    session_id: str | None = None
+    """Taken before the one in the file."""
+
+    @property
+    def stem(self) -> str | None:
+        """The file's name without its endings."""
+        return None if self.path is None else self.path.name.partition(".")[0]
+
+
+class Transcripts(NamedTuple):
+    """`TRANSCRIPTS` of the module `transcripts` in a host's folder."""
+
+    is_one: Callable[["JsonObject"], bool]
+    """Tells whether a record is a line of such a transcript; the first record known to any host decides for a file."""
+    read: Callable[[Iterator["JsonObject"], Origin], Iterator["Trajectory"]]
+    """Yields one trajectory for each task, in order."""
+    find: Callable[[Path | None], Iterable[Path]]
+    """Returns the files of the sessions held in a project; None: of all."""
+    subagents: Callable[[Path], list[Path]] = lambda transcript: []
+    """Returns the files of a session's subagents that lie beside its transcript and are read after it."""
+    is_store: Callable[[Path], bool] = lambda path: False
+    """Tells by its name, and a look at its first bytes, whether a file is a database of such sessions."""
+    read_store: Callable[[Path, "LearnSettings"], Iterator["Trajectory"]] | None = None
+
+
+class HostSettings(NamedTuple):
+    """`SETTINGS` of the module `settings` in a host's folder."""
+
+    is_there: Callable[[], bool]
+    """Tells whether the agent is on this machine: its command or its folder."""
+    scopes: tuple[InstallScope, ...]
+    """Where we can be installed: for this project and user alone, in the project's shared files, in the user's own."""
+    plan_install: Callable[[InstallScope, Path, bool], list["FileChange"]]
+    """Returns the changes for a scope and the project's folder; True: warn before calls of tools. `ConfigError`."""
+    plan_uninstall: Callable[[InstallScope, Path], list["FileChange"]]
+    installed_scopes: Callable[[Path], list[InstallScope]]
+    after_install: str
+    """What the user has to do then, in a sentence."""
+
+
+def host(name: str) -> Host:
+    """Return a host by its name. Raises `InputError`."""
+    if name not in ROOMS:
+        raise InputError(f"there is no agent {name!r}: {', '.join(ROOMS)}")
+    return cast("Host", _part(name, "host").HOST)
+
+
+def hosts() -> Iterator[Host]:
+    """Yield every host."""
+    return map(host, ROOMS)
+
+
+def all_folders(root: str | os.PathLike[str] | None = None) -> list[str | os.PathLike[str]]:
+    """Return where a caller may name a transcript: the folders of every host, and a project's."""
+    found: list[str | os.PathLike[str]] = [folder for each in hosts() for folder in each.folders()]
+    return found if root is None else [*found, root]
+
+
+def _part(name: str, module: str) -> Any:
+    return importlib.import_module(f"swarm_memory.server.hosts.{ROOMS[name]}.{module}")
