@@ -34,7 +34,7 @@ WHERE p.id IN (SELECT value FROM json_each(:ids))
 -- Items by their ids (a JSON list) within scopes (a list of pairs), in the order of the ids.
 SELECT
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason
+  p.status_reason, p.outcome
 FROM json_each(:ids) AS wanted
 JOIN patterns AS p ON p.id = wanted.value
 JOIN scopes AS s ON s.id = p.scope_id
@@ -45,22 +45,27 @@ ORDER BY wanted.key;
 -- Items that a filter lets through, newest first. Empty parameters do not filter. `says` is a function of the store's.
 SELECT
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason
-FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
-WHERE p.scope_id IN (
-    SELECT each.id FROM json_each(:scopes) AS wanted
-    JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1)
-  AND p.status IN (SELECT value FROM json_each(:statuses))
-  AND (:domain IS NULL OR p.domain = :domain)
-  AND (:task_id IS NULL OR p.task_id = :task_id)
-  AND (NOT :of_standing OR p.standing <> 0)
-  AND NOT EXISTS (
-    SELECT 1 FROM json_each(:tags) AS wanted
-    WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-  )
-  AND (:text IS NULL OR says(p.pattern_data, :text))
-ORDER BY p.created_at DESC, p.seq DESC
-LIMIT :limit OFFSET :offset;
+  p.status_reason, p.outcome
+FROM (
+  SELECT p.seq FROM patterns AS p
+  WHERE p.scope_id IN (
+      SELECT each.id FROM json_each(:scopes) AS wanted
+      JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1)
+    AND p.status IN (SELECT value FROM json_each(:statuses))
+    AND (:domain IS NULL OR p.domain = :domain)
+    AND (:task_id IS NULL OR p.task_id = :task_id)
+    AND (NOT :of_standing OR p.standing <> 0)
+    AND (:tags = '[]' OR NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS wanted
+      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+    ))
+    AND (:text IS NULL OR says(p.pattern_data, :text))
+  ORDER BY p.created_at DESC, p.seq DESC -- positions alone: sorting whole rows takes twice as long
+  LIMIT :limit OFFSET :offset
+) AS found
+CROSS JOIN patterns AS p ON p.seq = found.seq
+CROSS JOIN scopes AS s ON s.id = p.scope_id
+ORDER BY p.created_at DESC, p.seq DESC;
 
 -- name: delete_pattern
 -- Delete an item with its tags, tokens, vectors and links.
@@ -353,7 +358,7 @@ SELECT
   CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
     THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END,
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason, p.standing
+  p.status_reason, p.outcome, p.standing
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN scopes AS s ON s.id = p.scope_id
@@ -366,7 +371,7 @@ LEFT JOIN pattern_embeddings AS e
 SELECT
   p.seq, t.tokens, e.vector, NULL,
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason, p.standing
+  p.status_reason, p.outcome, p.standing
 FROM json_each(:seqs) AS wanted
 CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
 JOIN scopes AS s ON s.id = p.scope_id

@@ -2,7 +2,7 @@
 -- Every memory as `get_patterns` gives it.
 SELECT
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason
+  p.status_reason, p.outcome
 FROM patterns AS p NOT INDEXED
 JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY p.seq;

@@ -1,5 +1,6 @@
 """Memory items in a real bank, on every rung: written, read, edited, put aside, forgotten."""
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import InputError, NotFoundError, StorageError
+from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.stores.rows import item_of
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.text.tokens import query_tokens
 
@@ -302,3 +304,27 @@ async def test_a_vector_that_cannot_be_right_is_refused_on_write_and_on_query(
         await store.add_memories([good], embedder.name)
         with pytest.raises(StorageError, match="refused"):
             await store.search(SearchQuery((here,), embedder.name, array("f", vector), (), 5))
+
+
+def test_a_row_that_cannot_be_an_item_is_told_as_damage_whichever_column_is_wrong() -> None:
+    text = '{"title":"T","description":"","content":"C","source":{"outcome":"Success"},"tags":["a"],"domain":null}'
+    row = ("rm_1", "default", "here", text, 0.5, 2, "2026-01-01T00:00:00Z", None, "active", None, "Failure")
+    sound = item_of(row)
+    assert sound == MemoryItem.model_validate(sound.model_dump())
+    assert sound.outcome == "Failure"
+    assert sound.model_copy(update={"title": "U"}).title == "U"
+    wrong: dict[int, tuple[Any, ...]] = {
+        0: (None, 7),
+        3: ("{", "[]", text.replace('"C"', "1"), text.replace('"a"', "{}"), text.replace('"title"', '"name"'), None),
+        4: (1.5, -0.1, math.nan, "much", None),
+        5: (-1, 1.5, "2", None),
+        6: ("yesterday", "2026-01-01T00:00:00", None, 5),
+        7: ("", "2026-01-01T00:00:00"),
+        8: ("gone", None),
+        9: (3,),
+        10: ("success", None),
+    }
+    for column, values in wrong.items():
+        for value in values:
+            with pytest.raises(StoreDamaged, match="is not what was written"):
+                item_of((*row[:column], value, *row[column + 1 :]))
