@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
 
-.PHONY: demo test faults claude check audit sbom bench clean
+.PHONY: demo test faults claude check audit sbom bench bundle clean
 
 demo: .venv/product ## the main job on the shipped transcript
 	$(BIN)/swarm-memory demo
@@ -37,6 +37,13 @@ sbom: .venv/ready ## the locked dependencies as a CycloneDX bill of materials
 
 bench: .venv/ready ## speed, as ratios measured in one run
 	for each in benchmarks/speed_*.py; do $(BIN)/python $$each || exit 1; done
+
+MCPB := @anthropic-ai/mcpb@2.1.2
+bundle: .venv/ready ## dist/swarm-memory.mcpb, for Claude Desktop
+	rm -rf build/bundle dist/swarm-memory.mcpb
+	$(BIN)/python scripts/release.py --bundle build/bundle
+	npx --yes $(MCPB) validate build/bundle/manifest.json
+	mkdir -p dist && npx --yes $(MCPB) pack build/bundle dist/swarm-memory.mcpb
 
 clean:
 	rm -rf .venv

@@ -44,6 +44,27 @@ def before_tool(moment: Moment) -> dict[str, Any]:
     return ask_or_do(TOOL_S, moment) if moment.place.database.is_file() else {}
 
 
+PLUGIN = "--plugin"
+"""Said by the hooks of the plugin, which stand back where `install` wrote hooks too."""
+
+
+def _is_second(arguments: list[str], root: Path) -> bool:
+    if PLUGIN not in arguments:
+        return False
+    from swarm_memory.server.hosts.claude_code.settings import installed_scopes
+
+    return bool(installed_scopes(root))
+
+
+def stand_back(moment: Moment) -> Said:
+    """Return nothing to do; at the start of a session the person is told why."""
+    if moment.event.get("hook_event_name") != "SessionStart":
+        return {}
+    told = "swarm-memory is here twice, as a plugin and by its command; the plugin's hooks stand back"
+    mend = "`swarm-memory uninstall` or `claude plugin uninstall swarm-memory` takes one out"
+    return {"systemMessage": f"{told}. {mend}."}
+
+
 PROMPT_S, TOOL_S, TURN_S = 10.0, 2.0, 3.0
 SESSION_END_S = 1.3
 """Claude Code gives all SessionEnd hooks together 1.5 s."""
@@ -82,7 +103,7 @@ def main(arguments: list[str]) -> NoReturn:
         cwd = None if agent.names_project else _cwd(event)
         place = locate(cwd)
         if event and switched_off(place.root) is None:
-            _answer(agent, name, event, cwd, do)
+            _answer(agent, name, event, cwd, stand_back if _is_second(arguments, place.root) else do)
     except StoreUntrusted as error:
         _note(place, name, str(error))  # nothing is left in a folder that came from elsewhere; SessionStart tells
     except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it

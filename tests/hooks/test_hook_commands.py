@@ -206,3 +206,25 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
     )
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
     assert learned.run("-c", code, told=told).stdout.endswith("False True\n")
+
+
+def test_the_hooks_of_the_plugin_stand_back_where_hooks_are_installed_and_say_so_once(learned: HookProject) -> None:
+    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+    run = ("-m", "swarm_memory.server.hooks", "prompt", "--plugin")
+    assert NOTE in learned.run(*run, told=told).stdout
+    learned.cli("install", "--yes")
+    assert NOTE in learned.prompt(session="s2")
+    assert learned.run(*run, told=told).stdout == ""
+    start = learned.event(hook_event_name="SessionStart", source="startup")
+    said = learned.run("-m", "swarm_memory.server.hooks", "session-start", "--plugin", told=start).stdout
+    assert "is here twice" in json.loads(said)["systemMessage"]
+
+
+def test_doctor_and_install_know_the_plugin(learned: HookProject) -> None:
+    enabled = {"enabledPlugins": {"other@x": True, "swarm-memory@swarm-memory": True}}
+    (learned.config / "settings.json").write_text(json.dumps(enabled))
+    assert "server and hooks are those of the plugin swarm-memory@swarm-memory" in learned.cli("doctor")
+    assert "The plugin is enabled too" in learned.cli("install", "--yes")
+    assert "its hooks stand back" in learned.cli("doctor")
+    (learned.root / ".claude" / "settings.json").write_text('{"enabledPlugins": {"swarm-memory@swarm-memory": false}}')
+    assert "plugin" not in learned.cli("doctor")

@@ -1,5 +1,6 @@
 """README, CONTRIBUTING and docs name what there is: every tool, command and dependency, and pages that exist."""
 
+import json
 import re
 import shlex
 import tomllib
@@ -133,3 +134,12 @@ def is_known(line: str) -> bool:
             if name not in {*options, "--help"}:
                 return False
     return True
+
+
+def test_the_container_starts_the_server_with_options_that_exist() -> None:
+    words = [
+        word
+        for line in re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", read("Dockerfile"), re.MULTILINE)
+        for word in json.loads(line)
+    ]
+    assert is_known(shlex.join(words))

@@ -22,7 +22,7 @@ from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import off_by
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.hosts.claude_code.settings import installed_scopes, plan_install
+from swarm_memory.server.hosts.claude_code.settings import enabled_plugin, installed_scopes, plan_install
 from swarm_memory.server.hosts.entries import SERVER_NAME
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import KEPT_DAYS, told
@@ -243,8 +243,13 @@ def _copies(care: Care) -> Iterator[Finding]:
 
 def _claude_code(invocation: Invocation) -> Iterator[Finding]:
     warn = invocation.settings().settings.hooks.warn_before_tools
-    scopes = installed_scopes(invocation.root)
-    if not scopes:
+    scopes, plugin = installed_scopes(invocation.root), enabled_plugin(invocation.root)
+    if plugin and scopes:
+        advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
+        yield Finding("Claude Code", "warn", f"the plugin {plugin} is enabled too: its hooks stand back", advice)
+    elif plugin:
+        yield Finding("Claude Code", "ok", f"server and hooks are those of the plugin {plugin}")
+    elif not scopes:
         advice = "run `swarm-memory install` (--dry-run shows what it writes)"
         yield Finding("Claude Code", "warn", "server and hooks are not installed", advice)
     for scope in scopes:

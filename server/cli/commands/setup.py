@@ -184,7 +184,7 @@ def install(
       swarm-memory install --learn-with claude
       swarm-memory install --learn-with rules
     """
-    from swarm_memory.server.hosts.claude_code.settings import installed_scopes, plan_install
+    from swarm_memory.server.hosts.claude_code.settings import enabled_plugin, installed_scopes, plan_install
     from swarm_memory.server.hosts.entries import SERVER_NAME
 
     scope, installed = _scope(project, user), installed_scopes(invocation.root)
@@ -201,6 +201,8 @@ def install(
     for also in (each for each in installed_scopes(invocation.root) if each != scope):
         flag = "" if also == "local" else f" --{also}"
         say(f"It is installed a second time: `swarm-memory uninstall{flag}` takes that out.", fg="yellow")
+    if plugin := enabled_plugin(invocation.root):
+        say(f"The plugin is enabled too: `claude plugin uninstall {plugin}` takes that out.", fg="yellow")
     if scope == "project" and shutil.which(SERVER_NAME) is None:
         say("`swarm-memory` is not on your PATH: put it there, as with `uv tool install`.", fg="yellow")
     if any(change.before is None and change.path.name == "settings.local.json" for change in changes):

@@ -92,6 +92,14 @@ def installed_scopes(root: Path) -> list[InstallScope]:
     return [scope for scope in SCOPES if scope in found.values()]
 
 
+def enabled_plugin(root: Path) -> str | None:
+    """Return the name by which our plugin is switched on for a project: `swarm-memory@…`. Raises `ConfigError`."""
+    enabled: Json = {}
+    for scope in ("user", "project", "local"):
+        enabled |= object_at(object_of(_files(scope, root).settings), "enabledPlugins")
+    return next((name for name in enabled if name.startswith(f"{SERVER_NAME}@") and enabled[name] is True), None)
+
+
 def server_entry(command: Sequence[str]) -> Json:
     """Return the entry of our MCP server. `command`: the words that run our command line."""
     return {"type": "stdio", "command": command[0], "args": [*command[1:], "serve"], "env": {}}
