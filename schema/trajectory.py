@@ -10,7 +10,10 @@ from swarm_memory.schema.base import Model, Timestamp, Unit, digest
 StepKind = Literal["message", "thought", "tool_call", "observation"]
 Role = Literal["user", "assistant", "tool", "system"]
 
-TrajectorySource = Literal["claude_code", "messages", "steps", "agent"]
+TrajectorySource = Literal[
+    "claude_code", "copilot_cli", "opencode", "cursor", "gemini_cli", "antigravity", "messages", "steps", "agent"
+]
+"""The host whose transcript it was read from, or the form in which it was given."""
 Label = Literal["Success", "Failure", "Undecided"]
 Judge = Literal["model", "agent", "evidence"]
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from swarm_memory.server.hosts.records import JsonObject, Records
     from swarm_memory.server.hosts.settings_files import FileChange
 
-ROOMS: Mapping[str, str] = {"claude": "claude_code"}
+ROOMS: Mapping[str, str] = {
+    "claude": "claude_code", "copilot": "copilot_cli", "gemini": "gemini_cli", "antigravity": "antigravity",
+    "cursor": "cursor", "opencode": "opencode",
+}  # fmt: skip
 """By the name of a host: its folder here, with the modules `host`, `transcripts` and `settings`."""
 
 Said: TypeAlias = dict[str, Any]
@@ -108,6 +111,11 @@ class HostSettings(NamedTuple):
     installed_scopes: Callable[[Path], list[InstallScope]]
     after_install: str
     """What the user has to do then, in a sentence."""
+
+
+def nothing_of(event: str, said: Said) -> Said:
+    """What a host hears and answers whose hooks are not used."""
+    return {}
 
 
 def host(name: str) -> Host:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from swarm_memory.schema.errors import InputError
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", "/opencode.db", "/store.db")
+"""The databases are those of OpenCode and Cursor."""
 
 
 def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> str:

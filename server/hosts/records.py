@@ -78,6 +78,11 @@ def as_time(value: object) -> datetime | None:
         return None
 
 
+def as_millis(value: object) -> datetime | None:
+    """Return milliseconds since 1970 as a time, else None."""
+    return datetime.fromtimestamp(as_count(value) / 1000, UTC) if 0 < as_count(value) < 1 << 47 else None
+
+
 def bounded_json(value: object, text: Callable[[str], str], depth: int = 0) -> JsonValue:
     """Return `value` as JSON that can be stored: texts through `text`, finite numbers, capped in depth and width."""
     if isinstance(value, str):
@@ -123,6 +128,8 @@ class Records:
 
     def __init__(self, stream: IO[str] | IO[bytes]) -> None:
         self.skipped = 0
+        self.chars = 0
+        """Of what was read so far."""
         self._stream = cast("IO[bytes]", getattr(stream, "buffer", stream))
         self._first = ""
         self._lines = self._read_lines()
@@ -133,7 +140,7 @@ class Records:
             yield from _records_of(self._document(head))
             return
         for line in itertools.chain(head, self._lines):
-            value = _parsed(line)
+            value = parsed(line)
             if value is None:
                 self.skipped += 1
             else:
@@ -143,7 +150,7 @@ class Records:
         """Say what the source looks like, without quoting what may be secret."""
         if not self._first:
             return "nothing (it is empty)"
-        value = _parsed(self._first)
+        value = parsed(self._first)
         if isinstance(value, dict):
             return "an object with the keys " + ", ".join(sorted(map(repr, cast("JsonObject", value)))[:8])
         if value is None and ("\0" in self._first[:1000] or self._first[:1000].count("\ufffd") > 10):
@@ -160,7 +167,7 @@ class Records:
                     f"one JSON document of more than {MAX_DOCUMENT_CHARS // 1_000_000} MB: write one record a line"
                 )
                 raise InputError(message)
-        value = _parsed("\n".join(parts))
+        value = parsed("\n".join(parts))
         if value is None:
             self.skipped += len(parts)
         return value
@@ -173,6 +180,7 @@ class Records:
                 is_array = not self._first and line.lstrip("\ufeff \t").startswith("[")
                 line = line + self._rest_of_document() if is_array else self._skip_rest()
             line = line.strip("\ufeff \t\r\n\0")
+            self.chars += len(line)
             if line:
                 self._first = self._first or line[:MAX_LINE_CHARS]
                 yield line
@@ -219,7 +227,7 @@ def _is_document(head: list[str]) -> bool:
     """Tell whether the lines are pieces of one document: none of them is a record of its own."""
     if not head or head[0][0] not in "[{":
         return False
-    return head[0] in ("[", "{") or not any(isinstance(_parsed(line), dict | list) for line in head)
+    return head[0] in ("[", "{") or not any(isinstance(parsed(line), dict | list) for line in head)
 
 
 def _records_of(value: object) -> Iterator[JsonObject]:
@@ -234,10 +242,10 @@ def _records_of(value: object) -> Iterator[JsonObject]:
     yield from objects
 
 
-def _parsed(text: str) -> object | None:
-    """Return the JSON value, or None for text that is not strict JSON or is nested too deeply."""
+def parsed(text: object) -> object | None:
+    """Return the JSON value, or None for what is no text, no strict JSON, or nested too deeply."""
     try:
-        return cast("object", json.loads(text, strict=False, parse_constant=_refuse))
+        return cast("object", json.loads(as_text(text), strict=False, parse_constant=_refuse))
     except (ValueError, RecursionError):
         return None
 

@@ -18,6 +18,8 @@ _QUESTION = re.compile(r"(?i)\?|^\W*(?:who|what|which|when|where|why|how|is|are|
 _NO_ANSWER = re.compile(r"(?i)\b(?:unknown|not (?:found|available|specified|mentioned)|no information|unable|cannot)\b")
 _MAX_ANSWER_WORDS = 30
 _MAX_READ_CHARS = 200_000
+_GIVEN = ("messages", "steps", "agent")
+"""The forms of trajectories that no host wrote: what a host's agent says last is a word to its user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def _given_answer(trajectory: Trajectory, calls: Sequence[Call]) -> tuple[str, t
         texts = [value for value in last.input.values() if isinstance(value, str)]
         return (" ".join(texts) if texts else last.step.text), last.ids
     final = steps[-1]
-    if final.kind != "message" or final.role != "assistant" or trajectory.source == "claude_code":
+    if final.kind != "message" or final.role != "assistant" or trajectory.source not in _GIVEN:
         return None
     return final.text, (final.id,)
 

@@ -31,7 +31,7 @@ _VERB = re.compile(r"[a-z]+(?:_[a-z]+){0,2}")
 _LINE_EDIT = re.compile(r"\s*(?:edit|insert) \d+(?::\d+)?(?:\s|$)")
 _WRITING_TOOL = re.compile(
     r"(?i)(?:multi|notebook)?edit|(?:fs_)?write|create|update|delete|insert|remove|add|set|send|post|put|apply"
-    r"|(?:str_)?replace|undo|append|rename"
+    r"|(?:str_?|search_)?replace|undo|append|rename|patch"
 )
 LOOKING_TOOL = re.compile(
     r"(?i)search|look_?up|retriev|fetch|browse|query|find|grep|glob|(?:^|_)(?:get|read|list|open)(?:_|$)"

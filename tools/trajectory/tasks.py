@@ -9,8 +9,13 @@ _MAX_NOTES_CHARS = 12_000
 """Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
 
 _NOTED_ID = re.compile(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
-_OWN_TOOL = re.compile(r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__")
-_HOST_BLOCKS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification")
+_OWN_TOOL = re.compile(
+    r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__|(?:mcp_{1,2})?swarm[-_]memory[-_./]{1,2}\w"
+)
+"""Claude Code names a tool `mcp__SERVER__TOOL`, Gemini CLI `mcp_SERVER_TOOL`, others `SERVER_TOOL` or `SERVER-TOOL`."""
+_HOST_BLOCKS = (
+    "system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification", "hook_context",
+)  # fmt: skip
 _HOST_TEXT = re.compile(
     r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
     r"|user-memory-input|task-notification|teammate-message|system-reminder)\b|\[Request interrupted\b)"

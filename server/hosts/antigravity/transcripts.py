@@ -1,0 +1,98 @@
+"""The transcripts of Antigravity: where they lie, and the log of a conversation as trajectories for its tasks."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.server.hosts.antigravity.host import folders
+from swarm_memory.server.hosts.host import Origin, Transcripts
+from swarm_memory.server.hosts.plain.answers import read_answer
+from swarm_memory.server.hosts.records import JsonObject, as_count, as_list, as_object, as_text, as_time, parsed
+from swarm_memory.server.hosts.session import Session
+
+_TYPED = re.compile(r"<USER_REQUEST>(.*?)</USER_REQUEST>", re.S)
+_TASK = re.compile(r"[Tt]ask id:? ?\"?([\w./-]{1,200})\"?")
+_LOG = ".system_generated/logs/transcript.jsonl"
+_SHELL = "run_command"
+_HEAD = re.compile(r"\A(?:(?:Created|Completed) At: [^\n]{1,60}\n){1,2}\s*")
+
+
+def is_antigravity(record: JsonObject) -> bool:
+    """Tell whether a record is a step of an Antigravity conversation."""
+    return "step_index" in record and bool(as_text(record.get("type"))) and bool(as_text(record.get("source")))
+
+
+def read_session(steps: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+    """Yield one trajectory for each task. Calls have no ids: a step of the model answers the oldest open one."""
+    waiting: dict[str, str] = {}
+    above = origin.path.parts[:-3] if origin.path is not None and origin.path.match(_LOG) else ()
+    session = Session("antigravity", origin.limits, origin.session_id, fallback_id=above[-1] if above else origin.stem)
+    return session.read(steps, origin.records, lambda step: _take(session, step, waiting))
+
+
+def transcripts_of(root: Path | None) -> list[Path]:
+    """Return the logs of all conversations. They do not tell of which project: of one there is none."""
+    return [path for folder in folders() for path in Path(folder).glob(f"*/{_LOG}")] if root is None else []
+
+
+def _take(session: Session, record: JsonObject, waiting: dict[str, str]) -> bool:
+    """Take a step. `waiting` holds the calls that run in the background, by the id of their task."""
+    text, at = as_text(record.get("content")), as_time(record.get("created_at"))
+    match as_text(record.get("source")), as_text(record.get("type")):
+        case "USER_EXPLICIT", "USER_INPUT":
+            session.prompt("\n".join(_TYPED.findall(text)).strip() or text, at)
+            session.note(text)
+        case "MODEL", "PLANNER_RESPONSE":
+            session.say(as_text(record.get("thinking")), at, thought=True)
+            session.say(text, at)
+            for call in map(as_object, as_list(record.get("tool_calls"))):
+                name = as_text(call.get("name")).removeprefix("default_api:")
+                given = {
+                    key: each if (value := parsed(each)) is None else value
+                    for key, each in as_object(call.get("args")).items()
+                }
+                session.call(name, given, "", at)
+            _count(session, record)
+        case "MODEL", kind if kind and text:
+            _result(session, record, text, at, waiting)
+        case _, "SYSTEM_MESSAGE":
+            session.note(text)
+            found = _TASK.search(text[:500])
+            if found and found[1] in waiting and "finished" in text[:1000]:
+                session.result(waiting.pop(found[1]), text, at, exit_code=read_answer(text).exit_code)
+        case "SYSTEM" | "USER_IMPLICIT", _:
+            session.note(text)
+        case _:
+            return False
+    return True
+
+
+def _count(session: Session, record: JsonObject) -> None:
+    if session.running is not None and "output_tokens" in record:
+        session.running.usage[str(record["step_index"])] = Usage(
+            input_tokens=as_count(record.get("input_tokens")),
+            output_tokens=as_count(record.get("output_tokens")),
+            cache_read_tokens=as_count(record.get("cache_read_tokens")),
+        )
+
+
+def _result(session: Session, record: JsonObject, text: str, at: datetime | None, waiting: dict[str, str]) -> None:
+    kind, status = as_text(record.get("type")), as_text(record.get("status"))
+    call_id = session.open_call(waiting.values()) or session.call(kind.lower(), None, "", at)
+    task = _TASK.search(text[:500]) if status == "RUNNING" else None
+    if task:
+        waiting[task[1]] = call_id
+        return
+    text, code = _HEAD.sub("", text, count=1), None
+    is_error = True if status == "ERROR" else None
+    if kind == _SHELL.upper() or session.tools.get(call_id) == _SHELL:
+        told = read_answer(text)
+        code, text = told.exit_code, told.text
+    elif status == "DONE":
+        is_error = False
+    session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=status.startswith("CANCEL"))
+
+
+TRANSCRIPTS = Transcripts(is_antigravity, read_session, transcripts_of)

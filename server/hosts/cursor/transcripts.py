@@ -1,0 +1,170 @@
+"""The transcripts of Cursor: where they lie, and the lines or blobs of a chat as trajectories, one for each task."""
+
+import io
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import md5
+from pathlib import Path
+
+from swarm_memory.schema.settings import LearnSettings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.cursor.host import folders
+from swarm_memory.server.hosts.databases import Database, is_database, open_database
+from swarm_memory.server.hosts.host import Origin, Transcripts
+from swarm_memory.server.hosts.plain.answers import read_answer
+from swarm_memory.server.hosts.records import (
+    JsonObject,
+    Records,
+    all_text,
+    as_bool,
+    as_count,
+    as_list,
+    as_millis,
+    as_object,
+    as_text,
+    parsed,
+    text_of,
+)
+from swarm_memory.server.hosts.session import Session
+
+_STORE, _TABLES = "store.db", frozenset({"blobs", "meta"})
+_SUBAGENTS = "subagents"
+_SHELLS = frozenset({"Bash", "Shell", "run_terminal_cmd", "run_terminal_command_v2"})
+_TYPED = re.compile(r"<user_query>(.*?)</user_query>", re.S)
+_CONTEXT = re.compile(r"\s*<[a-z_]{1,40}(?:\s[^>\n]{0,200})?>")
+_ROLES = ("system", "user", "assistant", "tool")
+
+
+def is_cursor(record: JsonObject) -> bool:
+    """Tell whether a record is a line of an agent transcript: a role beside a message, without type, id or time."""
+    return record.get("role") in _ROLES and "content" in as_object(record.get("message")) and "type" not in record
+
+
+def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+    """Yield one trajectory for each task; the file of a subagent is one."""
+    path = origin.path
+    session = Session("cursor", origin.limits, origin.session_id, fallback_id=origin.stem)
+    if path is not None and path.parent.name == _SUBAGENTS:
+        session.agent_id, session.fallback_id = origin.stem, path.parent.parent.name
+    return session.read(lines, origin.records, lambda line: _take(session, line, origin.records))
+
+
+def read_store(path: Path, limits: LearnSettings) -> Iterator[Trajectory]:
+    """Yield the tasks of a chat's database: its messages are the blobs that are JSON; the others are its own graph."""
+    source, session = Records(io.StringIO()), Session("cursor", limits, fallback_id=path.parent.name)
+    with open_database(path, _TABLES) as database:
+        session.session_id = _agent_id(database)
+        yield from session.read(_blobs(database, source), source, lambda blob: _take(session, blob, source))
+
+
+def _agent_id(database: Database) -> str | None:
+    about = as_text(database.value("SELECT value FROM meta WHERE key = ?", "0"))
+    if re.fullmatch(r"(?:[0-9a-f]{2})+", about, re.I):
+        about = bytes.fromhex(about).decode("utf-8", "replace")
+    return as_text(as_object(parsed(about)).get("agentId")) or None
+
+
+def _blobs(database: Database, source: Records) -> Iterator[JsonObject]:
+    for row in database.rows("SELECT rowid AS number FROM blobs ORDER BY rowid"):
+        blob = database.value("SELECT data FROM blobs WHERE rowid = ?", as_count(row["number"]))
+        text = blob.decode("utf-8", "replace") if isinstance(blob, bytes) else as_text(blob)
+        source.skipped += blob is None
+        if text.startswith("{") and (message := as_object(parsed(text))):
+            yield message
+
+
+def transcripts_of(root: Path | None) -> list[Path]:
+    """Return the chats of all projects, or of one; of a chat that has both, the database: it holds the results too."""
+    chats, projects = map(Path, folders())
+    named = ("*", "*") if root is None else (md5(str(root).encode(), usedforsecurity=False).hexdigest(), _slug(root))
+    stores = list(chats.glob(f"{named[0]}/*/{_STORE}"))
+    stored = {path.parent.name for path in stores}
+    lines = projects.glob(f"{named[1]}/agent-transcripts/*/*.jsonl")
+    return [*stores, *(path for path in lines if path.stem == path.parent.name and path.stem not in stored)]
+
+
+def _slug(root: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", str(root)).strip("-")
+
+
+def subagent_files(transcript: Path) -> list[Path]:
+    """Return the files of a chat's subagents, which stand in `subagents/` beside it. No symbolic link is followed."""
+    folder = transcript.parent / _SUBAGENTS
+    if folder.is_symlink() or transcript.stem != transcript.parent.name:
+        return []
+    return sorted(path for path in folder.glob("*.jsonl") if path.is_file() and not path.is_symlink())
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether a file is the database of a chat."""
+    return path.name == _STORE and is_database(path)
+
+
+def _take(session: Session, record: JsonObject, source: Records) -> bool:
+    message = as_object(record.get("message")) or record
+    role, at = as_text(record.get("role")), as_millis(record.get("createdAt"))
+    if record.get("type") == "turn_ended":
+        if record.get("status") in ("aborted", "cancelled"):
+            session.stop("[stopped by the user]")
+        elif record.get("status") == "error":
+            session.stop(as_text(record.get("error")) or "the turn ended with an error", failed=True)
+        return True
+    if role not in _ROLES or "content" not in message:
+        return False
+    content = message["content"]
+    blocks = as_list(content) or [{"type": "text", "text": content}]
+    for block in map(as_object, blocks if role != "user" else blocks[:0]):
+        source.skipped += not _block(session, block, role, at)
+    if role == "user":
+        for block in map(as_object, blocks):
+            if _kind(block) == "tool_result":
+                _result(session, block, at)
+        _user(session, all_text(content), at)
+    return True
+
+
+def _user(session: Session, text: str, at: datetime | None) -> None:
+    """Take what was typed; the editor puts its own context around it, or beside it in a message of its own."""
+    typed = _TYPED.findall(text)
+    if typed or not _CONTEXT.match(text):
+        session.prompt("\n".join(typed).strip() or text, at)
+    session.note(text)
+
+
+def _kind(block: JsonObject) -> str:
+    return as_text(block.get("type")).replace("-", "_")
+
+
+def _block(session: Session, block: JsonObject, role: str, at: datetime | None) -> bool:
+    match _kind(block):
+        case "text" if role == "assistant":
+            session.say(as_text(block.get("text")), at)
+        case "reasoning" | "thinking":
+            session.say(as_text(block.get("text")) or as_text(block.get("thinking")), at, thought=True)
+        case "tool_use" | "tool_call":
+            name = as_text(block.get("name")) or as_text(block.get("toolName"))
+            given = block.get("input", block.get("args", block.get("arguments")))
+            session.call(name, given, as_text(block.get("id")) or as_text(block.get("toolCallId")), at)
+        case "tool_result":
+            _result(session, block, at)
+        case "text" | "redacted_reasoning" | "image":
+            pass
+        case _:
+            return False
+    return True
+
+
+def _result(session: Session, block: JsonObject, at: datetime | None) -> None:
+    """Take a result, of the oldest open call where it names none; a command's exit code stands in its text alone."""
+    named = as_text(block.get("toolCallId")) or as_text(block.get("tool_use_id"))
+    call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
+    is_error, code = as_bool(block.get("isError", block.get("is_error"))), None
+    if session.tools.get(call_id) in _SHELLS:
+        told = read_answer(text)
+        code, text = told.exit_code, told.text
+        is_error = told.is_error if is_error is None else is_error
+    session.result(call_id, text, at, is_error=is_error, exit_code=code)
+
+
+TRANSCRIPTS = Transcripts(is_cursor, read_session, transcripts_of, subagent_files, is_store, read_store)

@@ -1,0 +1,175 @@
+"""The transcripts of Gemini CLI: where they lie, and a chat, JSON or since 0.40 JSONL, by its tasks."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.server.hosts.gemini_cli.host import folders
+from swarm_memory.server.hosts.host import Origin, Transcripts
+from swarm_memory.server.hosts.records import (
+    MAX_DOCUMENT_CHARS,
+    JsonObject,
+    Records,
+    all_text,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    as_time,
+    text_of,
+)
+from swarm_memory.server.hosts.session import Session
+
+_CHATS = "chats"
+_ID = re.compile(r"[0-9a-f]{8}")
+_SHELL = "run_shell_command"
+_EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,10})\s*$", re.M)
+_STATE = re.compile(
+    r"\n(?:Error: \(none\)|Exit Code: -?\d{1,10}|Signal: [^\n]{0,40}|Background PIDs: [^\n]{0,200}"
+    r"|Process Group PGID: [^\n]{0,40})(?=\n|\Z)"
+)
+_TAIL_CHARS = 1000
+_BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden")
+
+
+def is_gemini_cli(record: JsonObject) -> bool:
+    """Tell whether a record is the first of a Gemini CLI chat: all of it, or its header."""
+    return "sessionId" in record and "projectHash" in record
+
+
+def read_session(records: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+    """Yield one trajectory for each task, of what stands when all changes to the chat are made.
+
+    A message that is told again stands for the one before; a rewound one is gone. A chat must fit in memory: raises
+    `InputError`.
+    """
+    path, source = origin.path, origin.records
+    parent = path.parent.name if path is not None and path.parent.parent.name == _CHATS else origin.stem
+    session = Session("gemini_cli", origin.limits, origin.session_id, fallback_id=parent)
+    messages: dict[str, JsonObject] = {}
+    for record in records:
+        _change(messages, record, session, source)
+        if source.chars > MAX_DOCUMENT_CHARS:
+            raise InputError(f"a chat of more than {MAX_DOCUMENT_CHARS // 1_000_000} MB")
+    yield from session.read(messages.values(), source, lambda message: _take(session, message))
+
+
+def transcripts_of(root: Path | None) -> list[Path]:
+    """Return the chats of all projects, or of one: its folder bears a hash of its path, or tells it."""
+    (folder,) = map(Path, folders())
+    projects = [each for each in folder.glob("*") if root is None or _is_of(each, str(root))]
+    return [path for each in projects for path in (each / _CHATS).glob("session-*.json*")]
+
+
+def _is_of(folder: Path, root: str) -> bool:
+    told = folder / ".project_root"
+    return folder.name == sha256(root.encode()).hexdigest() or (
+        told.is_file() and told.read_text("utf-8", "replace").strip() == root
+    )
+
+
+def subagent_files(transcript: Path) -> list[Path]:
+    """Return the chats of a session's subagents: in a folder of its id, which its name ends with the beginning of."""
+    beside, begins = transcript.parent, transcript.name.partition(".")[0].rpartition("-")[2]
+    folders_of = beside.glob(f"{begins}*") if beside.name == _CHATS and _ID.fullmatch(begins) else ()
+    return sorted(
+        path
+        for folder in folders_of
+        if folder.is_dir() and not folder.is_symlink()
+        for path in folder.glob("*.json*")
+        if path.is_file() and not path.is_symlink()
+    )
+
+
+def _change(messages: dict[str, JsonObject], record: JsonObject, session: Session, source: Records) -> None:
+    if isinstance(back_to := record.get("$rewindTo"), str):
+        ids = list(messages)
+        for dropped in ids[ids.index(back_to) if back_to in messages else 0 :]:
+            del messages[dropped]
+    elif isinstance(record.get("$set"), dict):
+        header = as_object(record["$set"])
+        if isinstance(header.get("messages"), list):
+            messages.clear()
+            _add(messages, header)
+    elif is_gemini_cli(record):
+        named = as_text(record.get("sessionId")) or None
+        if record.get("kind") == "subagent":
+            session.agent_id = named
+        else:
+            session.session_id = session.session_id or named
+        _add(messages, record)
+    elif "type" in record:
+        messages[as_text(record.get("id")) or f"message-{len(messages)}"] = record
+    else:
+        source.skipped += 1
+
+
+def _add(messages: dict[str, JsonObject], header: JsonObject) -> None:
+    for message in map(as_object, as_list(header.get("messages"))):
+        messages[as_text(message.get("id")) or f"message-{len(messages)}"] = message
+
+
+def _take(session: Session, message: JsonObject) -> bool:
+    at = as_time(message.get("timestamp"))
+    content = message.get("content", message.get("parts"))
+    text = as_text(as_object(content).get("text")) or all_text(content)
+    match message.get("type"):
+        case "user" if text.lstrip().startswith("<session_context>"):
+            session.note(text)
+        case "user":
+            session.prompt(text, at)
+        case "gemini" | "model":
+            _agent(session, message, text, at)
+        case "error":
+            session.stop(text, at, failed=True)
+        case "info" if text.startswith("Request cancelled"):
+            session.stop(text, at)
+        case "info" | "warning":
+            pass
+        case _:
+            return False
+    return True
+
+
+def _agent(session: Session, message: JsonObject, text: str, at: datetime | None) -> None:
+    tokens = as_object(message.get("tokens"))
+    if session.running is not None and tokens:
+        session.running.usage[as_text(message.get("id"))] = Usage(
+            input_tokens=max(0, as_count(tokens.get("input")) - as_count(tokens.get("cached"))),
+            output_tokens=as_count(tokens.get("output")) + as_count(tokens.get("thoughts")),
+            cache_read_tokens=as_count(tokens.get("cached")),
+        )
+    for thought in map(as_object, as_list(message.get("thoughts"))):
+        session.say(as_text(thought.get("description")), at, thought=True)
+    session.say(text, at)
+    for call in map(as_object, as_list(message.get("toolCalls"))):
+        call_id = session.call(as_text(call.get("name")), call.get("args"), as_text(call.get("id")), at)
+        if "result" in call or call.get("status") in ("success", "error", "cancelled"):
+            _result(session, call_id, call)
+
+
+def _result(session: Session, call_id: str, call: JsonObject) -> None:
+    """Take a result: the status only says that the tool ran, a command's exit code stands in its text."""
+    at, status = as_time(call.get("timestamp")), call.get("status")
+    text = "\n".join(filter(None, map(_told, as_list(call.get("result"))))) or text_of(call.get("resultDisplay"))
+    code, is_error = None, {"success": False, "error": True}.get(as_text(status))
+    if call.get("name") == _SHELL and status == "success":
+        tail = text[-_TAIL_CHARS:]
+        codes = _EXIT_CODE.findall(tail)
+        in_background = _BACKGROUND.match(text) is not None
+        code = int(codes[-1]) if codes else (None if in_background else 0)  # newer ones name it only where it is not 0
+        text, is_error = text[:-_TAIL_CHARS] + _STATE.sub("", tail), None
+    session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=status == "cancelled")
+
+
+def _told(part: object) -> str:
+    response = as_object(as_object(as_object(part).get("functionResponse")).get("response"))
+    told = response.get("output", response.get("error"))
+    return text_of(told) if told is not None else as_text(as_object(part).get("text"))
+
+
+TRANSCRIPTS = Transcripts(is_gemini_cli, read_session, transcripts_of, subagent_files)
