@@ -73,8 +73,8 @@ class Shop:
 
     async def add(self, title: str = "Prepare the test configuration", content: str = STEPS, **fields: Any) -> str:
         """Put a memory into the bank and return its id."""
-        task = fields.pop("task_id", None)
-        item = made(title, content, provenance=Provenance(task_id=task), **fields)
+        fields.setdefault("provenance", Provenance(task_id=fields.pop("task_id", None)))
+        item = made(title, content, **fields)
         prepared = await prepare(self.toolbox, [item])
         await self.toolbox.store.add_memories(prepared, self.toolbox.embedder.name)
         return item.id
