@@ -1,32 +1,34 @@
 """The views that any client of SQLite reads: they say what the operations say, and what is withdrawn is marked."""
 
+import os
 import re
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_tasks import NOW, Shop, done, opened, ran, verdict
+from pydantic import JsonValue
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import Effect
 from swarm_memory.schema.sqlite.statements import schema_objects
-from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.driver import choose, plain_module
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.memories.edit import set_memory_status
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 
+SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "SQL.md"
 
 
 def read(folder: Path, query: str) -> list[dict[str, Any]]:
-    """Ask a closed bank as a stranger does: with Python's own SQLite, read-only, without extensions."""
-    with closing(sqlite3.connect(f"file:{folder / 'memory.db'}?mode=ro", uri=True)) as connection:
-        connection.row_factory = sqlite3.Row
+    """Ask a closed bank as a stranger does: read-only and without extensions."""
+    with closing(SQLITE.connect(f"file:{folder / 'memory.db'}?mode=ro", uri=True)) as connection:
+        connection.row_factory = SQLITE.Row
         return [dict(row) for row in connection.execute(query)]
 
 
@@ -70,7 +72,13 @@ async def test_tasks_have_their_verdict_and_their_outcome_whichever_is_known(tmp
 
 async def test_calls_of_tools_are_rows_with_what_they_were_for(tmp_path: Path) -> None:
     async with opened(tmp_path) as shop:
-        call = {"tool_name": "Bash", "input": {"command": "ls"}, "output": "a.txt", "success": True, "task": "look"}
+        call: dict[str, JsonValue] = {
+            "tool_name": "Bash",
+            "input": {"command": "ls"},
+            "output": "a.txt",
+            "success": True,
+            "task": "look",
+        }
         await log_tool_calls(shop.toolbox, [call, {**call, "success": False}])
     rows = read(tmp_path, "SELECT * FROM v_tool_calls ORDER BY seq")
     assert [(row["tool_name"], row["success"], row["task"], row["score"]) for row in rows] == [
