@@ -24,8 +24,8 @@ _SHELL = "run_shell_command"
 _MS = 1_777_629_600_000
 
 
-def copilot(**more: Any) -> list[Record]:
-    """Return the events of a session of Copilot CLI; `more` goes into the first of its results."""
+def copilot() -> list[Record]:
+    """Return the events of a session of Copilot CLI."""
     told: list[tuple[str, Record]] = [
         ("session.start", {"sessionId": SESSION, "copilotVersion": "1.0.102", "context": {"cwd": "/home/dev/shop"}}),
         ("user.message", {"content": FIRST, "transformedContent": f"<current_datetime/>{FIRST}{NOTES}"}),
@@ -35,7 +35,7 @@ def copilot(**more: Any) -> list[Record]:
                                "toolRequests": [_request("c1", "bash", {"command": "pytest"})]}),
         ("tool.execution_start", {"toolCallId": "c1", "toolName": "bash", "arguments": {"command": "pytest"}}),
         ("tool.execution_complete", {"toolCallId": "c1", "success": True,
-                                     "result": {"content": f"{FAILED}\n<exited with exit code 1>"}, **more}),
+                                     "result": {"content": f"{FAILED}\n<shellId: 0 completed with exit code 1>"}}),
         ("assistant.message", {"toolRequests": [_request("c2", "edit", {"path": FILE, "new_str": "x"})]}),
         ("tool.execution_complete", {"toolCallId": "c2", "success": True, "result": {"content": "updated"}}),
         ("assistant.message", {"content": "", "toolRequests": [_request("c3", "bash", {"command": "pytest"})]}),

@@ -1,5 +1,6 @@
 """The transcripts of Copilot CLI: where they lie, and their events as trajectories, one for each task of a session."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -16,13 +17,16 @@ from swarm_memory.server.hosts.records import (
     as_text,
     as_time,
     parsed,
-    text_of,
 )
 from swarm_memory.server.hosts.session import Session
 
 _FILE = "events.jsonl"
 _MAX_FIRST = 100_000
 _SHELLS = frozenset({"bash", "powershell", "read_bash", "read_powershell", "write_bash", "write_powershell"})
+_GUIDANCE = re.compile(r"\n\nTool \"[^\"\n]{1,100}\" (?:succeeded|failed)\. Additional guidance from [\s\S]*\Z")
+"""What the answers of hooks are put behind a result with."""
+
+_ENDED = re.compile(r"<shellId: [^>\n]{1,40} completed with exit code (-?\d{1,10})>\s*\Z")
 _KNOWN = (
     "session.", "assistant.", "hook.", "permission.", "skill.", "subagent.", "system.", "tool.", "tool_search.", "mcp.",
     "external_tool.", "human_response.", "abort",
@@ -62,8 +66,6 @@ def _take(session: Session, record: JsonObject) -> bool:
     if record.get("agentId") or data.get("parentToolCallId"):
         return True
     match kind:
-        case "session.start":
-            session.session_id = session.session_id or as_text(data.get("sessionId")) or None
         case "user.message":
             _user(session, data, at)
         case "assistant.message":
@@ -74,15 +76,27 @@ def _take(session: Session, record: JsonObject) -> bool:
             session.call(as_text(data.get("toolName")), data.get("arguments"), as_text(data.get("toolCallId")), at)
         case "tool.execution_complete":
             _result(session, data, at)
-        case "system.message" | "system.notification" | "hook.end":
-            session.note(text_of(data.get("content", data.get("output"))))
+        case _:
+            _host(session, kind, as_text(record.get("id")), data, at)
+            return kind.startswith(_KNOWN)
+    return True
+
+
+def _host(session: Session, kind: str, number: str, data: JsonObject, at: datetime | None) -> None:
+    """Take what the host says of the session."""
+    match kind:
+        case "session.start":
+            session.session_id = session.session_id or as_text(data.get("sessionId")) or None
+        case "session.usage_record":
+            _count(session, number, as_object(data.get("usage")))
+        case "hook.end" if data.get("hookType") != "userPromptSubmitted":  # that stands in the prompt
+            session.note(as_text(as_object(data.get("output")).get("additionalContext")))
         case "abort":
             session.stop(f"[stopped: {as_text(data.get('reason')) or 'by the user'}]", at)
         case "session.error":
             session.stop(as_text(data.get("message")), at, failed=True)
         case _:
-            return kind.startswith(_KNOWN)
-    return True
+            pass
 
 
 def _user(session: Session, data: JsonObject, at: datetime | None) -> None:
@@ -92,10 +106,22 @@ def _user(session: Session, data: JsonObject, at: datetime | None) -> None:
     session.note(as_text(data.get("transformedContent")))
 
 
+def _count(session: Session, request: str, usage: JsonObject) -> None:
+    """Take what a request to the model cost; older versions tell only of the output, beside the message."""
+    if session.running is not None:
+        cached = as_count(usage.get("cacheReadTokens"))
+        session.running.usage[request] = Usage(
+            input_tokens=max(0, as_count(usage.get("inputTokens")) - cached),
+            output_tokens=as_count(usage.get("outputTokens")),
+            cache_read_tokens=cached,
+            cache_creation_tokens=as_count(usage.get("cacheWriteTokens")),
+        )
+
+
 def _agent(session: Session, data: JsonObject, at: datetime | None) -> None:
-    if session.running is not None and "outputTokens" in data:
-        key = as_text(data.get("messageId")) or f"message-{len(session.running.usage)}"
-        session.running.usage[key] = Usage(output_tokens=as_count(data["outputTokens"]))
+    told = [] if session.running is None else [each.input_tokens for each in session.running.usage.values()]
+    if "outputTokens" in data and not any(told):
+        _count(session, as_text(data.get("messageId")), {"outputTokens": data["outputTokens"]})
     session.say(as_text(data.get("reasoningText")), at, thought=True)
     session.say(as_text(data.get("content")), at)
     for request in map(as_object, as_list(data.get("toolRequests"))):
@@ -108,6 +134,7 @@ def _result(session: Session, data: JsonObject, at: datetime | None) -> None:
     text = as_text(as_object(data.get("result")).get("content")) or as_text(error.get("message"))
     code, is_error = None, failed
     if session.tools.get(call_id) in _SHELLS:
+        text = _ENDED.sub(r"<exited with exit code \1>", _GUIDANCE.sub("", text))
         code, told = as_code(as_object(data.get("shellExecution")).get("exitCode")), read_answer(text)
         code, text = told.exit_code if code is None else code, told.text
         is_error = failed or None

@@ -32,6 +32,7 @@ _STATE = re.compile(
     r"\n(?:Error: \(none\)|Exit Code: -?\d{1,10}|Signal: [^\n]{0,40}|Background PIDs: [^\n]{0,200}"
     r"|Process Group PGID: [^\n]{0,40})(?=\n|\Z)"
 )
+_FRAME = re.compile(r"\A<untrusted_context>\n|\n</untrusted_context>(?=\s*(?:<hook_context>|\Z))")
 _TAIL_CHARS = 1000
 _BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden")
 
@@ -158,6 +159,7 @@ def _result(session: Session, call_id: str, call: JsonObject) -> None:
     text = "\n".join(filter(None, map(_told, as_list(call.get("result"))))) or text_of(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
     if call.get("name") == _SHELL and status == "success":
+        text = _FRAME.sub("", text)
         tail = text[-_TAIL_CHARS:]
         codes = _EXIT_CODE.findall(tail)
         in_background = _BACKGROUND.match(text) is not None
