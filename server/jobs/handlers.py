@@ -21,6 +21,7 @@ from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.jobs.control import RUN_MATTS
 from swarm_memory.server.jobs.reembed import Reembedded, reembed
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
+from swarm_memory.server.jobs.weekly import WEEKLY, write_weekly
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
@@ -56,6 +57,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         BENCHMARK: partial(benchmark_from_job, root=root),
         EVALUATE: evaluate_logged,
         SUMMARIZE: summarize,
+        WEEKLY: write_weekly,
     }
 
 

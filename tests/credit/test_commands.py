@@ -100,6 +100,16 @@ def test_metrics_are_csv_json_or_a_table(swarm: Call, memory: str) -> None:
     assert swarm("metrics", "--csv", "--json")[0] == 2
 
 
+def test_metrics_keep_a_file_of_weeks_until_it_is_ended(swarm: Call) -> None:
+    code, out = swarm("metrics", "--weekly", "figures")
+    (file,) = Path("figures").glob("swarm-memory-shop-*.csv")
+    assert (code, str(file.absolute()) in out) == (0, True)
+    assert "weekly_metrics" in swarm("jobs", "list")[1]
+    assert str(file) in swarm("metrics", "--no-weekly")[1]
+    assert swarm("metrics", "--no-weekly")[1] == "No weeks were being written.\n"
+    assert swarm("metrics", "--weekly", "figures", "--csv")[0] == 2
+
+
 def test_metrics_of_an_empty_bank_are_a_heading(swarm: Call) -> None:
     code, out = swarm("metrics", "--csv")
     assert (code, len(out.splitlines())) == (0, 1)

@@ -25,7 +25,7 @@ from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.tool_memory import CORRECTED, EvaluatedCall, FailedEvaluation, ToolMemoryCounts
 from swarm_memory.tools.ports.trajectories import LearnRecord
-from swarm_memory.tools.ports.upkeep import Aging, PendingUpkeep, UpkeepBatch, UpkeepChange
+from swarm_memory.tools.ports.upkeep import Aging, PendingUpkeep, UpkeepBatch, UpkeepChange, UpkeepEnd
 
 ENGINES = ("sqlite",)
 T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
@@ -455,7 +455,7 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
         batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(AT)))
         assert (await store.write_upkeep(here, batch)).changed == (gone.id,)
         assert (await store.write_upkeep(here, batch)).refused
-        await store.finish_upkeep(here, "run_1", AT, seen[gone.id].position, {"merged": 1})
+        await store.finish_upkeep(here, UpkeepEnd("run_1", AT, seen[gone.id].position, 1.5, {"merged": 1}))
         state = await store.upkeep_state(here)
         assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(AT))
         assert await store.memory_links(here, [kept.id]) == [link]

@@ -1,5 +1,6 @@
 """The upkeep of the bank in one run: duplicates, contradictions, aging; every change recorded, every run undoable."""
 
+import time
 from collections.abc import Sequence
 
 from pydantic import JsonValue
@@ -17,7 +18,7 @@ from swarm_memory.tools.consolidate.duplicates import (
 )
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, read_pairs, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
-from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepItem, UpkeepState
+from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem, UpkeepState
 from swarm_memory.tools.toolbox import Toolbox
 
 WELL_USED, OUTVOTED = 3, 6
@@ -51,6 +52,7 @@ async def consolidate(
     The toolbox's chat model says how near memories relate; without one rules look for contradictions.
     `on_progress` is told (done, total). Raises `StorageError`.
     """
+    began = time.perf_counter()
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
     run.total = 2 * max(1, state.active)
@@ -82,7 +84,10 @@ async def consolidate(
         notices=tuple(notices),
     )
     if not dry_run:
-        await toolbox.store.finish_upkeep(toolbox.scope, run.id, run.now, state.last, _summary(result))
+        took_ms = (time.perf_counter() - began) * 1000
+        await toolbox.store.finish_upkeep(
+            toolbox.scope, UpkeepEnd(run.id, run.now, state.last, took_ms, _summary(result))
+        )
     run.tell(run.total)
     return result
 

@@ -59,6 +59,17 @@ class UpkeepState(NamedTuple):
     aging: Aging | None
 
 
+class UpkeepEnd(NamedTuple):
+    """How a run ended."""
+
+    run_id: str
+    at: datetime
+    consolidated: int
+    """Items up to this position are compared."""
+    took_ms: float
+    summary: Mapping[str, JsonValue]
+
+
 class PendingUpkeep(NamedTuple):
     """What in a scope waits for upkeep."""
 
@@ -173,10 +184,8 @@ class Upkeep(Protocol):
         """Write a batch in one transaction; items that were changed since they were seen are skipped."""
         ...
 
-    async def finish_upkeep(
-        self, scope: Scope, run_id: str, at: datetime, consolidated: int, summary: Mapping[str, JsonValue]
-    ) -> None:
-        """Write that a run ended, that items up to a position are compared, and tidy the indexes."""
+    async def finish_upkeep(self, scope: Scope, end: UpkeepEnd) -> None:
+        """Write that a run ended (an event with what it did, a figure with how long it took), and tidy the indexes."""
         ...
 
     async def unembedded(self, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:

@@ -1,7 +1,5 @@
 """`status`, `config`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
-import csv
-import io
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -123,9 +121,11 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
 
 @click.command()
 @click.option("--csv", "as_csv", is_flag=True, help="Print the weeks as CSV.")
+@click.option("--weekly", type=click.Path(path_type=Path, file_okay=False), help="Keep a CSV file in this folder.")
+@click.option("--no-weekly", is_flag=True, help="Keep it no longer; the file stays.")
 @json_option
 @click.pass_obj
-def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
+def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly: bool, as_json: bool) -> None:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
     The effect is only known when some tasks get no memories: set credit.holdout_rate, such as 0.1.
@@ -134,11 +134,16 @@ def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
     Examples:
       swarm-memory metrics
       swarm-memory metrics --csv > weeks.csv
+      swarm-memory metrics --weekly ~/figures    # finished weeks now, and each further one by itself
     """
+    from swarm_memory.server.jobs.weekly import csv_of
     from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 
-    if as_csv and as_json:
-        raise click.UsageError("--csv and --json exclude each other")
+    if as_csv + as_json + (weekly is not None) + no_weekly > 1:
+        raise click.UsageError("--csv, --json, --weekly and --no-weekly exclude each other")
+    if weekly is not None or no_weekly:
+        _keep_weekly(invocation, weekly)
+        return
 
     async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, list[ChatDay]]":
         since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
@@ -146,7 +151,7 @@ def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
 
     weeks, effect, days = invocation.read(operate)
     if as_csv:
-        click.echo(_csv(weeks), nl=False)
+        click.echo(csv_of(weeks), nl=False)
     elif as_json:
         rows = [week.model_dump(mode="json") for week in weeks]
         print_json({"weeks": rows, "effect": effect.model_dump(mode="json") if effect else None, "chat_days": days})
@@ -159,15 +164,22 @@ def metrics(invocation: Invocation, as_csv: bool, as_json: bool) -> None:
             print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
 
 
-def _csv(weeks: "Sequence[WeekMetrics]") -> str:
-    """Return the weeks with a heading; what is not known is empty."""
-    from swarm_memory.schema.outcome import WeekMetrics
+def _keep_weekly(invocation: Invocation, folder: Path | None) -> None:
+    """Keep the file of weeks in a folder from now on, or in none."""
+    from swarm_memory.server.jobs.weekly import begin_weekly, end_weekly, weekly_file
 
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(WeekMetrics.model_fields), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(week.model_dump(mode="json") for week in weeks)
-    return text.getvalue()
+    if folder is None:
+        file = invocation.run(end_weekly)
+        say(f"No further weeks are written to {file}." if file else "No weeks were being written.")
+        return
+    root, chosen = invocation.root, folder.expanduser().absolute()
+
+    async def operate(toolbox: "Toolbox") -> tuple[Path, int]:
+        file = weekly_file(chosen, root, toolbox.scope)
+        return file, await begin_weekly(toolbox, file)
+
+    file, added = invocation.run(operate)
+    say(f"{counted(added, 'week')} added to {file}; each further week a day after it ended. --no-weekly ends that.")
 
 
 def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:

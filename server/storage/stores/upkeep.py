@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue
-
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
@@ -38,6 +36,7 @@ from swarm_memory.tools.ports.upkeep import (
     PendingUpkeep,
     UpkeepBatch,
     UpkeepChange,
+    UpkeepEnd,
     UpkeepItem,
     UpkeepState,
     UpkeepUndone,
@@ -48,8 +47,10 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
+TOOK = "consolidation_ms"
+"""The metric of a run that ended; the event of that run says what it did."""
 
-_QUERIES, _BANK = queries("upkeep"), queries("bank")
+_QUERIES, _BANK, _JOURNAL = queries("upkeep"), queries("bank"), queries("journal")
 
 
 class SqliteUpkeep(BankThreads):
@@ -116,18 +117,12 @@ class SqliteUpkeep(BankThreads):
         return UpkeepWritten(tuple(changed), tuple(skipped))
 
     @writes
-    def finish_upkeep(
-        self,
-        connection: "Connection",
-        scope: Scope,
-        run_id: str,
-        at: datetime,
-        consolidated: int,
-        summary: Mapping[str, JsonValue],
-    ) -> None:
+    def finish_upkeep(self, connection: "Connection", scope: Scope, end: UpkeepEnd) -> None:
         scope_id = make_scope(connection, scope)
-        connection.execute(_QUERIES["mark_consolidated"], (consolidated, scope_id))
-        log_event(connection, scope_id, FINISHED, run_id, dict(summary), at)
+        connection.execute(_QUERIES["mark_consolidated"], (end.consolidated, scope_id))
+        log_event(connection, scope_id, FINISHED, end.run_id, dict(end.summary), end.at)
+        figure = (scope_id, TOOK, end.took_ms, to_json({"run_id": end.run_id}), to_text(end.at))
+        connection.execute(_JOURNAL["add_metric"], figure)
         self.index.tidy(connection)
 
     @reads
