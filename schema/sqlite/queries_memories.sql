@@ -2,14 +2,14 @@
 -- Write a new item behind all that ever were; nothing when its id is taken.
 INSERT INTO patterns (
   seq, id, type, pattern_data, confidence, usage_count, created_at, last_used, updated_at, scope_id, status, status_reason,
-  outcome, domain, task_id, run_id, standing, content_hash
+  outcome, domain, task_id, run_id, agent_id, standing, content_hash
 ) VALUES (
   1 + max(
     coalesce((SELECT max(seq) FROM patterns), 0),
     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'forgotten_position'), 0)
   ),
   :id, 'reasoning_memory', :pattern_data, :confidence, :usage_count, :created_at, :last_used, :updated_at, :scope_id,
-  :status, :status_reason, :outcome, :domain, :task_id, :run_id, :standing, :content_hash
+  :status, :status_reason, :outcome, :domain, :task_id, :run_id, :agent_id, :standing, :content_hash
 ) ON CONFLICT (id) DO NOTHING;
 
 -- name: update_pattern
@@ -17,7 +17,7 @@ INSERT INTO patterns (
 UPDATE patterns SET
   pattern_data = :pattern_data, confidence = :confidence, updated_at = :updated_at, status = :status,
   status_reason = :status_reason, outcome = :outcome, domain = :domain, task_id = :task_id, run_id = :run_id,
-  standing = :standing, content_hash = :content_hash
+  agent_id = :agent_id, standing = :standing, content_hash = :content_hash
 WHERE seq = :seq;
 
 -- name: find_pattern
@@ -252,52 +252,65 @@ JOIN pattern_embeddings AS e
 ORDER BY distance, near.rowid LIMIT :k;
 
 -- name: nearest_by_codes_among
--- The same among those that a filter lets through.
+-- The same among some of them (a JSON list).
 SELECT near.rowid, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
 FROM (
   SELECT rowid FROM {codes} WHERE embedding MATCH vec_bit(:code) AND k = :each AND part = :partition
-    AND bucket IN ({buckets}) AND rowid IN (
-      SELECT p.seq FROM patterns AS p
-      WHERE p.scope_id = :partition AND p.status = 'active'
-        AND (:domain IS NULL OR p.domain = :domain)
-        AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
-        AND NOT EXISTS (
-          SELECT 1 FROM json_each(:tags) AS wanted
-          WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-        )
-    )
+    AND bucket IN ({buckets}) AND rowid IN (SELECT value FROM json_each(:among))
 ) AS near
 JOIN pattern_embeddings AS e
   ON e.seq = near.rowid AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 ORDER BY distance, near.rowid LIMIT :k;
 
--- name: nearest_vectors_among
--- The k nearest items of each of some scopes (a JSON list) among those that a filter lets through.
-SELECT rowid, distance FROM {vectors}
-WHERE embedding MATCH {element}(:vector) AND k = :k AND scope_id IN (SELECT value FROM json_each(:partitions))
-AND rowid IN (
-  SELECT p.seq FROM patterns AS p
-  WHERE p.scope_id IN (SELECT value FROM json_each(:partitions)) AND p.status = 'active'
-    AND (:domain IS NULL OR p.domain = :domain)
-    AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
-    AND NOT EXISTS (
-      SELECT 1 FROM json_each(:tags) AS wanted
-      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-    )
-);
+-- name: nearest_among
+-- The k nearest of some items (a JSON list), each compared: the index would read the vectors of all.
+SELECT e.seq, vec_distance_cosine({element}(e.vector), {element}(:vector)) AS distance
+FROM json_each(:among) AS wanted CROSS JOIN pattern_embeddings AS e
+  ON e.seq = wanted.value AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
+ORDER BY distance, e.seq LIMIT :k;
 
 -- name: scan_vectors
--- All vectors of one scope in a space that a filter lets through.
+-- All vectors of one scope in a space.
 SELECT p.seq, e.vector
 FROM patterns AS p JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
-WHERE p.scope_id = :partition AND p.status = 'active'
-  AND (:domain IS NULL OR p.domain = :domain)
-  AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
-  AND NOT EXISTS (
-    SELECT 1 FROM json_each(:tags) AS wanted
-    WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-  );
+WHERE p.scope_id = :partition AND p.status = 'active';
+
+-- name: scan_vectors_among
+-- The vectors of some items (a JSON list).
+SELECT e.seq, e.vector FROM json_each(:among) AS wanted CROSS JOIN pattern_embeddings AS e
+  ON e.seq = wanted.value AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
+
+-- name: passing
+-- What passes filters, each of which gives (scope, position): of each scope a JSON list, and how many.
+SELECT scope_id, json_group_array(seq), count(*) FROM ({filters}) GROUP BY scope_id;
+
+-- name: active_of_scopes
+-- The active items of some scopes (a JSON list).
+SELECT scope_id, seq FROM patterns WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active';
+
+-- name: active_of_domain
+-- Those of a domain.
+SELECT scope_id, seq FROM patterns
+WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND domain = :domain;
+
+-- name: active_of_agent
+-- Those that tasks of an agent taught.
+SELECT scope_id, seq FROM patterns
+WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND agent_id = :agent_id;
+
+-- name: active_with_tags
+-- Those that have every tag of some (a JSON list).
+SELECT p.scope_id, p.seq FROM patterns AS p
+WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' AND NOT EXISTS (
+  SELECT 1 FROM json_each(:tags) AS wanted
+  WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+);
+
+-- name: active_of_task
+-- Those that came from a task.
+SELECT scope_id, seq FROM patterns
+WHERE task_id = :task_id AND scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active';
 
 -- name: term_counts
 -- In how many items each term (a JSON list) stands.
@@ -312,28 +325,16 @@ SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid
 SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid DESC LIMIT :limit;
 
 -- name: keyword_matches
--- The best items for a MATCH expression; the rank is the negative BM25 with the weights of title, description, content.
-SELECT rowid, rank FROM pattern_fts
-WHERE pattern_fts MATCH :expression AND rank MATCH 'bm25(2.0, 1.2, 1.0)'
-ORDER BY rank LIMIT :limit;
+-- The best items for a MATCH expression by the negative BM25 with the weights of title, description, content.
+SELECT rowid, bm25(pattern_fts, 2.0, 1.2, 1.0) AS score FROM pattern_fts
+WHERE pattern_fts MATCH :expression -- the column `rank` sorts all of them, which takes half as long again
+ORDER BY score, rowid LIMIT :limit;
 
 -- name: keyword_matches_among
--- The best items for a MATCH expression among those that a filter lets through.
-SELECT f.rowid, bm25(pattern_fts, 2.0, 1.2, 1.0) AS score
-FROM pattern_fts AS f JOIN patterns AS p ON p.seq = f.rowid
-WHERE pattern_fts MATCH :expression
-  AND (:domain IS NULL OR p.domain = :domain)
-  AND (:exclude_task IS NULL OR p.task_id IS NOT :exclude_task)
-  AND NOT EXISTS (
-    SELECT 1 FROM json_each(:tags) AS wanted
-    WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-  )
-ORDER BY score LIMIT :limit;
-
--- name: active_of_task
--- The active items of some scopes (a JSON list) that came from a task.
-SELECT seq FROM patterns
-WHERE task_id = ? AND scope_id IN (SELECT value FROM json_each(?)) AND status = 'active';
+-- The same among some items (a JSON list).
+SELECT rowid, bm25(pattern_fts, 2.0, 1.2, 1.0) AS score FROM pattern_fts
+WHERE pattern_fts MATCH :expression AND +rowid IN (SELECT value FROM json_each(:among))
+ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
 -- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.

@@ -231,10 +231,10 @@ SELECT rowid FROM passage_fts WHERE passage_fts MATCH :expression ORDER BY rowid
 SELECT rowid FROM passage_fts WHERE passage_fts MATCH :expression ORDER BY rowid DESC LIMIT :limit;
 
 -- name: keyword_matches
--- The best passages for a MATCH expression; the rank is the negative BM25 with the weights of the three fields.
-SELECT rowid, rank FROM passage_fts
-WHERE passage_fts MATCH :expression AND rank MATCH 'bm25(2.0, 1.2, 1.0)'
-ORDER BY rank LIMIT :limit;
+-- The best passages for a MATCH expression by the negative BM25 with the weights of the three fields.
+SELECT rowid, bm25(passage_fts, 2.0, 1.2, 1.0) AS score FROM passage_fts
+WHERE passage_fts MATCH :expression
+ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
 -- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.

@@ -36,7 +36,7 @@ SELECT id, seq, scope_id, updated_at FROM patterns;
 -- Write a memory over its row.
 UPDATE patterns SET
   pattern_data = :pattern_data, status = :status, status_reason = :status_reason, domain = :domain,
-  standing = :standing, content_hash = :content_hash
+  agent_id = :agent_id, standing = :standing, content_hash = :content_hash
 WHERE id = :id;
 
 -- name: drop_memory

@@ -30,7 +30,7 @@ CREATE TABLE patterns (
   task_id TEXT,
   run_id TEXT,
   content_hash TEXT NOT NULL
-, standing INTEGER NOT NULL DEFAULT 0);
+, standing INTEGER NOT NULL DEFAULT 0, agent_id TEXT);
 
 CREATE INDEX patterns_by_scope ON patterns (scope_id, status, created_at);
 
@@ -444,3 +444,7 @@ FROM (
 )
 WHERE CASE WHEN held_out THEN arm = 'held_out' OR (memory AND randomised) ELSE arm IN ('memory', 'nothing_fitted') END
 GROUP BY tenant_id, project;
+
+CREATE INDEX patterns_by_domain ON patterns (scope_id, domain) WHERE status = 'active' AND domain IS NOT NULL;
+
+CREATE INDEX patterns_by_agent ON patterns (scope_id, agent_id) WHERE status = 'active' AND agent_id IS NOT NULL;

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from swarm_memory.schema.errors import StoreDamaged
+from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.sqlite.statements import code_table, migrations, vector_table
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
@@ -16,7 +17,7 @@ from swarm_memory.server.storage.search.codes import code, code_bits
 from swarm_memory.server.storage.search.vectors import encode
 from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.server.storage.stores.rows import pattern_row, to_text
-from swarm_memory.tools.ports.memories import SearchQuery, StoredMemory
+from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery, StoredMemory
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -40,7 +41,7 @@ def write_former(connection: "Connection", memories: list[StoredMemory], model: 
     for seq, memory in enumerate(memories, start=1):
         now = to_text(memory.item.created_at)
         row = {"seq": seq, "type": "reasoning_memory", **pattern_row(memory.item, 1, now)}
-        del row["standing"]  # of schema 10
+        del row["standing"], row["agent_id"]  # of schemas 10 and 12
         names = ", ".join(row)
         connection.execute(f"INSERT INTO patterns ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
         fields = (memory.title_tokens, memory.description_tokens, memory.content_tokens)
@@ -69,7 +70,11 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
 ) -> None:
     monkeypatch.setattr(index, "LARGE", large)
     monkeypatch.setattr(vectors, "MIN_RESCORED", 2 * MANY)
-    memories = [with_indexes(item(f"Strategy {number} word{number}"), embedder) for number in range(MANY)]
+    own = {7: Provenance(agent_id="coder")}
+    memories = [
+        with_indexes(item(f"Strategy {number} word{number}", provenance=own.get(number, Provenance())), embedder)
+        for number in range(MANY)
+    ]
     driver = choose(rung)
     database.parent.mkdir()
     connection = driver.module.connect(database, isolation_level=None)
@@ -100,6 +105,8 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         assert best.cosine == pytest.approx(1.0, abs=0.01)
         assert best.words == {"word7"}
         assert best.read_item() == wanted.item
+        narrowed = await store.search(query._replace(only=SearchFilter(agent_id="coder")))
+        assert [each.id for each in narrowed.candidates] == [wanted.item.id]
         assert await store.set_status([here], [wanted.item.id], "archived", "a test") == 1
         assert len((await store.forget([here], [memories[8].item.id])).ids) == 1
         assert wanted.item.id not in [each.id for each in (await store.search(query)).candidates]

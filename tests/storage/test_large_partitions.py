@@ -101,9 +101,18 @@ async def test_a_table_that_only_looks_like_codes_is_refused(
             pass
 
 
-async def test_a_filter_narrows_the_search_by_codes(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str
+@pytest.mark.parametrize("compared", [20_000, 5], ids=["each compared", "by codes"])
+async def test_a_filter_narrows_the_search_of_a_large_bank(
+    open_bank: Any,
+    embedder: Any,
+    here: Any,
+    item: Any,
+    with_indexes: Any,
+    searchable: str,
+    compared: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(vectors, "LARGE", compared)
     memories = [
         with_indexes(item(f"Strategy {number}", domain="rare" if number % 20 == 0 else None), embedder)
         for number in range(MANY)

@@ -18,7 +18,7 @@ from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.memories import joined, search_of
-from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery, SearchResult, StoredMemory
+from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]
@@ -129,7 +129,7 @@ async def test_what_was_written_without_sqlite_vec_is_found_by_vector_as_soon_as
 async def test_filters_narrow_the_search_itself_and_not_its_result(
     open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
 ) -> None:
-    rare = many(item, 3, domain="rare", tags=("a", "b"), provenance=Provenance(task_id="t1"))
+    rare = many(item, 3, domain="rare", tags=("a", "b"), provenance=Provenance(task_id="t1", agent_id="coder"))
     rare = [each.model_copy(update={"title": "lock " + each.title}) for each in rare]
     common = [*many(item, 80, tags=("a",)), *(item(f"lock lock lock {number}") for number in range(20))]
     async with open_bank() as store:
@@ -144,10 +144,17 @@ async def test_filters_narrow_the_search_itself_and_not_its_result(
         assert await ids(tags=("b", "a")) == wanted
         assert await ids(tags=("b", "c")) == set()
         assert await ids(domain="rare", exclude_task="t1") == set()
+        assert await ids(agent_id="coder") == await ids(domain="rare", agent_id="coder") == wanted
+        assert await ids(agent_id="coder", domain="common") == await ids(agent_id="tester") == set()
         left = await ids(pool=100, exclude_task="t1")
         assert left.isdisjoint(wanted)
         assert len(left) == 100
         assert len(await ids(pool=5, exclude_task="t1")) >= 5
+        await store.set_status([here], [rare[0].id], "archived", "a test")
+        edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
+        await store.replace_memory(with_indexes(edited, embedder), embedder.name, "a test")
+        assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
+        assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
 
 
 async def test_a_task_with_very_many_items_is_left_out_too(
@@ -165,13 +172,14 @@ async def test_each_scope_gives_a_pool_of_its_own(
     open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
 ) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
-    few, lots = many(item, 2), many(item, 50, scope=shared)
+    few, lots = many(item, 2, domain="d"), many(item, 50, scope=shared, domain="d")
     async with open_bank() as store:
         await store.add_memories([with_indexes(each, embedder) for each in (*few, *lots)], embedder.name)
-        found = await store.search(SearchQuery((here, shared), embedder.name, embedder.vector("q"), (), 4))
-        assert [each.project for each in found.candidates].count("here") == 2
-        assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
-        assert found.documents == 52
+        for only in (ANY, SearchFilter(domain="d")):
+            found = await store.search(SearchQuery((here, shared), embedder.name, embedder.vector("q"), (), 4, only))
+            assert [each.project for each in found.candidates].count("here") == 2
+            assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
+            assert found.documents == 52
 
 
 async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(

@@ -18,6 +18,8 @@ class SearchFilter(NamedTuple):
     """Every one must be there."""
     exclude_task: str | None = None
     """Without what this task taught."""
+    agent_id: str | None = None
+    """What tasks of this agent taught."""
 
 
 ANY = SearchFilter()

@@ -174,6 +174,11 @@ class QueryVector(NamedTuple):
         """Return a vector that belongs to a space."""
         return cls(space, encode(vector, space.quantization), index.searchable and not space.stale)
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """The parameters of a statement that name its space."""
+        return {"model": self.space.model, "dims": self.space.dims}
+
 
 def query_vector(connection: "Connection", index: "Index", embedder: str, vector: "Vector") -> QueryVector | None:
     """Return the vector for its space; None when nothing was stored there. Raises `StorageError` for an unsound one."""
@@ -198,17 +203,22 @@ def nearest_in(
             found |= _scanned(connection, index, vector, partition, narrowed, pool)
         return found
     wanted = min(pool + len(narrowed.left_out), MAX_NEAREST)
-    ending = "_among" if narrowed.narrows else ""
     if coded is None:
         coded = {partition for partition in partitions if is_coded(connection, vector.space, partition)}
-    exact = [partition for partition in partitions if partition not in coded]
     near: list[tuple[int, float]] = []
+    exact = [partition for partition in partitions if partition not in coded] if narrowed.among is None else []
     if exact:
-        values = {**narrowed.values, "partitions": json.dumps(exact), "vector": vector.encoded, "k": wanted}
-        near += connection.execute(vector.space.sql(index.statements[f"nearest_vectors{ending}"]), values).fetchall()
-    statement = index.statements[f"nearest_by_codes{ending}"]
-    for partition in coded:
-        near += nearest_by_codes(connection, vector, partition, statement, wanted, narrowed.values)
+        values = {"partitions": json.dumps(exact), "vector": vector.encoded, "k": wanted}
+        near += connection.execute(vector.space.sql(index.statements["nearest_vectors"]), values).fetchall()
+    for partition in coded if narrowed.among is None else ():
+        near += nearest_by_codes(connection, vector, partition, index.statements["nearest_by_codes"], wanted)
+    for partition, passing in (narrowed.among or {}).items():
+        if partition in coded and passing.items >= LARGE:
+            statement = index.statements["nearest_by_codes_among"]
+            near += nearest_by_codes(connection, vector, partition, statement, wanted, passing.seqs)
+        else:
+            values = {**vector.place, "among": passing.seqs, "vector": vector.encoded, "k": wanted}
+            near += connection.execute(vector.space.sql(index.statements["nearest_among"]), values).fetchall()
     if narrowed.left_out:
         kept = sorted((pair for pair in near if pair[0] not in narrowed.left_out), key=itemgetter(1))
         near = kept[: pool * len(partitions)]
@@ -219,14 +229,18 @@ def _scanned(
     connection: "Connection", index: "Index", vector: QueryVector, partition: int, narrowed: Narrowed, pool: int
 ) -> dict[int, float]:
     """Return the same by comparing every vector, where the index cannot be asked."""
-    space = vector.space
-    values = {**narrowed.values, "partition": partition, "model": space.model, "dims": space.dims}
+    values: dict[str, Any] = {**vector.place, "partition": partition}
+    statement = "scan_vectors"
+    if narrowed.among is not None:
+        if partition not in narrowed.among:
+            return {}
+        values["among"], statement = narrowed.among[partition].seqs, "scan_vectors_among"
     rows = [
         row
-        for row in connection.execute(index.statements["scan_vectors"], values).fetchall()
+        for row in connection.execute(index.statements[statement], values).fetchall()
         if row[0] not in narrowed.left_out
     ]
-    compared = cosines(vector.encoded, [blob for _, blob in rows], space.quantization)
+    compared = cosines(vector.encoded, [blob for _, blob in rows], vector.space.quantization)
     best = sorted(zip(compared, (seq for seq, _ in rows), strict=True), key=lambda pair: (-pair[0], pair[1]))
     return {seq: cosine for cosine, seq in best[: min(pool, MAX_NEAREST)]}
 
@@ -284,7 +298,7 @@ def _made(
 ) -> Iterator[list[tuple[int, int, int, bytes]]]:
     """Yield (position, partition, bucket, code) of the vectors of a partition, in batches."""
     values = {"partition": partition, "model": space.model, "dims": space.dims}
-    rows = connection.execute(scan, {**EVERYTHING.values, **values})
+    rows = connection.execute(scan, values)
     while batch := rows.fetchmany(_BATCH):
         made = codes([blob for _, blob in batch], space.quantization, space.dims)
         yield [(seq, partition, seq % BUCKETS, each) for (seq, _), each in zip(batch, made, strict=True)]
@@ -311,22 +325,21 @@ def nearest_by_codes(
     partition: int,
     statement: str,
     wanted: int,
-    narrowed: Mapping[str, Any],
+    among: str | None = None,
 ) -> list[tuple[int, float]]:
     """Return (position, cosine distance) of about the nearest vectors of a partition that has codes, nearest first.
 
-    `narrowed` holds the parameters of a statement that looks among some.
+    `among` holds the positions, a JSON list, for a statement that looks at some only.
     """
     space, encoded = vector.space, vector.encoded
     rescored = max(MIN_RESCORED, RESCORED_FOR_ONE * wanted)
-    values: Mapping[str, Any] = {
-        **narrowed,
+    values = {
+        **vector.place,
+        "among": among,
         "code": code(encoded, space.quantization, space.dims),
         "vector": encoded,
         "each": -(-rescored // BUCKETS),
         "partition": partition,
-        "model": space.model,
-        "dims": space.dims,
         "k": wanted,
     }
     sql = space.sql(statement).replace("{buckets}", _ALL_BUCKETS)
@@ -409,7 +422,7 @@ class Search:
         tokens = usable(self.query.tokens)
         partitions = self._look(connection, tokens)[1] if tokens else []
         frequency = dict.fromkeys(tokens, 0)
-        expressions: list[str] = []
+        expressions: dict[int, str] = {}
         statements = self.index.statements
         for partition in partitions:
             counts = partition.counts
@@ -418,8 +431,10 @@ class Search:
             for place, items in counts:
                 frequency[tokens[place]] += min(items, partition.items)
             if words := rarest(tokens, counts):
-                expressions.append(match_any(partition.id, words))
+                expressions[partition.id] = match_any(partition.id, words)
         narrowed = self.narrowed(connection, partitions)
+        if narrowed.among is not None:
+            expressions = {number: each for number, each in expressions.items() if number in narrowed.among}
         return Keywords(matches(connection, statements, expressions, narrowed, self.query.pool), frequency)
 
     def legs(self, near: Near, keywords: Keywords) -> tuple[Leg, ...]:

@@ -119,18 +119,24 @@ bank of a few hundred items every token is searched.
 _ONE_OF_SEVERAL = "SELECT * FROM ({query}\n)"
 
 
-class Narrowed(NamedTuple):
-    """What narrows the search of one partition."""
+class Passing(NamedTuple):
+    """The items of one partition that pass a filter."""
 
-    values: Mapping[str, Any]
-    """Parameters of the statements whose name ends in `_among`, and of a scan."""
-    narrows: bool
-    """Whether a search must look at the filter itself."""
+    seqs: str
+    """Their positions as a JSON list."""
+    items: int
+
+
+class Narrowed(NamedTuple):
+    """What narrows a search."""
+
+    among: Mapping[int, Passing] | None
+    """By partition, what may be found there; None: everything."""
     left_out: frozenset[int]
     """Items to drop after a search that was asked for as many more."""
 
 
-EVERYTHING = Narrowed({"domain": None, "tags": "[]", "exclude_task": None}, False, frozenset())
+EVERYTHING = Narrowed(None, frozenset())
 
 
 class Counted(NamedTuple):
@@ -225,21 +231,29 @@ def _is_searched(number: int, places: int) -> bool:
 
 
 def matches(
-    connection: "Connection", statements: Mapping[str, str], expressions: Sequence[str], narrowed: Narrowed, pool: int
+    connection: "Connection",
+    statements: Mapping[str, str],
+    expressions: Mapping[int, str],
+    narrowed: Narrowed,
+    pool: int,
 ) -> dict[int, float]:
-    """Return the BM25 of the best items for each MATCH expression, of one partition each, by their positions."""
+    """Return the BM25 of the best items for the MATCH expression of each partition, by their positions."""
     if not expressions:
         return {}
-    one = statements["keyword_matches_among" if narrowed.narrows else "keyword_matches"]
-    each = (one.replace(":expression", f":expression_{number}") for number in range(len(expressions)))
+    one = statements["keyword_matches" if narrowed.among is None else "keyword_matches_among"]
+    each = (
+        one.replace(":expression", f":expression_{number}").replace(":among", f":among_{number}")
+        for number in expressions
+    )
     query = " UNION ALL ".join(_ONE_OF_SEVERAL.replace("{query}", sql) for sql in each)
-    values = {f"expression_{number}": expression for number, expression in enumerate(expressions)}
-    values |= {**narrowed.values, "limit": pool + len(narrowed.left_out)}
+    values: dict[str, Any] = {f"expression_{number}": expression for number, expression in expressions.items()}
+    values |= {f"among_{number}": passing.seqs for number, passing in (narrowed.among or {}).items()}
+    values["limit"] = pool + len(narrowed.left_out)
     rows = connection.execute(query, values).fetchall()
     if narrowed.left_out:
         kept = sorted((row for row in rows if row[0] not in narrowed.left_out), key=itemgetter(1))
         rows = kept[: pool * len(expressions)]
-    return {seq: -rank for seq, rank in rows}
+    return {seq: -score for seq, score in rows}
 
 
 def keyword_scores(

@@ -28,7 +28,7 @@ from swarm_memory.server.storage.search.vectors import (
     nearest_in,
     query_vector,
 )
-from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, keyword_scores, pack, packed, unpack
+from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Passing, keyword_scores, pack, packed, unpack
 from swarm_memory.server.storage.stores.rows import (
     content_hash,
     event_of,
@@ -377,16 +377,30 @@ def joined(connection: "Connection", search: Search, near: Near, keywords: Keywo
 
 
 def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Partition]) -> Narrowed:
-    exclude_task, left_out = only.exclude_task, frozenset[int]()
-    if exclude_task is not None:
-        asked = (exclude_task, to_json([scope.id for scope in scopes]))
-        left_out = frozenset(seq for (seq,) in connection.execute(_QUERIES["active_of_task"], asked).fetchall())
-        if len(left_out) <= _MAX_LEFT_OUT:
-            exclude_task = None
-    narrows = only.domain is not None or bool(only.tags) or exclude_task is not None
-    return Narrowed(
-        {"domain": only.domain, "tags": to_json(list(only.tags)), "exclude_task": exclude_task}, narrows, left_out
-    )
+    values = only._asdict() | {
+        "scopes": to_json([scope.id for scope in scopes]),
+        "tags": to_json(only.tags),
+        "task_id": only.exclude_task,
+    }
+    left_out = frozenset[int]()
+    if only.exclude_task is not None:
+        left_out = frozenset(seq for _, seq in connection.execute(_QUERIES["active_of_task"], values).fetchall())
+    filters = [
+        _QUERIES[name]
+        for name, is_asked in (
+            ("active_of_domain", only.domain is not None),
+            ("active_of_agent", only.agent_id is not None),
+            ("active_with_tags", bool(only.tags)),
+        )
+        if is_asked
+    ]
+    if not filters and len(left_out) <= _MAX_LEFT_OUT:
+        return Narrowed(None, left_out)
+    passing = "\nINTERSECT ".join(filters or [_QUERIES["active_of_scopes"]])
+    if left_out:
+        passing += f"\nEXCEPT {_QUERIES['active_of_task']}"
+    rows = connection.execute(_QUERIES["passing"].replace("{filters}", passing + "\n"), values).fetchall()
+    return Narrowed({scope_id: Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset())
 
 
 def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tuple[Candidate, ...]:

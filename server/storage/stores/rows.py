@@ -122,6 +122,7 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
         "scope_id": scope_id,
         "task_id": item.provenance.task_id,
         "run_id": item.provenance.run_id,
+        "agent_id": item.provenance.agent_id,
         "standing": item.provenance.standing,
         "content_hash": content_hash(item.id, data),
     }
