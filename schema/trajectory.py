@@ -11,8 +11,9 @@ StepKind = Literal["message", "thought", "tool_call", "observation"]
 Role = Literal["user", "assistant", "tool", "system"]
 
 TrajectorySource = Literal[
-    "claude_code", "copilot_cli", "opencode", "cursor", "gemini_cli", "antigravity", "messages", "steps", "agent"
-]
+    "claude_code", "codex", "copilot_cli", "opencode", "cursor", "gemini_cli", "antigravity",
+    "messages", "steps", "agent",
+]  # fmt: skip
 """The host whose transcript it was read from, or the form in which it was given."""
 Label = Literal["Success", "Failure", "Undecided"]
 Judge = Literal["model", "agent", "evidence"]

@@ -17,6 +17,19 @@ CLI_MODULE, HOOKS_MODULE = "swarm_memory.server.cli", "swarm_memory.server.hooks
 PORTABLE_SERVER, PORTABLE_HOOKS = (SERVER_NAME,), (SERVER_NAME, "hook")
 """What files that are shared run: our command, found by PATH on each machine."""
 
+VERBS: Mapping[str, str] = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "prompt",
+    "PreToolUse": "before-tool",
+    "PostToolUseFailure": "tool-failure",
+    "Stop": "stop",
+    "SessionEnd": "session-end",
+}
+"""By our event: the verb of our hook command."""
+
+WARNING_EVENT = "PreToolUse"
+"""Only told where `hooks.warn_before_tools` is set: it makes each call of a tool wait for an answer."""
+
 Edit: TypeAlias = Callable[[Json], Json]
 
 

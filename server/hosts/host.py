@@ -4,9 +4,9 @@ A hook command imports this while a person waits. So it needs the standard libra
 named, and of a host only `HOST`; the parts that read its transcripts and edit its files are loaded when asked for.
 """
 
-import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from swarm_memory.server.hosts.settings_files import FileChange
 
 ROOMS: Mapping[str, str] = {
-    "claude": "claude_code", "copilot": "copilot_cli", "gemini": "gemini_cli", "antigravity": "antigravity",
-    "cursor": "cursor", "opencode": "opencode",
+    "claude": "claude_code", "codex": "codex", "copilot": "copilot_cli", "gemini": "gemini_cli",
+    "antigravity": "antigravity", "cursor": "cursor", "opencode": "opencode",
 }  # fmt: skip
 """By the name of a host: its folder here, with the modules `host`, `transcripts` and `settings`."""
 
@@ -60,8 +60,12 @@ class Host(NamedTuple):
         return cast("Transcripts", _part(self.name, "transcripts").TRANSCRIPTS)
 
     @property
-    def settings(self) -> "HostSettings":
-        """How our server and hooks are written into its files, and taken out again."""
+    def settings(self) -> "HostSettings | None":
+        """How we are written into its files and taken out again; None: only its sessions are read."""
+        from importlib.util import find_spec
+
+        if find_spec(_module(self.name, "settings")) is None:
+            return None
         return cast("HostSettings", _part(self.name, "settings").SETTINGS)
 
 
@@ -111,6 +115,10 @@ class HostSettings(NamedTuple):
     installed_scopes: Callable[[Path], list[InstallScope]]
     after_install: str
     """What the user has to do then, in a sentence."""
+    untrusted: Callable[[Path], int] = lambda root: 0
+    """Returns how many of our hooks wait for the user's trust."""
+    plugin: Callable[[Path], str | None] = lambda root: None
+    """Returns the plugin of ours that is enabled, which brings server and hooks along."""
 
 
 def nothing_of(event: str, said: Said) -> Said:
@@ -136,5 +144,9 @@ def all_folders(root: str | os.PathLike[str] | None = None) -> list[str | os.Pat
     return found if root is None else [*found, root]
 
 
-def _part(name: str, module: str) -> Any:
-    return importlib.import_module(f"swarm_memory.server.hosts.{ROOMS[name]}.{module}")
+def _part(name: str, part: str) -> Any:
+    return import_module(_module(name, part))
+
+
+def _module(name: str, part: str) -> str:
+    return f"swarm_memory.server.hosts.{ROOMS[name]}.{part}"

@@ -61,6 +61,21 @@ def planned_change(path: Path, edit: Callable[[Json], Json], mode: int = 0o600) 
     return FileChange(path, before, _render(edited, before) if edited else None, mode)
 
 
+def planned_text(path: Path, edit: Callable[[str], str], mode: int = 0o600) -> FileChange | None:
+    """Return what `edit` makes of a file's text, an empty one where there is none; None when it changes nothing.
+
+    Text without anything in it: no file. Raises `ConfigError` as `edit` does.
+    """
+    before = _read(path)
+    after = edit(before or "")
+    if after == (before or ""):
+        return None
+    original = _Kept.of(path).original() if _Kept.of(path).is_ours(before) else None
+    if original is not None and original.strip() == after.strip():
+        after = original
+    return FileChange(path, before, after if after.strip() or original else None, mode)
+
+
 def apply(changes: Sequence[FileChange]) -> list[Path]:
     """Write the changes, each file at once, and return the copies made of files that were there.
 
@@ -90,7 +105,7 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
 
 def _drop_if_empty(folder: Path) -> None:
     """Remove the host's folder in a project where nothing is left in it."""
-    if folder.name == ".claude":
+    if folder.name in (".claude", ".codex"):
         with suppress(OSError):  # not empty
             folder.rmdir()
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.retrieve.preamble import beside_failure
-from swarm_memory.tools.trajectory.failures import signature_of_call
+from swarm_memory.tools.trajectory.failures import shows_text, signature_of_call
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ def failure_context(
 ) -> str:
     """Return what the event of a failed call (`PostToolUseFailure`) is answered with; empty for nearly all of them.
 
-    Nothing for a call that the user interrupted, for our own tools, for an error that says nothing. Raises what the
-    bank does: `StoreBusy` where it cannot be recorded in time.
+    Nothing for a call that the user interrupted, for our own tools, for an error that says nothing; nor, where the host
+    does not tell failures from other calls (`may_have_worked`), for a command that prints what it was asked for. Raises
+    what the bank does: `StoreBusy` where it cannot be recorded in time.
     """
     tool, session_id, error = (event.get(name) for name in ("tool_name", "session_id", "error"))
     if not isinstance(tool, str) or not isinstance(session_id, str) or not isinstance(error, str) or not session_id:
@@ -41,6 +42,8 @@ def failure_context(
         return ""
     given: Any = event.get("tool_input")
     inputs = cast(Mapping[str, object], given if isinstance(given, Mapping) else {})
+    if event.get("may_have_worked") is True and shows_text(tool, inputs):
+        return ""
     signature = signature_of_call(tool, inputs, error)
     if signature is None:
         return ""

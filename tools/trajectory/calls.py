@@ -14,6 +14,7 @@ from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.checks import CheckResult, read_check, read_tool_check
 from swarm_memory.tools.trajectory.failures import (
     EXIT_CODE,
+    SHOWS_TEXT,
     Signature,
     command_text,
     error_line,
@@ -75,8 +76,6 @@ _PRINTED_RESULT = re.compile(r"\A\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=(Tr
 _IS_ERROR = re.compile(r"\b[iI]s_?[eE]rror\W{1,4}[tT]rue\b")
 _MAX_ANSWER, _MAX_STATE = 20_000, 2000
 _QUIET_EXIT = frozenset({"search", "print"})
-_SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
-"""Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
 
 
 @dataclass(frozen=True)
@@ -204,15 +203,15 @@ class Call:
         if self.check is not None and (self.check.passed is not None or self.check.summary):
             return self.check.passed is False
         purpose = self.command.purpose if self.command else None
-        if self._reported is False and self._hides_exit_code and purpose not in _SHOWS_TEXT:
+        if self._reported is False and self._hides_exit_code and purpose not in SHOWS_TEXT:
             return bool(_ERROR_START.match(self.output))
-        if not self._reported and purpose not in _SHOWS_TEXT and _IS_ERROR.search(self.output[-_MAX_ANSWER:]):
+        if not self._reported and purpose not in SHOWS_TEXT and _IS_ERROR.search(self.output[-_MAX_ANSWER:]):
             return says_error(self.output)
         if self._reported is not None:
             return self._reported and not (
                 purpose in _QUIET_EXIT and (self.exit_code or 1) == 1 and not self._complains
             )
-        return purpose not in _SHOWS_TEXT and self._complains
+        return purpose not in SHOWS_TEXT and self._complains
 
     @property
     def _hides_exit_code(self) -> bool:

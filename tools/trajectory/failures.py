@@ -116,6 +116,9 @@ def classify(error: str) -> Failure:
     return Failure("error", "", "", 0.45)
 
 
+SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
+"""Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
+
 EXIT_CODE = re.compile(
     r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|returncode|return code)\W{1,3}(\d{1,3})\b"
 )
@@ -245,6 +248,12 @@ def signature_of_call(tool: str, given: Mapping[str, object], output: str) -> Si
     text = command_text(tool, given)
     command = parse_command(text) if text else None
     return signature_of(command.name if command else tool, telling_line(clean(output)))
+
+
+def shows_text(tool: str, given: Mapping[str, object]) -> bool:
+    """Tell whether the output of a call is text that was asked for: an error in it is not the call's."""
+    text = command_text(tool, given)
+    return bool(text) and parse_command(text or "").purpose in SHOWS_TEXT
 
 
 def signature_of(program: str, line: str) -> Signature | None:

@@ -14,16 +14,18 @@ from typing import Literal, NamedTuple
 import anyio
 import click
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.schema.status import StorageHealth
+from swarm_memory.server.cli.agents import CLAUDE, Agent, all_agents
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import off_by
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.hosts.claude_code.settings import enabled_plugin, installed_scopes, plan_install
 from swarm_memory.server.hosts.entries import SERVER_NAME
+from swarm_memory.server.hosts.host import InstallScope
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import KEPT_DAYS, told
 from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of, without_minilm
@@ -115,7 +117,7 @@ def _parts(invocation: Invocation) -> dict[str, Callable[[], Iterator[Finding]]]
         "embedder": lambda: _embedder(invocation),
         "chat model": lambda: _chat(invocation),
         "bank": lambda: _bank(invocation),
-        "Claude Code": lambda: _claude_code(invocation),
+        "agents": lambda: _agents(invocation),
         "hooks": lambda: _hooks(invocation),
     }
 
@@ -241,30 +243,46 @@ def _copies(care: Care) -> Iterator[Finding]:
         yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
 
 
-def _claude_code(invocation: Invocation) -> Iterator[Finding]:
-    warn = invocation.settings().settings.hooks.warn_before_tools
-    scopes, plugin = installed_scopes(invocation.root), enabled_plugin(invocation.root)
-    if plugin and scopes:
-        advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
-        yield Finding("Claude Code", "warn", f"the plugin {plugin} is enabled too: its hooks stand back", advice)
-    elif plugin:
-        yield Finding("Claude Code", "ok", f"server and hooks are those of the plugin {plugin}")
-    elif not scopes:
-        advice = "run `swarm-memory install` (--dry-run shows what it writes)"
-        yield Finding("Claude Code", "warn", "server and hooks are not installed", advice)
+def _agents(invocation: Invocation) -> Iterator[Finding]:
+    """Look at every agent that is here; Claude Code lacks us only where we are installed nowhere."""
+    agents, root = list(all_agents()), invocation.root
+    installed = {agent.host.name: agent.settings.installed_scopes(root) for agent in agents}
+    for agent in agents:
+        scopes, plugin, title = installed[agent.host.name], agent.settings.plugin(root), agent.host.title
+        if plugin and scopes:
+            advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
+            yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks stand back", advice)
+        elif plugin:
+            yield Finding(title, "ok", f"server and hooks are those of the plugin {plugin}")
+        elif agent.host.name == CLAUDE and not any(installed.values()):
+            advice = "run `swarm-memory install` (--dry-run shows what it writes)"
+            yield Finding(title, "warn", "server and hooks are not installed", advice)
+        elif not scopes and agent.settings.is_there():
+            advice = f"`swarm-memory install --agent {agent.host.name}` shares this memory with it"
+            yield Finding(title, "ok", "here, and not installed into", advice)
+        yield from _agent(invocation, agent, scopes)
+
+
+def _agent(invocation: Invocation, agent: Agent, scopes: list[InstallScope]) -> Iterator[Finding]:
+    warn, title = invocation.settings().settings.hooks.warn_before_tools, agent.host.title
+    name = "" if agent.host.name == CLAUDE else f" --agent {agent.host.name}"
+    flags: dict[InstallScope, str] = {
+        "local": "`", "user": " --user`", "project": "`, with --project for all who work on it"
+    }  # fmt: skip
     for scope in scopes:
-        if plan_install(scope, invocation.root, warn=warn):
-            flag = {"local": "`", "user": " --user`", "project": "`, with --project for all who work on it"}[scope]
-            advice = f"run `swarm-memory install{flag} (--dry-run shows what it changes)"
-            yield Finding("Claude Code", "warn", f"not installed as this version does it ({scope})", advice)
+        if agent.settings.plan_install(scope, invocation.root, warn):
+            advice = f"run `swarm-memory install{name}{flags[scope]} (--dry-run shows what it changes)"
+            yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
         else:
-            yield Finding("Claude Code", "ok", f"server and hooks are installed ({scope})")
+            yield Finding(title, "ok", f"server and hooks are installed ({scope})")
+    if untrusted := agent.settings.untrusted(invocation.root):
+        yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.settings.after_install)
     if len(scopes) > 1:
         advice = "take out all but one: `swarm-memory uninstall`, with --user or --project"
-        yield Finding("Claude Code", "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
+        yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
     if "project" in scopes and shutil.which(SERVER_NAME) is None:
         advice = "put it there, as with `uv tool install`"
-        yield Finding("Claude Code", "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
+        yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
 
 
 def _hooks(invocation: Invocation) -> Iterator[Finding]:

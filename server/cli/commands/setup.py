@@ -4,7 +4,6 @@ import contextlib
 import gc
 import logging
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -138,6 +137,8 @@ class LogBesideBank(logging.Handler):
 scope_options = [
     click.option("--project", is_flag=True, help="In the project's shared files, for everybody who works on it."),
     click.option("--user", is_flag=True, help="For all your projects."),
+    click.option("--agent", "names", metavar="NAMES", help="Which coding agents, such as codex,claude."),
+    click.option("--all", "everything", is_flag=True, help="All coding agents on this machine."),
     click.option("--dry-run", is_flag=True, help="Show the changes and write nothing."),
     json_option,
 ]
@@ -159,16 +160,29 @@ def _scope(project: bool, user: bool) -> "InstallScope":
 @click.command()
 @_options
 @click.option("--learn-with", type=click.Choice(WAYS), help="Who learns from finished tasks; else you are asked once.")
+@click.option("--print", "client", metavar="CLIENT", help="Only print the MCP configuration of a client.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @click.pass_obj
 def install(
-    invocation: Invocation, project: bool, user: bool, dry_run: bool, as_json: bool, learn_with: str | None, yes: bool
+    invocation: Invocation,
+    project: bool,
+    user: bool,
+    names: str | None,
+    everything: bool,
+    dry_run: bool,
+    as_json: bool,
+    learn_with: str | None,
+    client: str | None,
+    yes: bool,
 ) -> None:
-    """Write the MCP server and the hooks into Claude Code's files.
+    """Write the MCP server and the hooks into the files of Claude Code and other coding agents.
 
-    They are yours alone: for this project .claude/settings.local.json and the project's part of ~/.claude.json, with
-    --user the settings of all your projects. With --project they stand in .mcp.json and .claude/settings.json, to be
-    committed, and run the `swarm-memory` that each one's PATH finds.
+    At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent and --all say.
+
+    The files are yours alone: for this project .claude/settings.local.json and the project's part of ~/.claude.json,
+    with --user the settings of all your projects. With --project they stand in .mcp.json and .claude/settings.json, to
+    be committed, and run the `swarm-memory` that each one's PATH finds. Of Codex CLI they are hooks.json and
+    config.toml in ~/.codex, with --project in .codex.
 
     What is there is kept, and what a file was before is copied into our own state folder. Doing it again changes
     nothing. With the setting hooks.warn_before_tools a hook is added that warns before calls that look like ones that
@@ -177,55 +191,74 @@ def install(
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. The answer stands in your own settings file.
 
+    --print takes claude-desktop, cursor, vscode, windsurf, codex, gemini or zed.
+
     \b
     Examples:
       swarm-memory install --dry-run
-      swarm-memory install --user
+      swarm-memory install --agent codex,claude --user
       swarm-memory install --learn-with claude
-      swarm-memory install --learn-with rules
+      swarm-memory install --print vscode > .vscode/mcp.json
     """
-    from swarm_memory.server.hosts.claude_code.settings import enabled_plugin, installed_scopes, plan_install
-    from swarm_memory.server.hosts.entries import SERVER_NAME
+    if client is not None:
+        _print_configuration(invocation, client)
+        return
+    from swarm_memory.server.cli.agents import CLAUDE, chosen, say_after_install
 
-    scope, installed = _scope(project, user), installed_scopes(invocation.root)
-    if learn_with and installed and not (project or user):
-        scope = installed[0]  # who changes the answer installs nothing a second time
+    root, scope, may_ask = invocation.root, _scope(project, user), is_asked_at() and not (yes or dry_run or as_json)
+    agents = chosen(names, everything, root, may_ask=may_ask and not learn_with)
+    if learn_with and [agent.host.name for agent in agents] == [CLAUDE] and not (project or user):
+        installed = agents[0].settings.installed_scopes(root)
+        scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
     warn = invocation.settings().settings.hooks.warn_before_tools
-    changes = plan_install(scope, invocation.root, warn=warn)
-    may_ask = is_asked_at() and not (yes or dry_run or as_json)
+    changes = [change for agent in agents for change in agent.plan(scope, root, warn)]
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask):
         changes.append(leave)
     _carry_out(changes, "installed", dry_run, as_json)
     if as_json or dry_run:
         return
-    for also in (each for each in installed_scopes(invocation.root) if each != scope):
-        flag = "" if also == "local" else f" --{also}"
-        say(f"It is installed a second time: `swarm-memory uninstall{flag}` takes that out.", fg="yellow")
-    if plugin := enabled_plugin(invocation.root):
-        say(f"The plugin is enabled too: `claude plugin uninstall {plugin}` takes that out.", fg="yellow")
-    if scope == "project" and shutil.which(SERVER_NAME) is None:
-        say("`swarm-memory` is not on your PATH: put it there, as with `uv tool install`.", fg="yellow")
+    say_after_install(agents, scope, root)
     if any(change.before is None and change.path.name == "settings.local.json" for change in changes):
         say("settings.local.json names this machine's Python: keep it out of git.")
     say_who_learns(invocation)
-    say("Start Claude Code anew to use it; `swarm-memory doctor` checks it.")
+    for agent in agents:
+        say(agent.settings.after_install)
+
+
+def _print_configuration(invocation: Invocation, client: str) -> None:
+    from swarm_memory.server.hosts.entries import server_command
+    from swarm_memory.server.hosts.mcp_clients import configuration
+
+    where, text = configuration(client, server_command(), invocation.root)
+    click.echo(f"swarm-memory: {where}", err=True)
+    click.echo(text, nl=False)
 
 
 @click.command()
 @_options
 @click.pass_obj
-def uninstall(invocation: Invocation, project: bool, user: bool, dry_run: bool, as_json: bool) -> None:
-    """Take our server and hooks out of Claude Code's files, and nothing else.
+def uninstall(
+    invocation: Invocation,
+    project: bool,
+    user: bool,
+    names: str | None,
+    everything: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Take our server and hooks out of the files of Claude Code, or of the agents that --agent and --all say.
 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
     removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
     """
-    from swarm_memory.server.hosts.claude_code.settings import installed_scopes, plan_uninstall
+    from swarm_memory.server.cli.agents import chosen, say_left
 
-    _carry_out(plan_uninstall(_scope(project, user), invocation.root), "uninstalled", dry_run, as_json)
+    scope, root = _scope(project, user), invocation.root
+    agents = chosen(names, everything, root, may_ask=False)
+    changes = [change for each in agents for change in each.settings.plan_uninstall(each.scope(scope), root)]
+    _carry_out(changes, "uninstalled", dry_run, as_json)
     if not (as_json or dry_run):
-        for left in installed_scopes(invocation.root):
-            say(f"Still installed: `swarm-memory uninstall{'' if left == 'local' else f' --{left}'}` takes that out.")
+        say_left(root)
 
 
 def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: bool) -> None:

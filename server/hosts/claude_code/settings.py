@@ -12,6 +12,8 @@ from swarm_memory.server.hosts.entries import (
     PORTABLE_HOOKS,
     PORTABLE_SERVER,
     SERVER_NAME,
+    VERBS,
+    WARNING_EVENT,
     Edit,
     count_ours,
     drop_empty,
@@ -29,18 +31,8 @@ from swarm_memory.server.hosts.entries import (
 from swarm_memory.server.hosts.host import SCOPES, HostSettings, InstallScope
 from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of, planned_change
 
-_VERBS: Mapping[str, tuple[str, int]] = {
-    "SessionStart": ("session-start", 5),
-    "UserPromptSubmit": ("prompt", 15),
-    "PreToolUse": ("before-tool", 5),
-    "PostToolUseFailure": ("tool-failure", 5),
-    "Stop": ("stop", 5),
-    "SessionEnd": ("session-end", 5),
-}
-"""By event: the verb of our hook command, and after how many seconds the host ends it; it ends itself before."""
-
-WARNING_EVENT = "PreToolUse"
-"""Only told where `hooks.warn_before_tools` is set: it makes each call of a tool wait for an answer."""
+_TIMEOUTS_S: Mapping[str, int] = {"UserPromptSubmit": 15}
+"""After how many seconds the host ends a hook where it is not 5; it ends itself before."""
 
 _NEW_CONTEXT = "startup|clear|compact"
 """The sources of SessionStart that begin with an empty context; a resumed session still has its briefing."""
@@ -110,14 +102,11 @@ def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, lis
 
     `command`: the words that run them, before the verb.
     """
-    return {
-        event: [_entry(command, event, verb, timeout_s)]
-        for event, (verb, timeout_s) in _VERBS.items()
-        if warn or event != WARNING_EVENT
-    }
+    return {event: [_entry(command, event, verb)] for event, verb in VERBS.items() if warn or event != WARNING_EVENT}
 
 
-def _entry(command: Sequence[str], event: str, verb: str, timeout_s: int) -> Json:
+def _entry(command: Sequence[str], event: str, verb: str) -> Json:
+    timeout_s = _TIMEOUTS_S.get(event, 5)
     run: Json = {"type": "command", "command": command[0], "args": [*command[1:], verb], "timeout": timeout_s}
     return {"matcher": _NEW_CONTEXT, "hooks": [run]} if event == "SessionStart" else {"hooks": [run]}
 
@@ -193,5 +182,6 @@ SETTINGS = HostSettings(
     plan_install=plan_install,
     plan_uninstall=plan_uninstall,
     installed_scopes=installed_scopes,
+    plugin=enabled_plugin,
     after_install="Start Claude Code anew to use it; `swarm-memory doctor` checks it.",
 )
