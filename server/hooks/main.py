@@ -100,10 +100,10 @@ def main(arguments: list[str]) -> NoReturn:
         _thread.start_new_thread(_leave_in_time, (limit_s, place.root, name))
         agent = host(of)
         event = agent.heard(name, _read_event())
-        cwd = None if agent.names_project else _cwd(event)
-        place = locate(cwd)
+        if not agent.names_project:
+            place = _go_to(event)
         if event and switched_off(place.root) is None:
-            _answer(agent, name, event, cwd, stand_back if _is_second(arguments, place.root) else do)
+            _answer(place, agent, name, event, stand_back if _is_second(arguments, place.root) else do)
     except StoreUntrusted as error:
         _note(place, name, str(error))  # nothing is left in a folder that came from elsewhere; SessionStart tells
     except Exception as error:  # noqa: BLE001 - a main: whatever it is, the host must not feel it
@@ -111,17 +111,20 @@ def main(arguments: list[str]) -> NoReturn:
     os._exit(0)  # without taking the interpreter apart, which would take a tenth of the time
 
 
-def _cwd(event: Said) -> Path | None:
-    """Return the folder of the session, where the event names one that is there."""
+def _go_to(event: Said) -> Location:
+    """Work in the folder of the session, where the event names one that is there; return where its bank is."""
+    os.environ.pop("CLAUDE_PROJECT_DIR", None)  # of an agent in which this one was started
     named = str(event.get("cwd") or "")
-    return Path(named) if os.path.isabs(named) and os.path.isdir(named) else None  # noqa: PTH112, PTH117
+    if os.path.isabs(named) and os.path.isdir(named):  # noqa: PTH112, PTH117
+        os.chdir(named)
+    return locate()
 
 
-def _answer(agent: Host, name: str, event: Said, cwd: Path | None, do: Callable[[Moment], Said]) -> None:
-    settings = light_settings(locate(cwd).root)
+def _answer(place: Location, agent: Host, name: str, event: Said, do: Callable[[Moment], Said]) -> None:
+    settings = light_settings(place.root)
     if not settings.enabled:
         return
-    done = do(Moment(event, locate(cwd, settings.db), settings, agent))
+    done = do(Moment(event, locate(db=settings.db), settings, agent))
     answer = agent.answered(name, done) if done else {}
     if answer:
         sys.stdout.write(json.dumps(answer))

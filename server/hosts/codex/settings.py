@@ -33,6 +33,9 @@ _TIMEOUTS_S: Mapping[str, int] = {"UserPromptSubmit": 15, "SessionEnd": 3}
 """Where it is not 5. A trusted hook is known by its command, its place and this: it stays as it is."""
 
 _TABLE = f"mcp_servers.{SERVER_NAME}"
+_PASSED_ON = ("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SWARM_MEMORY_DB", "SWARM_MEMORY_DISABLED")
+"""Variables without which the server would not find what the hooks find: Codex gives a server few others."""
+
 _MATCHERS = {"SessionStart": "startup|clear|compact", "PostToolUse": f"^{SHELL}$"}
 
 
@@ -87,8 +90,8 @@ def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, lis
 
 def server_table(command: Sequence[str]) -> str:
     """Return our MCP server as it stands in config.toml."""
-    words = ", ".join(map(_quoted, [*command[1:], "serve"]))
-    return f"[{_TABLE}]\ncommand = {_quoted(command[0])}\nargs = [{words}]\n"
+    words, passed = (", ".join(map(_quoted, each)) for each in ([*command[1:], "serve"], _PASSED_ON))
+    return f"[{_TABLE}]\ncommand = {_quoted(command[0])}\nargs = [{words}]\nenv_vars = [{passed}]\n"
 
 
 def untrusted(root: Path) -> int:

@@ -75,7 +75,7 @@ _NEW_TASK = re.compile(r"Message Type: NEW_TASK\b[\s\S]*?^Task name: (?P<name>\S
 
 def is_codex(record: JsonObject) -> bool:
     """Tell whether a record is a line of a rollout."""
-    return record.get("type") in _TYPES and isinstance(record.get("payload"), dict) and "timestamp" in record
+    return as_text(record.get("type")) in _TYPES and isinstance(record.get("payload"), dict) and "timestamp" in record
 
 
 def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:

@@ -1,0 +1,158 @@
+"""Codex CLI: what `install` writes into its files and takes out again, and what its hooks say and are answered."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked import STARTS, run
+from hook_project import NOTE, TASK, HookProject
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.hosts.codex.host import answered, heard
+from swarm_memory.server.hosts.codex.settings import SETTINGS, hook_entries, plan_install, plan_uninstall
+from swarm_memory.server.hosts.host import ROOMS, host
+from swarm_memory.server.hosts.mcp_clients import CLIENTS, configuration
+from swarm_memory.server.hosts.settings_files import apply
+
+CONFIG = 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "other"\n\n[tui]\ntheme = "dark"\n'
+CONTEXT = {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "Run make first"}}
+
+
+@pytest.fixture
+def codex(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = home / ".codex"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("CODEX_HOME", str(folder))
+    return folder
+
+
+def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_byte(
+    codex: Path, tmp_path: Path
+) -> None:
+    own = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
+    (codex / "config.toml").write_text(CONFIG)
+    (codex / "hooks.json").write_text(json.dumps(own))
+    apply(plan_install("user", tmp_path, True))
+    hooks = json.loads((codex / "hooks.json").read_text())["hooks"]
+    assert list(hooks) == ["Stop", "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SessionEnd"]
+    assert hooks["Stop"][0] == own["hooks"]["Stop"][0]
+    server = tomllib.loads((codex / "config.toml").read_text())["mcp_servers"]["swarm-memory"]
+    assert server["args"][-1] == "serve"
+    assert (codex / "config.toml").read_text().startswith(CONFIG)
+    assert plan_install("user", tmp_path, True) == []
+    assert SETTINGS.installed_scopes(tmp_path) == ["user"]
+    apply(plan_uninstall("user", tmp_path))
+    assert (codex / "config.toml").read_text() == CONFIG
+    assert (codex / "hooks.json").read_text() == json.dumps(own)
+
+
+def test_the_shared_files_of_a_project_name_no_machine(codex: Path, tmp_path: Path) -> None:
+    apply(plan_install("project", tmp_path, False))
+    (stop,) = json.loads((tmp_path / ".codex" / "hooks.json").read_text())["hooks"]["Stop"]
+    assert stop["hooks"][0]["command"] == "swarm-memory hook codex stop"
+    assert tomllib.loads((tmp_path / ".codex" / "config.toml").read_text())["mcp_servers"]["swarm-memory"] == {
+        "command": "swarm-memory", "args": ["serve"], "env_vars": list(_passed_on(tmp_path)),
+    }  # fmt: skip
+    apply(plan_uninstall("project", tmp_path))
+    assert not (tmp_path / ".codex").exists()
+    with pytest.raises(ConfigError, match="all your projects"):
+        plan_install("project", codex.parent, False)
+
+
+def _passed_on(root: Path) -> list[str]:
+    return tomllib.loads(configuration("codex", ["x"], root)[1])["mcp_servers"]["swarm-memory"]["env_vars"]
+
+
+@pytest.mark.parametrize(("text", "complaint"), [
+    ("model = ", "not valid TOML"),
+    ('mcp_servers.swarm-memory.command = "x"\n', "not edited here"),
+    ('[mcp_servers]\nswarm-memory = {command = "x"}\n', "not edited here"),
+    ('mcp_servers = "none"\n', "must be an object"),
+])  # fmt: skip
+def test_a_configuration_that_cannot_be_edited_by_its_lines_is_left_alone(
+    text: str, complaint: str, codex: Path, tmp_path: Path
+) -> None:
+    (codex / "config.toml").write_text(text)
+    with pytest.raises(ConfigError, match=complaint):
+        plan_install("user", tmp_path, False)
+
+
+def test_a_hook_waits_for_trust_until_codex_says_that_it_was_looked_at(codex: Path, tmp_path: Path) -> None:
+    apply(plan_install("user", tmp_path, False))
+    assert SETTINGS.untrusted(tmp_path) == 5
+    with (codex / "config.toml").open("a") as file:
+        file.write(f'\n[hooks.state."{codex}/hooks.json:session_start:0:0"]\ntrusted_hash = "sha256:0"\n')
+    assert SETTINGS.untrusted(tmp_path) == 4
+
+
+def test_the_words_of_a_hook_stay_the_same_because_they_are_trusted() -> None:
+    entries = hook_entries(["python", "-m", "hooks", "codex"])
+    runs = {event: each[0]["hooks"][0] for event, each in entries.items()}
+    assert {event: (run["command"], run["timeout"]) for event, run in runs.items()} == {
+        "SessionStart": ("python -m hooks codex session-start", 5),
+        "UserPromptSubmit": ("python -m hooks codex prompt", 15),
+        "PostToolUse": ("python -m hooks codex tool-failure", 5),
+        "Stop": ("python -m hooks codex stop", 5),
+        "SessionEnd": ("python -m hooks codex session-end", 3),
+    }  # fmt: skip
+
+
+def test_only_a_command_whose_output_complains_may_have_failed() -> None:
+    said = {"tool_name": "Bash", "tool_input": {"command": "make"}, "hook_event_name": "PostToolUse"}
+    told = heard("PostToolUseFailure", {**said, "tool_response": "make: no rule to make target; error 2"})
+    assert (told["hook_event_name"], told["error"]) == ("PostToolUseFailure", "make: no rule to make target; error 2")
+    assert heard("PostToolUseFailure", {**said, "tool_response": "3 files changed"}) == {}
+    assert heard("PostToolUseFailure", {**said, "tool_name": "apply_patch", "tool_response": "error"}) == {}
+    assert heard("PostToolUseFailure", {**said, "tool_response": {"error": "x"}}) == {}
+
+
+def test_a_patch_is_told_by_its_file_and_a_prompt_without_what_an_editor_put_before_it() -> None:
+    patch = "*** Begin Patch\n*** Update File: shop/orders.py\n@@\n-a\n+b\n*** End Patch"
+    told = heard("PreToolUse", {"tool_name": "apply_patch", "tool_input": {"command": patch}})
+    assert told["tool_input"] == {"file_path": "shop/orders.py", "input": patch}
+    prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nMend a.py\n"
+    assert heard("UserPromptSubmit", {"prompt": prompt})["prompt"] == "Mend a.py"
+    assert heard("UserPromptSubmit", {"prompt": prompt, "agent_id": "a1"}) == {}
+
+
+@pytest.mark.parametrize(("event", "answer", "taken"), [
+    ("PostToolUseFailure", CONTEXT, {"hookSpecificOutput": {"hookEventName": "PostToolUse",
+                                                            "additionalContext": "Run make first"}}),
+    ("SessionStart", {"systemMessage": "look", "decision": "block"}, {"systemMessage": "look"}),
+    ("Stop", {"decision": "block", "reason": "say it", **CONTEXT}, {"decision": "block", "reason": "say it"}),
+    ("Stop", {"decision": "block", "reason": ""}, {}),
+    ("SessionEnd", CONTEXT, {}),
+])  # fmt: skip
+def test_an_answer_has_no_field_that_codex_refuses(event: str, answer: dict[str, Any], taken: dict[str, Any]) -> None:
+    assert answered(event, answer) == taken
+
+
+def test_a_hook_command_of_codex_answers_for_the_folder_that_its_event_names(learned: HookProject) -> None:
+    shop = learned
+    elsewhere = {**shop.environment, "CLAUDE_PROJECT_DIR": str(shop.home), "CODEX_HOME": str(shop.home / ".codex")}
+    event = {"session_id": "c1", "cwd": str(shop.root), "hook_event_name": "UserPromptSubmit", "prompt": TASK}
+    command = [*STARTS, "swarm_memory.server.hooks", "codex", "prompt"]
+    done = run(command, input=json.dumps(event), cwd=shop.home, env=elsewhere, text=True)
+    told = json.loads(done.stdout)["hookSpecificOutput"]
+    assert told["hookEventName"] == "UserPromptSubmit"
+    assert NOTE in told["additionalContext"]
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_every_host_has_its_name_its_transcripts_and_where_they_lie(name: str) -> None:
+    each = host(name)
+    assert (each.name, all(Path(folder).is_absolute() for folder in each.folders())) == (name, True)
+    assert callable(each.transcripts.read)
+    assert each.settings is None or set(each.settings.scopes) <= {"local", "project", "user"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_configuration_runs_our_server(client: str, tmp_path: Path) -> None:
+    where, text = configuration(client, ["python", "-m", "cli"], tmp_path)
+    data = tomllib.loads(text) if client == "codex" else json.loads(text)
+    ((_, servers),) = data.items()
+    server = servers["swarm-memory"]
+    assert (server["command"], server["args"][:2], server["args"][-1]) == ("python", ["-m", "cli"], "serve")
+    assert CLIENTS[client].title in where

@@ -1,0 +1,150 @@
+"""The rollouts of Codex CLI as trajectories."""
+
+import gzip
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import codex_records as told
+import pytest
+from agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, write_lines
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.host import host
+from swarm_memory.server.hosts.transcript import read_trajectories
+from swarm_memory.tools.trajectory.reading import read as read_calls
+
+CHILD = "0d6f1e2b-0000-4c58-9a2e-5f0c2a3e3c4d"
+
+
+def read(path: Path, records: list[Record]) -> list[Trajectory]:
+    return list(read_trajectories(write_lines(path / f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl", records)))
+
+
+def test_a_rollout_of_the_newest_version_is_read(tmp_path: Path) -> None:
+    first, second = read(tmp_path, told.newer())
+    assert (first.source, first.task, second.task) == ("codex", FIRST, SECOND)
+    assert (first.task_id, second.task_id, first.agent_id) == (f"{SESSION}:1", f"{SESSION}:2", None)
+    assert [step.kind for step in first.steps] == ["thought", "message", *3 * ("tool_call", "observation"), "message"]
+    assert [step.text for step in second.steps] == ["Done."]
+    assert (first.injected_memory_ids, second.injected_memory_ids) == ((ITEM,), ())
+    failed, edited, passed = read_calls(first).calls
+    assert (failed.failed, failed.exit_code, failed.name, failed.output) == (True, 1, "pytest", FAILED)
+    assert (edited.failed, edited.writes, edited.file) == (False, True, FILE)
+    assert (passed.failed, passed.exit_code, passed.output) == (False, 0, f"collecting ...{PASSED}")
+    assert (first.usage.input_tokens, first.usage.cache_read_tokens, first.usage.output_tokens) == (6, 4, 7)
+    assert first.skipped_lines + second.skipped_lines == 0
+
+
+def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_once(tmp_path: Path) -> None:
+    first, second = read(tmp_path, told.earlier())
+    assert (first.task, second.task) == (FIRST, SECOND)
+    assert [step.text for step in first.steps if step.kind in ("message", "thought")] == [
+        "Look first.", "I run it.", "Fixed."
+    ]  # fmt: skip
+    assert [step.text for step in second.steps] == ["Done."]
+    failed, _, edited, passed = read_calls(first).calls
+    assert (failed.exit_code, failed.name, failed.output) == (1, "pytest", FAILED)
+    assert (edited.file, edited.writes, edited.failed) == (FILE, True, False)
+    assert (passed.exit_code, passed.output) == (0, PASSED)
+
+
+def test_without_events_what_codex_says_in_the_users_name_begins_no_task(tmp_path: Path) -> None:
+    mirrors = ("event_msg",)
+    first, second = read(tmp_path, [each for each in told.newer() if each["type"] not in mirrors])
+    assert (first.task, second.task) == (FIRST, SECOND)
+
+
+def test_the_same_words_said_twice_are_two_messages(tmp_path: Path) -> None:
+    again = [*told.newer(), *told.typed("Once more, please"), *told.answered("Done.")]
+    assert [step.text for step in read(tmp_path, again)[-1].steps if step.role == "assistant"] == ["Done.", "Done."]
+
+
+def test_a_command_that_never_ended_has_no_exit_code(tmp_path: Path) -> None:
+    records = [told.meta(), *told.typed(FIRST), told.call("c1", cmd="serve"), told.output("c1", "up", None, process=9)]
+    ended = told.completed("CommandExecution", id="c1", exit_code=-1, aggregated_output="up", status="failed")
+    for lines in (records, [*records, ended]):
+        (trajectory,) = read(tmp_path, lines)
+        (call,) = read_calls(trajectory).calls
+        assert (call.exit_code, call.failed, call.output) == (None, False, "up")
+
+
+def test_a_subagent_is_one_task_of_the_session_that_started_it(tmp_path: Path) -> None:
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": SESSION, "depth": 1}}}
+    order = "Message Type: NEW_TASK\nTask name: /root/map_auth\nSender: /root\nPayload:\n"
+    copied = [told.meta(), *told.typed(FIRST), *told.answered("I delegate it.")]
+    order_item = told.item("agent_message", author="/root", content=[{"type": "input_text", "text": order}])
+    own = [told.call("c1", cmd="ls"), told.output("c1", "auth.py"), *told.answered("It is auth.py.")]
+    (child,) = read(tmp_path, [told.meta(id=CHILD, source=spawned), *copied, order_item, *own])
+    assert (child.task_id, child.agent_id, child.task) == (f"{SESSION}:agent-{CHILD}", CHILD, "map auth")
+    assert [step.text for step in child.steps if step.kind == "message"] == ["It is auth.py."]
+
+
+def test_an_interruption_a_refusal_and_a_lost_connection_are_told_apart(tmp_path: Path) -> None:
+    records = [
+        told.meta(),
+        *told.typed(FIRST),
+        told.call("c1", cmd="rm -r build"),
+        told.item("function_call_output", call_id="c1", output="exec_command rejected by user"),
+        told.event("turn_aborted", reason="interrupted"),
+        told.event("error", message="stream disconnected before completion"),
+    ]
+    (trajectory,) = read(tmp_path, records)
+    refused, stopped = (step for step in trajectory.steps if step.interrupted)
+    assert (refused.kind, stopped.role) == ("observation", "user")
+    assert trajectory.broken_off == "stream disconnected before completion"
+
+
+def test_our_own_tools_are_left_out(tmp_path: Path) -> None:
+    asked = told.item("function_call", name="retrieve_memories", namespace="mcp__swarm-memory__", call_id="c1",
+                      arguments='{"query": "x"}')  # fmt: skip
+    answer = told.item("function_call_output", call_id="c1", output=f"[{ITEM}] Run the tests first.")
+    (trajectory,) = read(tmp_path, [told.meta(), *told.typed(FIRST), asked, answer])
+    assert (trajectory.steps, trajectory.injected_memory_ids) == ((), (ITEM,))
+
+
+def _spoiled(value: Any) -> Iterator[Any]:
+    """Yield `value` with each part of it in turn replaced by what no format has there."""
+    if isinstance(value, dict):
+        whole = cast(Record, value)
+        yield from ({**whole, key: other} for key, each in whole.items() for other in _spoiled(each))
+    elif isinstance(value, list):
+        items = cast(list[Any], value)
+        for place, each in enumerate(items):
+            yield from ([*items[:place], other, *items[place + 1 :]] for other in _spoiled(each))
+    else:
+        yield [{"x": None}] if isinstance(value, str) else "x"
+
+
+def test_records_of_another_shape_are_counted_and_never_fatal(tmp_path: Path) -> None:
+    records = told.newer()
+    for number, record in enumerate(records):
+        for spoiled in _spoiled(record):
+            assert read(tmp_path, [*records[:number], spoiled, *records[number + 1 :]])
+    strange = [told.line("teleport", {}), told.event("teleport_begun"), told.item("teleport")]
+    found = read(tmp_path, [*records[:8], *strange, *records[8:]])
+    assert [each.skipped_lines for each in found] == [3, 0]
+
+
+def test_the_rollouts_of_a_project_are_found_and_cold_ones_need_a_way_to_unpack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    day = tmp_path / "sessions" / "2026" / "05" / "01"
+    day.mkdir(parents=True)
+    here = write_lines(day / f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl", told.newer())
+    other = write_lines(day / f"rollout-2026-05-01T11-00-00-{CHILD}.jsonl", [told.meta(cwd="/home/dev/other")])
+    find = host("codex").transcripts.find
+    assert sorted(find(None)) == [here, other]
+    assert list(find(Path("/home/dev/shop"))) == [here]
+    cold = other.with_suffix(".jsonl.zst")
+    cold.write_bytes(gzip.compress(here.read_bytes()))
+    assert cold in find(None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(InputError, match="pip install zstandard"):
+        list(read_trajectories(cold))
+    monkeypatch.setitem(sys.modules, "zstandard", gzip)  # opens files as the other does
+    assert len(list(read_trajectories(cold))) == 2

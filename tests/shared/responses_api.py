@@ -1,0 +1,97 @@
+"""A scripted Responses API on loopback, as Codex CLI asks it: streams the turns it was given and keeps each request."""
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+from messages_api import Say, Turn, Use
+
+Json = dict[str, Any]
+
+
+def shell(command: str) -> Use:
+    """Return a turn that runs `command`."""
+    return Use("exec_command", {"cmd": command})
+
+
+@dataclass
+class ResponsesApi:
+    """Answers each request with the next turn of `script`; once it is used up it says "Done."."""
+
+    script: Sequence[Turn]
+    requests: list[Json] = field(default_factory=list[Json])
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, body: Json) -> bytes:
+        """Record the request and return the stream that answers it."""
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(body)
+        turn = self.script[number] if number < len(self.script) else Say("Done.")
+        usage = {"input_tokens": 10, "input_tokens_details": None, "output_tokens": 5, "output_tokens_details": None,
+                 "total_tokens": 15}  # fmt: skip
+        events: list[Json] = [
+            {"type": "response.created", "response": {"id": f"resp_{number}"}},
+            {"type": "response.output_item.done", "item": _item(turn, number)},
+            {"type": "response.completed", "response": {"id": f"resp_{number}", "usage": usage}},
+        ]
+        return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events)
+
+    def told(self, place: int) -> str:
+        """Return all that request number `place` gave the model, as JSON."""
+        return json.dumps(self.requests[place]["input"])
+
+
+def _item(turn: Turn, number: int) -> Json:
+    if isinstance(turn, Say):
+        content = [{"type": "output_text", "text": turn.text}]
+        return {"type": "message", "role": "assistant", "id": f"msg_{number}", "content": content}
+    called = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
+    return {**called, "name": turn.tool, "arguments": json.dumps(turn.input)}
+
+
+def _handler(api: ResponsesApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the test's output quiet."""
+
+        def do_GET(self) -> None:
+            self._answer(404, "application/json", b"{}")
+
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+            if self.path.endswith("/responses"):
+                self._answer(200, "text/event-stream", api.answer(json.loads(raw)))
+            else:
+                self._answer(404, "application/json", b"{}")
+
+        def _answer(self, status: int, kind: str, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    return Handler
