@@ -59,6 +59,7 @@ COMMANDS = {
     "calibrate": ("Parts", "retrieve", "Find the thresholds that suit your embedder on your own memories"),
     "matts": ("Parts", "matts", "Do a task several times and learn from the comparison"),
     "benchmark": ("Parts", "benchmark", "Measure the memory; report and compare runs"),
+    "cap": ("Parts", "cap", "Keep head and tail of an output that is too long for a model"),
     "backup": ("The file", "upkeep", "Copy the bank while it is in use"),
     "restore": ("The file", "upkeep", "Put a backup in the bank's place"),
     "reembed": ("The file", "upkeep", "Give every memory a vector of the current embedder"),
