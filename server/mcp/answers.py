@@ -54,6 +54,12 @@ class RetrieveAnswer(BaseModel):
             retrieval_id=found.retrieval_id,
         )
 
+    @property
+    def text(self) -> str:
+        """What a model reads of it: the preamble, which names the ids, or why there is none, and the notices."""
+        told = [self.preamble] if self.preamble else [self.reason, self.nearest and f"nearest: {self.nearest}"]
+        return "\n".join(filter(None, (*told, *(self.notices or ()))))
+
 
 def _found_memory(found: "ScoredMemory", project: str) -> Row:
     item, parts = found.item, found.parts

@@ -46,9 +46,9 @@ async def retrieve_memories(
     toolbox = (await bank.toolbox()).in_project(project)
     only = SearchFilter(domain, tuple(tags or ()), exclude_task)
     task = task_id or await bank.task_of(client_of(ctx))
-    return answered(
-        RetrieveAnswer.of(await retrieve(toolbox, query, k=k, only=only, task_id=task), toolbox.scope.project)
-    )
+    found = await retrieve(toolbox, query, k=k, only=only, task_id=task)
+    answer = RetrieveAnswer.of(found, toolbox.scope.project)
+    return answered(answer, answer.text)
 
 
 async def remember(

@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue, ValidationError
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import InputError, SwarmMemoryError, is_want_of_memory
 from swarm_memory.schema.job import Progress, Report
@@ -140,11 +140,14 @@ def tool(
     return made
 
 
-def answered(answer: BaseModel | Row) -> CallToolResult:
-    """Give the answer as structure and as the same JSON in text, both without what is empty."""
+def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult:
+    """Give the answer as structure without what is empty, and as text: by default the same JSON.
+
+    A client shows its model one of the two; one that knows no structure shows the text.
+    """
     content = to_jsonable_python(answer, exclude_none=True)
-    text = to_json(answer, exclude_none=True).decode()
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
+    told = _as_text(content) if text is None else text
+    return CallToolResult(content=[TextContent(type="text", text=told)], structured_content=content)
 
 
 async def answered_job(

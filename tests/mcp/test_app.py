@@ -181,15 +181,25 @@ async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(conn
         assert "without" in (await caller.call("memory_status"))["effect"]
 
 
-async def test_an_answer_is_the_same_in_text_and_structure_and_small(connected: Connected, fixed: Task) -> None:
+async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_reads_of_it(
+    connected: Connected, fixed: Task
+) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed)
-        result = await caller.client.call_tool("retrieve_memories", {"query": SIMILAR})
-    (content,) = result.content
+        found = await caller.client.call_tool("retrieve_memories", {"query": SIMILAR})
+        none = await caller.client.call_tool("retrieve_memories", {"query": "xylophone", "domain": "none"})
+        listed = await caller.client.call_tool("manage_memories", {"action": "list"})
+    (shown,), (told,), (content,) = found.content, none.content, listed.content
+    assert isinstance(shown, TextContent)
+    assert isinstance(told, TextContent)
     assert isinstance(content, TextContent)
-    assert json.loads(content.text) == result.structured_content
-    assert "null" not in content.text
-    assert count_tokens(content.text) < 700
+    structure: dict[str, Any] = found.structured_content or {}
+    assert shown.text == structure["preamble"]
+    assert structure["memories"][0]["id"] in shown.text
+    assert "null" not in json.dumps(structure)
+    assert count_tokens(json.dumps(structure)) < 700
+    assert told.text == (none.structured_content or {})["reason"]
+    assert json.loads(content.text) == listed.structured_content
 
 
 async def test_nothing_found_is_an_answer_with_a_reason(connected: Connected) -> None:
