@@ -14,6 +14,9 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.ports.models import ChatModel, Embedder, Ranked, Reranker, Vector
 from swarm_memory.tools.ports.store import Clock, Store
 
+GiveWay = Callable[[], Awaitable[None]]
+"""Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
+
 
 async def at_once() -> None:
     """Go on: nobody is being served beside."""
@@ -54,8 +57,7 @@ class Toolbox:
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
     """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
-    give_way: Callable[[], Awaitable[None]] = at_once
-    """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
+    give_way: GiveWay = at_once
 
     notices: tuple[str, ...] = ()
     """What of it is not as the settings ask for."""

@@ -197,7 +197,13 @@ async def reembed_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[st
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
 
     def work(count: OnCount) -> Awaitable[Reembedded]:
-        return reembed(toolbox.store, toolbox.embedder, drop_others=False, on_progress=lambda done: count(done, None))
+        return reembed(
+            toolbox.store,
+            toolbox.embedder,
+            drop_others=False,
+            on_progress=lambda done: count(done, None),
+            give_way=toolbox.give_way,
+        )
 
     done = await _told(report, work, during="embedded")
     return {"embedded": done.embedded, "passages": done.passages, "skipped": done.skipped}

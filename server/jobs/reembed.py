@@ -7,7 +7,7 @@ from swarm_memory.tools.ports.models import Accompanied, Embedder
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.ports.upkeep import Vectors
 from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, REEMBED, embed_batch
-from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.toolbox import GiveWay, Toolbox, at_once
 
 
 @dataclass(slots=True)
@@ -25,7 +25,12 @@ class Reembedded:
 
 
 async def reembed(
-    store: Store, embedder: Embedder, *, drop_others: bool, on_progress: Callable[[int], None]
+    store: Store,
+    embedder: Embedder,
+    *,
+    drop_others: bool,
+    on_progress: Callable[[int], None],
+    give_way: GiveWay = at_once,
 ) -> Reembedded:
     """Embed what has no vector yet; `on_progress` is told how many are done. No model is called in a transaction.
 
@@ -33,16 +38,16 @@ async def reembed(
     what was embedded until then is kept.
     """
     done = Reembedded(embedder.name)
-    async for written, skipped in _batches(store.sources.vectors, embedder):
+    async for written, skipped in _batches(store.sources.vectors, embedder, give_way):
         done.passages += written
         done.skipped += skipped
         on_progress(done.embedded + done.passages + done.skipped)
-    async for written, skipped in _batches(store.vectors, embedder):
+    async for written, skipped in _batches(store.vectors, embedder, give_way):
         done.embedded += written
         done.skipped += skipped
         on_progress(done.embedded + done.passages + done.skipped)
     if isinstance(embedder, Accompanied):
-        async for _ in _batches(store.vectors, embedder.light):
+        async for _ in _batches(store.vectors, embedder.light, give_way):
             pass
     if drop_others:
         done.dropped = tuple(await store.drop_other_spaces(embedder.name, embedder.dimensions))
@@ -62,11 +67,11 @@ async def queue_reembedding(toolbox: Toolbox) -> None:
         await toolbox.queue(REEMBED, BACKLOG)
 
 
-async def _batches(items: Vectors, embedder: Embedder) -> AsyncGenerator[tuple[int, int]]:
+async def _batches(items: Vectors, embedder: Embedder, give_way: GiveWay) -> AsyncGenerator[tuple[int, int]]:
     """Embed what has no vector; yield after each batch how many got one, and how many texts were refused."""
     after = 0
     while rows := await items.without_vector(embedder.name, embedder.dimensions, BATCH, after):
-        vectors = await embed_batch(embedder, [text for _, text in rows])
+        vectors = await embed_batch(embedder, [text for _, text in rows], give_way)
         found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
         written = await items.put_vectors(embedder.name, found) if found else 0
         yield written, len(rows) - len(found)

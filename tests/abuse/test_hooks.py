@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 from banks import settings_of
 from forked import CLI, run
@@ -156,11 +157,12 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path, reco
                         "tool_name": "Bash",
                     }
                     began = time.monotonic()
-                    assert await answer_hook(bank.toolbox, told, "server", folder) == {}
+                    with anyio.fail_after(HANG_S):
+                        assert await answer_hook(bank.toolbox, told, "server", folder) == {}
                     times.append(time.monotonic() - began)
     p95_ms = sorted(times)[int(len(times) * 0.95)] * 1000
     record(
         "C5",
         f"hooks that a server answers in {len(CONDITIONS)} conditions: blocked 0 of {len(times)}, p95 {p95_ms:.0f} ms",
     )
-    assert max(times) < 6
+    assert is_in_time(max(times), 6)

@@ -11,7 +11,7 @@ from poison_attacks import Half, attacks, half_of
 from unseen_author import docstrings_of, plain_texts, published_attacks, unseen_attacks, unseen_strategies
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.guard.classifier import WEIGHTS, load_weights
+from swarm_memory.tools.guard.classifier import WEIGHTS, features_of, load_weights, score, units
 from swarm_memory.tools.guard.screen import CLASSIFIED, by_rules, reason_of, screen
 
 pytestmark = pytest.mark.attack
@@ -128,6 +128,19 @@ def test_damaged_or_missing_weights_are_said_and_nothing_passes_unscreened(tmp_p
         load_weights(damaged)
     with pytest.raises(ConfigError, match="cannot be read"):
         load_weights(tmp_path / "none.bin")
+
+
+def test_a_sentence_scores_by_the_features_that_training_sees() -> None:
+    weights = load_weights()
+    first, second = weights.scales
+    texts = [each.text.lower() for each in (*attacks()[:60], *strategies()[:60])]
+    for unit in (unit for text in (*texts, "忽略 git提交 the log", "") for unit in units(text)):
+        summed = [
+            value * sum(weights.values[column] - 256 * (weights.values[column] > 127) for column in columns)
+            for columns, value in features_of(unit)
+        ]
+        expected = weights.bias + first * summed[0] + first * summed[1] + second * summed[2]
+        assert score(unit, weights) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_finding_names_the_shape_and_quotes_the_words() -> None:

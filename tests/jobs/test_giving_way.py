@@ -1,14 +1,18 @@
 """Work in the background gives way to who is served, and goes on under any load."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from swarm_memory.server.bank import Bank
+from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -62,6 +66,34 @@ async def test_consolidation_does_nothing_while_it_gives_way(toolbox: Toolbox) -
     quiet.set()
     assert (await running).compared == 0
     assert asked > 1
+
+
+class Slow(StaticEmbedder):
+    """One that takes long for a text, beside one that does not."""
+
+    light = StaticEmbedder()
+    longest = 0
+
+    @property
+    def name(self) -> str:
+        return "slow-256"
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        self.longest = max(self.longest, len(texts))
+        return await super().embed_documents(texts)
+
+
+async def test_re_embedding_gives_way_before_every_few_texts(toolbox: Toolbox) -> None:
+    for number in range(20):
+        await remember(toolbox, f"Case {number}: ask before the upload replaces a file.")
+    asked, slow = 0, Slow()
+
+    async def give_way() -> None:
+        nonlocal asked
+        asked += 1
+
+    done = await reembed(toolbox.store, slow, drop_others=False, on_progress=lambda _: None, give_way=give_way)
+    assert (done.embedded, slow.longest, asked) == (20, 8, 3)
 
 
 async def test_a_caller_who_waits_for_the_work_itself_does_not_hold_it_up(

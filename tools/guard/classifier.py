@@ -9,6 +9,7 @@ import math
 import re
 import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ LEXICON = Path(__file__).parent / "data" / "concepts.txt"
 WORD_BUCKETS = 1 << 15
 _MAX_UNIT = 400
 _MIN_UNIT_WORDS = 4
+_REMEMBERED_WORDS = 1 << 14
 _WORD = re.compile(r"[^\W_]+|[^\w\s]")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
@@ -82,27 +84,30 @@ def units(text: str) -> list[str]:
 
 def score(unit: str, weights: Weights) -> float:
     """Return how suspect one unit is, before the threshold is taken off."""
-    signed = _signed(weights)
+    signed, pairs, signed_words = _signed(weights)
+    found, buckets = sorted(concepts_of(unit)), _word_buckets(unit)
+    of_concepts, of_pairs, of_words = _values(len(found), len(buckets))
     first, second = weights.scales
-    return weights.bias + sum(
-        scale * value * sum([signed[column] for column in columns])
-        for scale, (columns, value) in zip((first, first, second), features_of(unit), strict=True)
+    return weights.bias + (
+        first * of_concepts * sum([signed[concept] for concept in found])
+        + first * of_pairs * sum([sum([pairs[each][other] for other in found[:at]]) for at, each in enumerate(found)])
+        + second * of_words * sum([signed_words[bucket] for bucket in buckets])
     )
 
 
 def features_of(unit: str) -> Features:
     """Return the features of one unit."""
-    found = sorted(concepts_of(unit))
-    count = len(concept_names())
-    norm = 1.0 / (1 + len(found))
+    found, count, first_word = sorted(concepts_of(unit)), len(concept_names()), concept_columns()
     pairs = [count + second * (second - 1) // 2 + first for at, second in enumerate(found) for first in found[:at]]
-    first_word = concept_columns()
     words = [first_word + bucket for bucket in _word_buckets(unit)]
-    return Features(
-        (found, math.sqrt(3) * norm),
-        (pairs, math.sqrt(2) * norm),
-        (words, len(words) ** -0.5 if words else 0.0),
-    )
+    of_concepts, of_pairs, of_words = _values(len(found), len(words))
+    return Features((found, of_concepts), (pairs, of_pairs), (words, of_words))
+
+
+def _values(concepts: int, words: int) -> tuple[float, float, float]:
+    """Return the value of each column of a group, by how many concepts and buckets of words there are."""
+    norm = 1.0 / (1 + concepts)
+    return math.sqrt(3) * norm, math.sqrt(2) * norm, words**-0.5 if words else 0.0
 
 
 @cache
@@ -115,17 +120,22 @@ def concept_columns() -> int:
 def _word_buckets(unit: str) -> set[int]:
     """Return the buckets of the words and of each two that follow one another: CRC-32 of both with a blank between."""
     words: list[str] = _WORD.findall(unit)
-    if not unit.isascii():
-        words = [part for word in words for part in (word if _UNSPACED.search(word) else (word,))]
-    found: set[int] = set()
-    before: int | None = None
-    for word in words:
-        data = word.encode("utf-8", "replace")
-        if before is not None:
-            found.add(zlib.crc32(b" " + data, before) % WORD_BUCKETS)
-        before = zlib.crc32(data)
-        found.add(before % WORD_BUCKETS)
+    if not unit.isascii() and (is_unspaced := _UNSPACED.search)(unit):
+        words = [part for word in words for part in (word if not word.isascii() and is_unspaced(word) else (word,))]
+    if not words:
+        return set()
+    hashes, following, buckets = zip(*map(_hashed, words), strict=True)
+    found = {each % WORD_BUCKETS for each in map(zlib.crc32, following[1:], hashes)}
+    found.update(buckets)
     return found
+
+
+@lru_cache(_REMEMBERED_WORDS)
+def _hashed(word: str) -> tuple[int, bytes, int]:
+    """Return the CRC-32 of a word, what it adds to that of a word before it, and its bucket."""
+    data = word.encode("utf-8", "replace")
+    crc = zlib.crc32(data)
+    return crc, b" " + data, crc % WORD_BUCKETS
 
 
 @cache
@@ -149,8 +159,14 @@ def _unusable(path: Path, reason: str) -> ConfigError:
 
 
 @cache
-def _signed(weights: Weights) -> tuple[int, ...]:
-    return struct.unpack(f"{len(weights.values)}b", weights.values)
+def _signed(weights: Weights) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Return the weights of the concepts, for each concept those of its pairs with former ones, and of the words."""
+    values = (*range(128), *range(-128, 0))  # one object for each value: many stay near the processor
+    signed = tuple([values[byte] for byte in weights.values])
+    count = len(concept_names())
+    starts = [count + second * (second - 1) // 2 for second in range(count)]
+    pairs = tuple(signed[start : start + second] for second, start in enumerate(starts))
+    return signed[:count], pairs, signed[concept_columns() :]
 
 
 _TOKEN = re.compile(r"--?[a-z][\w-]*|[\w.=/'-]*\w|[<>|\[\]]")
@@ -169,10 +185,13 @@ class _Phrase(NamedTuple):
 class _Lexicon(NamedTuple):
     names: tuple[str, ...]
     words: dict[str, set[int]]
-    beginnings: dict[str, set[int]]
+    beginnings: defaultdict[str, list[tuple[str, int]]]
+    """Of words, by their first two letters."""
     phrases: dict[str, list[_Phrase]]
-    pieces: tuple[tuple[str, int], ...]
-    """Of scripts that put no blanks between words, or join endings to them."""
+    starts: set[str]
+    """The first two letters of all these."""
+    pieces: defaultdict[str, list[tuple[str, int]]]
+    """Of scripts that put no blanks between words, or join endings to them; by their first character."""
 
 
 def concept_names() -> tuple[str, ...]:
@@ -182,27 +201,45 @@ def concept_names() -> tuple[str, ...]:
 
 def concepts_of(text: str) -> set[int]:
     """Return the numbers of the concepts that a text in lower case speaks of."""
-    lexicon = _lexicon()
+    found: set[int] = set()
+    if not text.isascii():
+        pieces = _lexicon().pieces
+        begun = set(_first_of_pieces().findall(text))
+        found = {concept for first in begun for piece, concept in pieces[first] if piece in text}
     tokens: list[str] = _TOKEN.findall(text)
-    found = {concept for piece, concept in lexicon.pieces if piece in text} if not text.isascii() else set[int]()
-    for at, token in enumerate(tokens):
-        concepts, phrases = _said_by(token[:_LONGEST_WORD])
-        found |= concepts
-        for phrase in phrases:
-            if _follows(phrase, tokens[at + 1 : at + 1 + len(phrase.rest)]):
+    for at, said in enumerate(map(_said_by, tokens), start=1):
+        if said is None:
+            continue
+        found |= said.concepts
+        for phrase in said.phrases:
+            if _follows(phrase, tokens[at : at + len(phrase.rest)]):
                 found.add(phrase.concept)
     return found
 
 
-@lru_cache(1 << 14)
-def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
-    """Return the concepts of a word in whatever form, and the phrases that it begins."""
-    lexicon = _lexicon()
+@cache
+def _first_of_pieces() -> re.Pattern[str]:
+    return re.compile(f"[{''.join(_lexicon().pieces)}]")
+
+
+class _Said(NamedTuple):
+    concepts: frozenset[int]
+    phrases: tuple[_Phrase, ...]
+    """Those that the word begins."""
+
+
+@lru_cache(_REMEMBERED_WORDS)
+def _said_by(token: str) -> _Said | None:
+    """Return what a word says in whatever form; None, as for most, where that is nothing."""
+    lexicon, token = _lexicon(), token[:_LONGEST_WORD]
     forms = {token, token.strip(_EDGES), token.removesuffix("'s")}
+    if lexicon.starts.isdisjoint([form[:2] for form in forms]):
+        return None
     found = {concept for form in forms for concept in lexicon.words.get(form, ())}
-    beginnings = (form[:end] for form in forms for end in range(2, len(form) + 1))
-    found.update(concept for begun in beginnings for concept in lexicon.beginnings.get(begun, ()))
-    return frozenset(found), tuple(phrase for form in forms for phrase in lexicon.phrases.get(form, ()))
+    for form in forms:
+        found.update(concept for begun, concept in lexicon.beginnings.get(form[:2], ()) if form.startswith(begun))
+    phrases = tuple(phrase for form in forms for phrase in lexicon.phrases.get(form, ()))
+    return _Said(frozenset(found), phrases) if found or phrases else None
 
 
 def _follows(phrase: _Phrase, tokens: Sequence[str]) -> bool:
@@ -214,9 +251,8 @@ def _follows(phrase: _Phrase, tokens: Sequence[str]) -> bool:
 
 @cache
 def _lexicon() -> _Lexicon:
-    lexicon = _Lexicon((), {}, {}, {}, ())
+    lexicon = _Lexicon((), {}, defaultdict(list), {}, set(), defaultdict(list))
     names: list[str] = []
-    pieces: list[tuple[str, int]] = []
     for name, entries in _lines():
         concept = len(names)
         names.append(name)
@@ -224,13 +260,16 @@ def _lexicon() -> _Lexicon:
             word = entry.rstrip("*")
             first, *rest = word.split()
             if _JOINED.search(word):
-                pieces.append((word, concept))
-            elif rest:
+                lexicon.pieces[word[0]].append((word, concept))
+                continue
+            lexicon.starts.add(word[:2])
+            if rest:
                 lexicon.phrases.setdefault(first, []).append(_Phrase(tuple(rest), entry != word, concept))
+            elif entry == word:
+                lexicon.words.setdefault(word, set()).add(concept)
             else:
-                kind = lexicon.words if entry == word else lexicon.beginnings
-                kind.setdefault(word, set()).add(concept)
-    return lexicon._replace(names=tuple(names), pieces=tuple(pieces))
+                lexicon.beginnings[word[:2]].append((word, concept))
+    return lexicon._replace(names=tuple(names))
 
 
 def _lines() -> Iterator[tuple[str, list[str]]]:

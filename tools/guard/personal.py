@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, compiled, table
+from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
 from swarm_memory.tools.guard.secrets import Excerpt, lines_with
 
 _DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
@@ -17,7 +17,7 @@ def find_personal_data(text: str) -> Iterator[Span]:
     """
     sections = table(SECRETS).sections
     for rule in sections["personal.data"]:
-        if not rule.hints or any(hint in text for hint in rule.hints):
+        if not rule.hints or any_in(text, rule.hints):
             yield from _checked(
                 rule, Excerpt(text, lines_with(text, rule.hints, _REACH) if rule.hints else [(0, len(text))])
             )

@@ -47,14 +47,21 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
 
 _APART = "\n \n"
 """Between texts that are looked at as one: no secret goes on behind it, and no sign of one reaches over it."""
+_TOGETHER_CHARS = 200_000
 
 
 def redact_each(texts: Sequence[str], *, pii: bool = True) -> list[str]:
-    """Return the texts, each as `redact` leaves it; where nothing is to be taken out, which is usual, at one look."""
+    """Return the texts, each as `redact` leaves it; where nothing is to be taken out, which is usual, at one look.
+
+    Of texts in which something is found the halves are looked at again: few of many hold a secret.
+    """
+    if len(texts) == 1:
+        return [redact(texts[0], pii=pii).text]
     together = _APART.join(texts)
-    if redact(together, pii=pii).text == together:
+    if len(together) <= _TOGETHER_CHARS and redact(together, pii=pii).text == together:
         return list(texts)
-    return [redact(text, pii=pii).text for text in texts]
+    half = len(texts) // 2
+    return redact_each(texts[:half], pii=pii) + redact_each(texts[half:], pii=pii)
 
 
 def _within(span: Span, excerpt: Excerpt) -> Span | None:
@@ -93,10 +100,15 @@ def archivable(trajectory: Trajectory, settings: Settings) -> Trajectory:
 
     At most `settings.learn.max_steps` steps of at most `max_step_chars` characters; doing it twice changes nothing.
     """
-    pii, limit = settings.distill.redact_pii, settings.learn.max_step_chars
+    limit = settings.learn.max_step_chars
     kept, dropped = _ends(trajectory.steps, settings.learn.max_steps)
-    steps = tuple(_step(step, limit, pii=pii) for step in kept)
-    task = _text(trajectory.task, _MAX_TASK_CHARS, pii=pii)
+    texts = dict.fromkeys(
+        map(clean, (trajectory.task, *(text for step in kept for text in (step.text, *_strings(step.tool_input)))))
+    )
+    # Before they are cut: half a secret would not be known as one.
+    redacted = dict(zip(texts, redact_each(list(texts), pii=settings.distill.redact_pii), strict=True))
+    steps = tuple(_step(step, limit, redacted) for step in kept)
+    task = _text(trajectory.task, _MAX_TASK_CHARS, redacted)
     changed = {"task": task, "steps": steps, "dropped_steps": trajectory.dropped_steps + dropped}
     return trajectory.model_copy(update=changed)
 
@@ -124,26 +136,37 @@ def _ends(steps: tuple[Step, ...], limit: int) -> tuple[tuple[Step, ...], int]:
     return steps[:head] + steps[len(steps) - (limit - head) :], len(steps) - limit
 
 
-def _step(step: Step, limit: int, *, pii: bool) -> Step:
-    changed: dict[str, object] = {"text": _text(step.text, limit, pii=pii)}
+def _strings(value: JsonValue, depth: int = _MAX_DEPTH) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth > 0 and isinstance(value, Mapping):
+        for key, field in cast(Mapping[str, JsonValue], value).items():
+            yield key
+            yield from _strings(field, depth - 1)
+    elif depth > 0 and isinstance(value, list):
+        for part in value:
+            yield from _strings(part, depth - 1)
+
+
+def _step(step: Step, limit: int, redacted: Mapping[str, str]) -> Step:
+    changed: dict[str, object] = {"text": _text(step.text, limit, redacted)}
     if step.tool_input is not None:
-        changed["tool_input"] = _value(step.tool_input, limit, _MAX_DEPTH, pii=pii)
+        changed["tool_input"] = _value(step.tool_input, limit, _MAX_DEPTH, redacted)
     return step.model_copy(update=changed)
 
 
-def _text(text: str, limit: int, *, pii: bool) -> str:
-    """Redacted before it is cut: half a secret would not be known as one."""
-    return clean(redact(clean(text), pii=pii).text, limit)
+def _text(text: str, limit: int, redacted: Mapping[str, str]) -> str:
+    return clean(redacted[clean(text)], limit)
 
 
-def _value(value: JsonValue, limit: int, depth: int, *, pii: bool) -> JsonValue:
+def _value(value: JsonValue, limit: int, depth: int, redacted: Mapping[str, str]) -> JsonValue:
     if isinstance(value, str):
-        return _text(value, limit, pii=pii)
+        return _text(value, limit, redacted)
     if depth <= 0:
         return None
     if isinstance(value, Mapping):
         fields = cast(Mapping[str, JsonValue], value)
-        return {_text(key, 200, pii=pii): _value(field, limit, depth - 1, pii=pii) for key, field in fields.items()}
+        return {_text(key, 200, redacted): _value(field, limit, depth - 1, redacted) for key, field in fields.items()}
     if isinstance(value, list):
-        return [_value(part, limit, depth - 1, pii=pii) for part in value]
+        return [_value(part, limit, depth - 1, redacted) for part in value]
     return value

@@ -7,9 +7,11 @@ a hook, which a person waits for, would spend a fourteenth of its time on readin
 import difflib
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
+from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,12 +52,62 @@ class Table:
 
     def __init__(self, rules: Iterable[Rule], words: Mapping[str, frozenset[str]]) -> None:
         self.rules, self.words = tuple(rules), words
-        self.hints = tuple(dict.fromkeys(hint for rule in self.rules for hint in rule.hints))
         self.sections: defaultdict[str, list[Rule]] = defaultdict(list)
         """The rules of each section, and of each group of them: `vendors` is all of `vendors.…`."""
         for rule in self.rules:
             self.sections[rule.section].append(rule)
             self.sections[rule.section.partition(".")[0]].append(rule)
+
+    @cached_property
+    def _vendors(self) -> dict[str, list[tuple[int, Rule]]]:
+        """The vendors' rules with their places, by how their prefix begins; those without one by ""."""
+        found: defaultdict[str, list[tuple[int, Rule]]] = defaultdict(list)
+        for place, rule in enumerate(self.sections["vendors"]):
+            found[rule.prefix[:2]].append((place, rule))
+        return dict(found)
+
+    def vendors_that_begin(self, beginnings: set[str]) -> list[Rule]:
+        """Return the vendors' rules whose prefix begins with one of these pairs of characters, and those without."""
+        found = [each for beginning in ({""} | beginnings) & self._vendors.keys() for each in self._vendors[beginning]]
+        return [rule for _, rule in sorted(found)]
+
+    @cached_property
+    def _by_hint(self) -> dict[str, list[int]]:
+        """The places of the rules of each hint."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for place, rule in enumerate(self.rules):
+            for hint in rule.hints:
+                found[hint].append(place)
+        return dict(found)
+
+    @cached_property
+    def _by_piece(self) -> dict[str, list[str]]:
+        """The hints, each by those three characters in a row of it that the fewest have; the shorter ones by ""."""
+        pieces = {hint: _threes(hint) or {""} for hint in self._by_hint}
+        common = Counter(chain.from_iterable(pieces.values()))
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for hint, its in pieces.items():
+            found[min(its, key=lambda piece: (common[piece], piece))].append(hint)
+        return dict(found)
+
+    def hinted(self, text: str) -> list[Rule]:
+        """Return the rules of which a hint stands in a text; one is looked for only where its three characters do."""
+        pieces = _threes(text)
+        pieces.add("")
+        near = [hint for piece in self._by_piece.keys() & pieces for hint in self._by_piece[piece] if hint in text]
+        return [self.rules[place] for place in sorted({place for hint in near for place in self._by_hint[hint]})]
+
+
+def any_in(text: str, hints: Iterable[str]) -> bool:
+    """Whether one of the hints stands in a text."""
+    for hint in hints:  # noqa: SIM110 - half the time of `any`, and this is asked hundreds of times a text
+        if hint in text:
+            return True
+    return False
+
+
+def _threes(text: str) -> set[str]:
+    return set(map(add, map(add, text, text[1:]), text[2:]))
 
 
 _off: set[str] = set()

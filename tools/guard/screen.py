@@ -26,6 +26,7 @@ _SPACED_OUT = re.compile(r"\b(?:\w[ .\-_*]){4,40}\w\b")
 _SPACED_WORDS = re.compile(r"(?<![^\W_])(?:[^\W_][ .\-_*]{1,4}){8,400}[^\W_](?![^\W_])")
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)[ .\-_*](?=\w)")
 _LEET_WORD = re.compile(r"(?=[a-z]{0,12}[0-9$@])(?=[0-9$@]{0,12}[a-z])[a-z0-9$@]{3,20}")
+_LEET_SIGN = re.compile(r"[0-9$@]")
 _LEET = str.maketrans("4310$75@", "aeiostsa")
 _MIN_LEET_WORDS = 4
 _BLOB = re.compile(r"[A-Za-z0-9+/=_-]{24,4000}")
@@ -49,6 +50,7 @@ _ALIKE = str.maketrans(
     "aeopcyxijsdhoaeikvptig",
 )
 """Letters of other alphabets that look like Latin ones."""
+_ALIKE_LETTER = re.compile(f"[{''.join(map(chr, _ALIKE))}]")
 
 
 class Finding(NamedTuple):
@@ -100,9 +102,8 @@ def rules_that_fire(text: str) -> Iterator[tuple[Rule, str]]:
     """Yield each rule that fires, once for each reading of the text, with the words that show it."""
     known = table(SCREENING)
     for view in readings(text[:MAX_CHARS]):
-        present = {hint for hint in known.hints if hint in view}
-        for rule in known.rules:
-            if not (rule.hints and present.isdisjoint(rule.hints)) and (quote := _found(rule, view)):
+        for rule in known.hinted(view):
+            if quote := _found(rule, view):
                 yield rule, quote
 
 
@@ -130,24 +131,26 @@ def readings(text: str) -> tuple[str, ...]:
 def _readings(text: str) -> Iterator[str]:
     plain = _readable(text)
     yield plain
-    if not text.isascii() and text.translate(_ALIKE) != text:
+    if not text.isascii() and _ALIKE_LETTER.search(text):
         yield unicodedata.normalize("NFKC", clean(text)).casefold()  # other alphabets as they are
-    if len(_LEET_WORD.findall(plain)) >= _MIN_LEET_WORDS:
+    if _LEET_SIGN.search(plain) and len(_LEET_WORD.findall(plain)) >= _MIN_LEET_WORDS:
         yield plain.translate(_LEET)
     if "snoi" in plain or "era uoy" in plain or "eht" in plain:
         yield plain[::-1]
     if "%" in text:
         yield _readable(unquote(text))
-    for blob in _BLOB.findall(text):
+    blobs = _BLOB.findall(text)
+    for blob in blobs:
         if decoded := _decoded(blob):
             yield _readable(decoded)
-    for digits in _HEX.findall(text):
+    for digits in _HEX.findall(text) if blobs or "\\x" in text else ():
         if decoded := _printable(bytes.fromhex(digits.replace("\\x", ""))):
             yield _readable(decoded)
 
 
 def _readable(text: str) -> str:
-    text = unicodedata.normalize("NFKC", clean(text)).translate(_ALIKE)
+    text = unicodedata.normalize("NFKC", clean(text))
+    text = text.translate(_ALIKE) if _ALIKE_LETTER.search(text) else text
     text = _SPACED_WORDS.sub(lambda match: " ".join(_BETWEEN_LETTERS.sub("", match.group(0)).split()), text)
     text = _SPACED_OUT.sub(lambda match: re.sub(r"[ .\-_*]", "", match.group(0)), text)
     return text.replace("*", "").replace("_ ", " ").replace("`", "").casefold()

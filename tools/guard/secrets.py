@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, Table, compiled, table
+from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, Table, any_in, compiled, table
 from swarm_memory.tools.guard.values import (
     is_call,
     is_key,
@@ -51,16 +51,17 @@ def _all_but_private_keys(rules: Table, text: str) -> Iterator[Span]:
 
 
 _LONG_WORD = re.compile(r"\S{16,}")
+_LONG_ENOUGH = re.compile(r"[!-~]{14}")
+"""No vendor's format is shorter, or of other characters."""
 _BEGINNING = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_]\S?")
 
 
 def _vendors(rules: Table, text: str) -> Iterator[Span]:
     """Yield what has a vendor's format; it is searched for in the long words alone, for no secret is short."""
     words = Excerpt(text, (match.span() for match in _LONG_WORD.finditer(text)))
-    beginnings = set(_BEGINNING.findall(words.text))
-    for rule in rules.sections["vendors"]:
-        if rule.prefix and rule.prefix[:2] not in beginnings:
-            continue
+    if not _LONG_ENOUGH.search(words.text):
+        return
+    for rule in rules.vendors_that_begin(set(_BEGINNING.findall(words.text))):
         for match in _found(rule, words.text) if rule.prefix else _hinted(rule, words.text):
             group = 1 if match.re.groups else 0
             start, end = words.span(match.span(group))
@@ -105,7 +106,7 @@ def _with_prefix(prefix: str, text: str, at: int) -> re.Match[str] | None:
 
 
 def _hinted(rule: Rule, text: str) -> Iterator[re.Match[str]]:
-    return compiled(rule).finditer(text) if any(hint in text for hint in rule.hints) else iter(())
+    return compiled(rule).finditer(text) if any_in(text, rule.hints) else iter(())
 
 
 def _lowered(text: str) -> str:
@@ -146,7 +147,7 @@ def _given(rules: Table, section: str, text: str, lower: str) -> Iterator[Span]:
     """Yield the values in headers, addresses and on command lines."""
     placeholders, is_in_line = rules.words["placeholders"], section != "context.documents"
     for rule in rules.sections[section]:
-        if any(hint in lower for hint in rule.hints):
+        if any_in(lower, rule.hints):
             lines = Excerpt(lower, lines_with(lower, rule.hints, _REACH) if is_in_line else [(0, len(lower))])
             for match in compiled(rule).finditer(lines.text):
                 start, end = lines.span(match.span(1))
@@ -196,7 +197,7 @@ _LONG_VALUE = 100
 def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
     """Yield the values that are given to names such as `password`, `api_key`, `client_secret`."""
     for rule in rules.sections["names"]:
-        if rule.hints and not any(hint in lower for hint in rule.hints):
+        if rule.hints and not any_in(lower, rule.hints):
             continue
         is_for_password = rule.section == "names.password"
         position = 0

@@ -8,9 +8,9 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.models import Embedder, Vector
+from swarm_memory.tools.ports.models import Accompanied, Embedder, Vector
 from swarm_memory.tools.text.tokens import tokenize
-from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.toolbox import GiveWay, Toolbox, at_once
 
 EMBED = "embed"
 """The kind of the jobs that embed a project's backlog."""
@@ -22,6 +22,8 @@ BACKLOG = "backlog"
 """Their key: there is at most one that waits."""
 
 BATCH = 128
+_PIECE = 8
+"""Of an embedder that takes milliseconds for a text, so many are embedded before a caller is let in."""
 
 REMEMBERED_QUERIES, REMEMBERED_CHARS = 512, 4_000
 """Vectors of the last queries that are remembered, of queries up to this length: at most 3 MB."""
@@ -113,8 +115,7 @@ async def embed_backlog(toolbox: Toolbox, on_progress: Callable[[int], Awaitable
     store, embedder = toolbox.store, toolbox.embedder
     embedded = after = 0
     while rows := await store.unembedded(toolbox.scope, BATCH, after):
-        await toolbox.give_way()
-        vectors = await embed_batch(embedder, [text for _, text in rows])
+        vectors = await embed_batch(embedder, [text for _, text in rows], toolbox.give_way)
         found = {seq: vector for (seq, _), vector in zip(rows, vectors, strict=True) if vector is not None}
         embedded += await store.put_first_vectors(embedder.name, found) if found else 0
         after = rows[-1][0]
@@ -122,12 +123,17 @@ async def embed_backlog(toolbox: Toolbox, on_progress: Callable[[int], Awaitable
     return Embedded(embedded, (await store.pending_upkeep(toolbox.scope, embedder.name, 0)).not_embedded)
 
 
-async def embed_batch(embedder: Embedder, texts: Sequence[str]) -> list[Vector | None]:
-    """Embed a batch; where one text is refused, each by itself, and None for the refused. Raises `ModelError`."""
-    try:
-        return [*await embedder.embed_documents(texts)]
-    except InputError:
-        return [await _embed_one(embedder, text) for text in texts]
+async def embed_batch(embedder: Embedder, texts: Sequence[str], give_way: GiveWay = at_once) -> list[Vector | None]:
+    """Embed a batch and give way before each piece; None for a text that is refused. Raises `ModelError`."""
+    piece = _PIECE if isinstance(embedder, Accompanied) else len(texts)
+    vectors: list[Vector | None] = []
+    for at in range(0, len(texts), piece):
+        await give_way()
+        try:
+            vectors += await embedder.embed_documents(texts[at : at + piece])
+        except InputError:
+            vectors += [await _embed_one(embedder, text) for text in texts[at : at + piece]]
+    return vectors
 
 
 async def _embed_one(embedder: Embedder, text: str) -> Vector | None:
