@@ -125,19 +125,15 @@ async def _run(
     guard = Guard(application, token, limits)
     running = _Server(_config(guard, limits))
     _still_streams()
-    with anyio.open_signal_receiver(*_heeded_signals()) as signals:
-        async with anyio.create_task_group() as group:
 
-            async def watch() -> None:
-                async for _ in signals:
-                    _end_in_time()
-                    guard.close()
-                    running.end()
+    def end() -> None:
+        _end_in_time()
+        guard.close()
+        running.end()
 
-            group.start_soon(watch)
-            on_listening(url_of(listener))
-            await running.serve([listener])
-            group.cancel_scope.cancel()
+    with _called_by_signals(end):
+        on_listening(url_of(listener))
+        await running.serve([listener])
 
 
 def _still_streams() -> None:
@@ -244,6 +240,22 @@ def _listen(address: Address) -> socket.socket:
         listener.close()
         raise ConfigError(f"cannot listen on {address.host} port {address.port}: {error.strerror or error}") from error
     return listener
+
+
+@contextmanager
+def _called_by_signals(end: Callable[[], None]) -> Generator[None]:
+    """Have a signal that ends the server call `end` in the loop; Windows knows no other way than that of `signal`."""
+    loop = asyncio.get_running_loop()
+
+    def heard(*_: object) -> None:
+        loop.call_soon_threadsafe(end)
+
+    before = {each: signal.signal(each, heard) for each in _heeded_signals()}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler or signal.SIG_DFL)
 
 
 def _heeded_signals() -> list[signal.Signals]:

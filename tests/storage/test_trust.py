@@ -6,7 +6,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from types import ModuleType
 from typing import Any
 
@@ -306,3 +306,17 @@ def test_records_are_private_and_stand_outside_the_project(database: Path, drive
     record.write_text("{}")
     with pytest.raises(StorageError, match="no record"):
         connect(database, driver=driver)
+
+
+@pytest.mark.parametrize(
+    ("bank", "record"),
+    [
+        (PurePosixPath("/home/x/.swarm/memory.db"), "home/x/.swarm/memory.db.json"),
+        (PureWindowsPath(r"C:\x\.swarm\memory.db"), "C/x/.swarm/memory.db.json"),
+        (PureWindowsPath(r"\\host\share\x\memory.db"), "host/share/x/memory.db.json"),
+        (PureWindowsPath(r"\\?\C:\x\memory.db"), "C/x/memory.db.json"),
+    ],
+)
+def test_the_record_of_a_bank_lies_in_the_folder_of_records_on_every_system(bank: PurePath, record: str) -> None:
+    assert registry.record_of(bank).as_posix() == record
+    assert not registry.record_of(bank).anchor, "so it cannot lie anywhere else"

@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreUntrusted
@@ -309,8 +309,13 @@ def _place(database: Path) -> str:
 
 def _file(database: Path) -> Path:
     """Return where the record of a bank is: below the folder of records as the bank is below the root."""
-    place = Path(_place(database))
-    return Path(state_folder(), FOLDER, place.drive.replace(":", ""), *place.parts[1:-1], f"{place.name}.json")
+    return Path(state_folder(), FOLDER, record_of(Path(_place(database))))
+
+
+def record_of(place: PurePath) -> PurePath:
+    """Return the path of a record in the folder of records, of a bank on a drive or a share of Windows too."""
+    drive = place.drive.replace(":", "").strip("\\?").replace("\\", "/")
+    return type(place)(drive, *place.parts[1:-1], f"{place.name}.json")
 
 
 def _drop_scratch() -> None:
