@@ -45,7 +45,7 @@ COMMANDS = {
     "memories": ("Memories", "memories", "List, show, edit, quarantine, restore or forget memories"),
     "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
     "export": ("Memories", "memories", "Write all memories as JSONL"),
-    "import": ("Memories", "memories", "Read what export wrote"),
+    "import": ("Memories", "memories", "Read what export wrote; --all: what all agents did here"),
     "judge": ("Memories", "learn", "Say whether tasks were met, and why"),
     "distill": ("Memories", "learn", "Show what trajectories would teach"),
     "status": ("How it stands", "status", "How the bank stands"),

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.hosts.paths import checked_transcript
@@ -106,10 +108,19 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
     return sorted({file for path in paths for file in (path.glob("*.jsonl") if path.is_dir() else (path,))})
 
 
-async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool, report: Report) -> Tally:
+async def import_files(
+    toolbox: Toolbox,
+    files: Sequence[Path],
+    quarantine: bool,
+    report: Report,
+    *,
+    since: datetime | None = None,
+    on_learned: Callable[[LearnResult], None] | None = None,
+) -> Tally:
     """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own.
 
-    A model is asked about the tasks that are worth it, as in the background.
+    A model is asked about the tasks that are worth it, as in the background. Tasks that ended before `since` are left
+    out; `on_learned` is told what came of each of the others.
     """
     tally = Tally()
     for number, file in enumerate(files):
@@ -120,20 +131,30 @@ async def import_files(toolbox: Toolbox, files: Sequence[Path], quarantine: bool
                 continue
             tally.files += 1
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
-                reading = read(trajectory)
-                asked = toolbox.chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
-                result = await learn_and_log(toolbox if asked else replace(toolbox, chat=None), reading)
-                if result.status == "broken_off":
+                if since is not None and trajectory.ended_at is not None and trajectory.ended_at < since:
                     continue
-                tally.tasks += 1
-                tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
-                tally.stored += len(result.stored)
-                tally.known += result.status == "already_learned"
-                tally.calls += result.calls
+                result = await _learned(toolbox, trajectory, tally)
+                if result is not None and on_learned is not None:
+                    on_learned(result)
         except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
     await report(Progress(done=len(files), total=len(files), message="all read"))
     return tally
+
+
+async def _learned(toolbox: Toolbox, trajectory: Trajectory, tally: Tally) -> LearnResult | None:
+    """Learn from a task and count what came of it; None where the host's connection broke it off."""
+    reading = read(trajectory)
+    asked = toolbox.chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
+    result = await learn_and_log(toolbox if asked else replace(toolbox, chat=None), reading)
+    if result.status == "broken_off":
+        return None
+    tally.tasks += 1
+    tally.verdicts[result.verdict.label] = tally.verdicts.get(result.verdict.label, 0) + 1
+    tally.stored += len(result.stored)
+    tally.known += result.status == "already_learned"
+    tally.calls += result.calls
+    return result
 
 
 def as_row(tally: Tally) -> dict[str, JsonValue]:

@@ -349,21 +349,41 @@ def export(invocation: Invocation, output: Path | None, own_only: bool) -> None:
 
 
 @click.command("import")
-@click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--quarantine", is_flag=True, help="Retrieve nothing of it before it is restored.")
+@click.option("--all", "everything", is_flag=True, help="Instead: learn from the sessions of every coding agent here.")
+@click.option(
+    "--months", type=click.FloatRange(0.1, 1200), default=6, show_default=True, help="With --all: how far back."
+)
+@click.option("--everywhere", is_flag=True, help="With --all: also from sessions of other projects.")
 @json_option
 @click.pass_obj
-def import_(invocation: Invocation, files: tuple[Path, ...], quarantine: bool, as_json: bool) -> None:
-    """Read memories that `export` wrote, of another project or another machine.
+def import_(
+    invocation: Invocation,
+    files: tuple[Path, ...],
+    quarantine: bool,
+    everything: bool,
+    months: float,
+    everywhere: bool,
+    as_json: bool,
+) -> None:
+    """Read memories that `export` wrote, of another project or another machine; or with --all what agents did here.
 
     Doing it again changes nothing: what was read before is known. From transcripts `swarm-memory learn` learns.
 
+    With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
+    project in the last six months, without a model, and ends with a page of what that taught.
+
     \b
-    Example:
+    Examples:
       swarm-memory import memories.jsonl --quarantine
+      swarm-memory import --all
     """
+    if everything == bool(files):
+        raise click.UsageError("give files that `export` wrote, or --all")
+    if everything:
+        _import_sessions(invocation, months, everywhere, as_json)
+        return
     for file in files:
         if not is_export(file):
             raise InputError(
@@ -378,6 +398,17 @@ def import_(invocation: Invocation, files: tuple[Path, ...], quarantine: bool, a
     for name, fault in tally.faults.items():
         click.echo(f"swarm-memory: {name}: {fault}", err=True)
     if tally.faults or any(each.faulty for each in tally.exports.values()):
+        sys.exit(1)
+
+
+def _import_sessions(invocation: Invocation, months: float, everywhere: bool, as_json: bool) -> None:
+    from swarm_memory.server.cli.sessions import import_sessions, print_learned, say_learned
+
+    learned = import_sessions(invocation, months, everywhere=everywhere, quiet=as_json)
+    print_learned(learned) if as_json else say_learned(learned, months, everywhere=everywhere)
+    for name, fault in learned.faults.items():
+        click.echo(f"swarm-memory: {name}: {fault}", err=True)
+    if learned.faults:
         sys.exit(1)
 
 

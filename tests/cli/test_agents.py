@@ -1,0 +1,123 @@
+"""`install` and `uninstall` for several agents, and `import --all` over the sessions of all of them."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import codex_records as told
+import pytest
+from agent_records import FIRST, SESSION, Record, write_lines
+
+from swarm_memory.server.cli.commands import setup
+from swarm_memory.server.cli.commands.setup import SESSION as DEMO
+
+Shell = Callable[..., Any]
+
+FAILED = "E sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
+LONG_AGO = 1_500_000_000
+
+
+@pytest.fixture
+def codex(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Codex CLI is on this machine, and nothing else."""
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    folder = home / ".codex"
+    folder.mkdir()
+    return folder
+
+
+def rollout(cwd: Path) -> list[Record]:
+    """Return a session in which a test failed for want of a table that was then made."""
+    return [
+        told.meta(cwd=str(cwd)),
+        *told.typed(FIRST),
+        told.call("c1", cmd="pytest -q"),
+        told.output("c1", FAILED, 1),
+        told.call("c2", cmd="python -m shop.migrate"),
+        told.output("c2", "migrated shop_test.db: 1 table"),
+        told.call("c3", cmd="pytest -q"),
+        told.output("c3", "2 passed in 0.01s"),
+        *told.answered("Done: the tests pass after the migration."),
+    ]
+
+
+def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell, project: Path, codex: Path) -> None:
+    done = swarm("install", "--agent", "codex,claude")
+    assert done.code == 0
+    assert "enter /hooks" in done.out
+    assert "it is for all your projects" in done.out
+    assert (codex / "hooks.json").exists()
+    assert (project / ".claude" / "settings.local.json").exists()
+    found = swarm("doctor").out
+    assert "Codex CLI: server and hooks are installed (user)" in found
+    assert "5 hooks not trusted yet" in found
+    left = swarm("uninstall").out
+    assert "Still installed: `swarm-memory uninstall --agent codex` takes that out" in left
+    assert swarm("uninstall", "--agent", "codex").code == 0
+    assert list(codex.glob("*")) == []
+
+
+def test_all_agents_are_those_on_this_machine_and_without_a_terminal_it_is_claude_code(
+    swarm: Shell, project: Path, codex: Path
+) -> None:
+    planned = swarm("install", "--all", "--dry-run", "--json").json
+    assert {Path(each["path"]).name for each in planned["files"]} == {"hooks.json", "config.toml"}
+    assert swarm("install", "--yes").code == 0
+    assert not (codex / "hooks.json").exists()
+    assert "`swarm-memory install --agent codex` shares this memory with it" in swarm("doctor").out
+
+
+def test_at_a_terminal_it_is_asked_which_agents_are_meant(
+    swarm: Shell, project: Path, codex: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "is_asked_at", lambda: True)
+    asked = swarm("install", stdin="codex\nrules\n")
+    assert asked.code == 0
+    assert "Install into [codex]" in asked.out
+    assert (codex / "hooks.json").exists()
+    assert not (project / ".claude").exists()
+
+
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    (("--agent", "emacs"), "not an agent to install into: emacs"),
+    (("--agent", " , "), "not an agent to install into"),
+    (("--agent", "codex", "--all"), "exclude each other"),
+    (("--print", "emacs"), "there is no client 'emacs'"),
+])  # fmt: skip
+def test_what_is_no_agent_is_said(arguments: tuple[str, ...], complaint: str, swarm: Shell) -> None:
+    refused = swarm("install", *arguments)
+    assert refused.code == 2
+    assert complaint in refused.err
+
+
+def test_a_configuration_is_printed_alone_and_where_it_goes_beside_it(swarm: Shell, project: Path) -> None:
+    printed = swarm("install", "--print", "claude-desktop")
+    assert printed.json["mcpServers"]["swarm-memory"]["args"][-3:] == ["--project", str(project), "serve"]
+    assert "claude_desktop_config.json" in printed.err
+
+
+def test_import_all_learns_what_every_agent_did_in_this_project_and_tells_it_on_a_page(
+    swarm: Shell, project: Path, home: Path, codex: Path
+) -> None:
+    day = codex / "sessions" / "2026" / "05" / "01"
+    day.mkdir(parents=True)
+    write_lines(day / f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl", rollout(project))
+    old = write_lines(day / "rollout-2026-05-01T11-00-00-old.jsonl", rollout(project))
+    os.utime(old, (LONG_AGO, LONG_AGO))
+    write_lines(day / "rollout-2026-05-01T12-00-00-other.jsonl", rollout(project.parent / "other"))
+    mine = home / ".claude" / "projects" / str(project).replace("/", "-").replace("_", "-")
+    mine.mkdir(parents=True)
+    (mine / "s1.jsonl").write_bytes(DEMO.read_bytes())
+    page = swarm("import", "--all", "--months", "1200")
+    assert page.code == 0, page.err
+    assert "No session" not in page.out
+    assert "Ways past an error (2)" in page.out
+    assert "1 of Codex CLI. `--everywhere` learns from them too" in page.out
+    again = swarm("import", "--all", "--json").json
+    assert {name: each["sessions"] for name, each in again["agents"].items() if each["sessions"]} == {
+        "claude": 1, "codex": 1
+    }  # fmt: skip
+    assert (again["agents"]["codex"]["older"], again["learned"]) == (1, [])
+    assert swarm("import", "--all", "x.jsonl").code == 2
