@@ -2,15 +2,18 @@
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from swarm_memory.schema.base import digest
+from swarm_memory.schema.errors import ConfigError, ModelError
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
+
+T = TypeVar("T")
 
 _KEY_BYTES = 32
 _BATCH = 256
@@ -21,7 +24,8 @@ class CachedEmbedder:
     """An embedder that asks another one only for what it was not asked before.
 
     The file is of one space: its name is the hash of the embedder's. It holds hashes and vectors and no text. A file
-    whose end is damaged is read up to there.
+    whose end is damaged is read up to there. Where the embedder fails it raises `ConfigError`: the product would go on
+    with keywords, and a measurement of that would pass for one of the embedder.
     """
 
     def __init__(self, embedder: Embedder, folder: Path) -> None:
@@ -35,24 +39,30 @@ class CachedEmbedder:
         """Queries that were answered from the file: they took no time of the embedder's."""
 
     async def embed_query(self, text: str) -> "Vector":
-        """Embed one query; raises as the embedder does."""
+        """Embed one query. Raises `ConfigError`, and as the embedder does for a text that it refuses."""
         key, known = _key("query", text), self._known()
         if key in known:
             self.answered += 1
         else:
-            self._keep({key: await self._embedder.embed_query(text)})
+            self._keep({key: await self._asked(self._embedder.embed_query(text))})
         return known[key]
 
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
-        """Embed texts, in order; raises as the embedder does."""
+        """Embed texts, in order. Raises as `embed_query` does."""
         keys, known = [_key("document", text) for text in texts], self._known()
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         names = list(missing)
         for at in range(0, len(names), _BATCH):
             batch = names[at : at + _BATCH]
-            vectors = await self._embedder.embed_documents([missing[key] for key in batch])
+            vectors = await self._asked(self._embedder.embed_documents([missing[key] for key in batch]))
             self._keep(dict(zip(batch, vectors, strict=True)))
         return [known[key] for key in keys]
+
+    async def _asked(self, answer: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await answer
+        except ModelError as error:
+            raise ConfigError(f"nothing can be measured of the embedder {self.name}, which failed: {error}") from error
 
     @property
     def _path(self) -> Path:

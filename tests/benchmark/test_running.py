@@ -1,18 +1,20 @@
 """A run from begin to end: its file and row, what an interruption leaves, sweeps, debris, answers."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 import pytest
 from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
-from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.errors import ConfigError, InputError, ModelUnavailable, NotFoundError
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import read_file, read_run, run_benchmark
+from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import NORMALIZED, Told
 
@@ -94,6 +96,26 @@ async def test_a_run_that_fails_says_why_in_its_row(toolbox: Toolbox, root: Path
     (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
     assert row.status == "failed"
     assert "none.json cannot be read" in (row.error or "")
+
+
+class Unloadable(StaticEmbedder):
+    """An embedder whose runtime is missing."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> NoReturn:
+        raise ModelUnavailable("onnxruntime cannot be loaded")
+
+
+@pytest.mark.parametrize("systems", ["vector", "hybrid"])
+async def test_an_embedder_that_cannot_be_loaded_ends_the_run_and_is_named(
+    toolbox: Toolbox, root: Path, told: Told, systems: str
+) -> None:
+    embedding = toolbox.settings.embedding.model_copy(update={"provider": "minilm"})
+    settings = toolbox.settings.model_copy(update={"embedding": embedding})
+    broken = replace(toolbox, settings=settings, embedder=Unloadable())
+    with pytest.raises(ConfigError, match=r"nothing can be measured of the embedder .*: onnxruntime cannot be loaded"):
+        await _run(broken, root, told, systems=systems)
+    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
+    assert row.status == "failed"
 
 
 async def test_an_interrupted_run_keeps_what_it_has(toolbox: Toolbox, root: Path) -> None:

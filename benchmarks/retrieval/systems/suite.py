@@ -10,7 +10,7 @@ from swarm_memory.server.benchmark.retrieval import RetrievalOptions, RetrievalR
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.benchmark.systems import BankSystem, MemorySystem
 from swarm_memory.tools.ports.models import Reranker
-from swarm_memory.tools.retrieve.rerank import TOOLS, ChatReranker
+from swarm_memory.tools.retrieve.rerank import MEMORIES, ChatReranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 from systems.context import ContextSystem, ContextWeights
 from systems.outside import OutsideMemory, OutsideSystem
@@ -78,7 +78,7 @@ class ComparedRun(RetrievalRun[ComparedOptions]):
         toolbox = self.context.toolbox
         if toolbox.reranker is not None:
             return toolbox.reranker
-        return None if toolbox.chat is None else ChatReranker(toolbox.chat, TOOLS, _RERANK_TIMEOUT_S)
+        return None if toolbox.chat is None else ChatReranker(toolbox.chat, MEMORIES, _RERANK_TIMEOUT_S)
 
 
 async def measure(context: SuiteContext, options: ComparedOptions) -> SuiteResults:
