@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from swarm_memory.schema.sqlite.ids import new_id as new_id
 
@@ -38,6 +39,15 @@ class Scope(Model):
         if self.project == GLOBAL_PROJECT:
             return (self,)
         return self, Scope(tenant_id=self.tenant_id)
+
+
+def local(at: datetime) -> datetime:
+    """Return a moment with its zone: one that names none is of this machine's. Raises `OverflowError`, `ValueError`."""
+    return at if at.tzinfo is not None else at.astimezone()
+
+
+LocalTimestamp = Annotated[datetime, AfterValidator(local)]
+"""A moment that some program may have written without a zone."""
 
 
 def digest(value: Any) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
-from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
+from swarm_memory.schema.base import LocalTimestamp, Model, Scope, Timestamp, Unit
 
 ToolName = Annotated[str, Field(min_length=1, max_length=300)]
 EvaluationMethod = Literal["model", "evidence"]
@@ -26,8 +26,8 @@ class LoggedCall(BaseModel):
     """Seconds."""
     token_cost: int | None = Field(default=None, ge=0, lt=2**53)
     """Tokens; counted from input and output when not given."""
-    create_time: Timestamp | None = None
-    """ISO 8601 with its zone; now when not given."""
+    create_time: LocalTimestamp | None = None
+    """ISO 8601; without a zone it is this machine's time; now when not given."""
     task_id: str | None = Field(default=None, max_length=500)
     session_id: str | None = Field(default=None, max_length=200)
     call_id: str | None = Field(

@@ -1,7 +1,6 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -30,7 +29,6 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
 
-_MEMORY = re.compile(rb'\s*\{\s*"id"\s*:\s*"rm_')
 IMPORT = "import"
 
 
@@ -122,12 +120,14 @@ async def import_files(
     A model is asked about the tasks that are worth it, as in the background. Tasks that ended before `since` are left
     out; `on_learned` is told what came of each of the others.
     """
+    from swarm_memory.server.jobs.exports import format_of, import_export
+
     tally = Tally()
     for number, file in enumerate(files):
         await report(Progress(done=number, total=len(files), message=file.name))
         try:
-            if is_export(file):
-                tally.exports[str(file)] = await _read_export(toolbox, file, quarantine)
+            if format_of(file) is not None:
+                tally.exports[str(file)] = await import_export(toolbox, file, quarantine)
                 continue
             tally.files += 1
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
@@ -178,17 +178,3 @@ async def import_given(toolbox: Toolbox, job: Job, report: Report, *, root: Path
         raise InputError("the job names no paths")
     files = checked_files([str(path) for path in named], root)
     return as_row(await import_files(toolbox, files, job.payload.get("quarantine") is True, report))
-
-
-def is_export(path: Path) -> bool:
-    """Tell by its first line whether a file holds memories."""
-    with path.open("rb") as file:
-        head = file.read(4096)
-    return _MEMORY.match(head) is not None
-
-
-async def _read_export(toolbox: Toolbox, file: Path, quarantine: bool) -> "Imported":
-    from swarm_memory.tools.memories.transfer import import_memories
-
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        return await import_memories(toolbox, lines, source=file.name, quarantine=quarantine)

@@ -36,6 +36,7 @@ def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[
 
 ALL = commands_of(command_line.cli)
 WITHOUT_JSON = {
+    ("cap",),
     *((group,) for group in ("memories", "jobs", "matts", "sources", "tools", "benchmark")),
     ("serve",),
     ("export",),

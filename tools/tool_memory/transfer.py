@@ -15,6 +15,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
 from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
 from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, kept_text, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
@@ -224,7 +225,8 @@ class _Reader:
 def _read(line: str) -> ToolLine | CallLine:
     if len(line) > MAX_LINE_CHARS:
         raise InputError(f"has {len(line):,} characters; at most {MAX_LINE_CHARS:,} are read")
-    kind = ToolLine if '"kind":"tool"' in line[:40].replace(" ", "") else CallLine
+    found = json_in(line.lstrip("\ufeff"))
+    kind = ToolLine if isinstance(found, dict) and "totals" in found else CallLine
     try:
         return kind.model_validate_json(line.lstrip("\ufeff").encode("utf-8", "replace"))
     except ValidationError as error:

@@ -108,7 +108,7 @@ def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, a
     """
     for path in paths:
         if _holds_memories(Path(path)):
-            raise InputError(f"{path} holds memories that `export` wrote: `swarm-memory import` reads it")
+            raise InputError(f"{path} holds memories or calls, not a transcript: `swarm-memory import` reads it")
     if not paths or any(Path(path).is_dir() for path in paths):
         if task_id is not None:
             raise click.UsageError("--task-id needs the transcript in which the task is, not a folder")
@@ -126,9 +126,9 @@ def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, a
 
 
 def _holds_memories(path: Path) -> bool:
-    from swarm_memory.server.jobs.transcripts import is_export
+    from swarm_memory.server.jobs.exports import format_of
 
-    return path.is_file() and is_export(path)
+    return path.is_file() and format_of(path) is not None
 
 
 def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: bool) -> None:
