@@ -12,7 +12,7 @@ Role = Literal["user", "assistant", "tool", "system"]
 
 TrajectorySource = Literal[
     "claude_code", "codex", "copilot_cli", "opencode", "cursor", "gemini_cli", "antigravity",
-    "messages", "steps", "agent",
+    "spans", "messages", "steps", "agent",
 ]  # fmt: skip
 """The host whose transcript it was read from, or the form in which it was given."""
 Label = Literal["Success", "Failure", "Undecided"]

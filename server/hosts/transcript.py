@@ -12,11 +12,12 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import Origin, Transcripts, hosts
 from swarm_memory.server.hosts.messages import has_steps, is_message, read_list, read_object
 from swarm_memory.server.hosts.records import JsonObject, Records, Source, open_source
+from swarm_memory.server.hosts.spans.transcripts import TRANSCRIPTS as SPANS
 
 ACCEPTED = (
-    "accepted are a Claude Code transcript or another agent's, a list of messages with role and content (a JSON array, "
-    'an object with "messages", or one message a line), and objects {id, task, steps: [{role, content}]} (JSON or '
-    "JSONL)"
+    "accepted are a Claude Code transcript or another agent's, spans of OpenTelemetry (OTLP JSON), a list of messages "
+    'with role and content (a JSON array, an object with "messages", or one message a line), and objects {id, task, '
+    "steps: [{role, content}]} (JSON or JSONL)"
 )
 
 
@@ -89,7 +90,8 @@ class _Reading:
         stream = iter(records)
         formats = ((has_steps, self._objects), (is_message, self._message_list))
         for record in stream:
-            self.host = next((each.transcripts for each in hosts() if each.transcripts.is_one(record)), None)
+            known = itertools.chain((each.transcripts for each in hosts()), (SPANS,))
+            self.host = next((each for each in known if each.is_one(record)), None)
             if self.host is not None:
                 origin = Origin(records, self.limits, self.path, self.session_id)
                 yield from self.host.read(itertools.chain([record], stream), origin)

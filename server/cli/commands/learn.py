@@ -26,7 +26,8 @@ Row: TypeAlias = dict[str, Any]
 
 
 FORMATS = (
-    "Claude Code transcripts, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is standard input."
+    "Transcripts of Claude Code and other agents, spans (OTLP JSON), message lists, or JSON or JSONL of {id, task, "
+    "steps}; also .gz; - is standard input."
 )
 
 
