@@ -2,7 +2,7 @@
 FROM python:3.13-slim AS build
 RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /src
-COPY pyproject.toml uv.lock README.md LICENSE ./
+COPY pyproject.toml hatch_build.py uv.lock README.md LICENSE ./
 COPY schema schema
 COPY tools tools
 COPY server server

@@ -28,7 +28,7 @@ UV = ("run", "--project", "${ROOT}", "--frozen", "--no-default-groups", "--no-ed
 """How uv starts the server from a copy of the repository, with the dependencies of its lock file."""
 
 SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-BUNDLED = ("pyproject.toml", "uv.lock", "README.md", "LICENSE", "server", "tools", "schema")
+BUNDLED = ("pyproject.toml", "hatch_build.py", "uv.lock", "README.md", "LICENSE", "server", "tools", "schema")
 FOLDER_TITLE = "Folder of the memory"
 NAMING = ("README.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Dockerfile",
           "docs/*.md", ".github/**/*", ".claude-plugin/*", "server.json")  # fmt: skip

@@ -84,6 +84,9 @@ def test_the_wheel_holds_one_package_with_its_data_and_its_command(built: Path) 
         names = archive.namelist()
         (entry,) = [name for name in names if name.endswith("entry_points.txt")]
         assert "swarm-memory = swarm_memory.server.console_script:main" in archive.read(entry).decode()
+        readme = archive.read(entry.replace("entry_points.txt", "METADATA")).decode()
+        assert "](https://" in readme
+        assert re.findall(r"\]\((?!https://|#)[^)]*\)", readme) == [], "PyPI knows no other files"
     tops = {name.partition("/")[0] for name in names}
     assert all(top == "swarm_memory" or top.endswith(".dist-info") for top in tops)
     for needed in ("server/py.typed", "server/embedding/data/", "server/cli/demo/session.jsonl", "schema/sqlite/"):
