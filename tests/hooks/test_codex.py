@@ -10,10 +10,10 @@ from forked import STARTS, run
 from hook_project import NOTE, TASK, HookProject
 
 from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.cli.mcp_clients import CLIENTS, configuration
 from swarm_memory.server.hosts.codex.host import answered, heard
 from swarm_memory.server.hosts.codex.settings import SETTINGS, hook_entries, plan_install, plan_uninstall
 from swarm_memory.server.hosts.host import ROOMS, host
-from swarm_memory.server.hosts.mcp_clients import CLIENTS, configuration
 from swarm_memory.server.hosts.settings_files import apply
 
 CONFIG = 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "other"\n\n[tui]\ntheme = "dark"\n'

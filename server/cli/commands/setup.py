@@ -226,8 +226,8 @@ def install(
 
 
 def _print_configuration(invocation: Invocation, client: str) -> None:
+    from swarm_memory.server.cli.mcp_clients import configuration
     from swarm_memory.server.hosts.entries import server_command
-    from swarm_memory.server.hosts.mcp_clients import configuration
 
     where, text = configuration(client, server_command(), invocation.root)
     click.echo(f"swarm-memory: {where}", err=True)

@@ -2,6 +2,8 @@
 
 import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -82,7 +84,8 @@ def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, lis
         if event == WARNING_EVENT and not warn:
             continue
         words, timeout_s = [*command, VERBS[event]], _TIMEOUTS_S.get(event, 5)
-        run: Json = {"type": "command", "command": shlex.join(words), "timeout": timeout_s}
+        line = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+        run: Json = {"type": "command", "command": line, "timeout": timeout_s}
         matcher = {"matcher": _MATCHERS[theirs]} if theirs in _MATCHERS else {}
         entries[theirs] = [{**matcher, "hooks": [run]}]
     return entries
@@ -98,12 +101,17 @@ def untrusted(root: Path) -> int:
     """Return of how many hooks of ours config.toml does not say that they were looked at in `/hooks`."""
     known = object_at(object_at(_document(_files("user", root).config), "hooks"), "state")
     return sum(
-        count_ours([group]) > 0 and not any(key.startswith(f"{path}:{_snake(event)}:{number}:") for key in known)
+        count_ours([group]) > 0 and not any(key.startswith(_places(path, event, number)) for key in known)
         for scope in SETTINGS.scopes
         for path in [_files(scope, root).hooks]
         for event, groups in object_at(object_of(path), "hooks").items()
         for number, group in enumerate(groups)
     )
+
+
+def _places(path: Path, event: str, group: int) -> tuple[str, ...]:
+    """Return how the key of a hook begins: Codex follows the links of a folder that CODEX_HOME names."""
+    return tuple(f"{each}:{_snake(event)}:{group}:" for each in (path, real_path(path)))
 
 
 def _snake(event: str) -> str:
