@@ -14,6 +14,7 @@ import pytest
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.server.storage.search import vectors
 from swarm_memory.server.storage.search.vectors import decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS
 from swarm_memory.server.storage.store import SqliteStore
@@ -42,6 +43,11 @@ def kept(vector: Any) -> list[float]:
     """Return a vector as 8 bits keep it, of unit length."""
     numbers = decode(encode(vector, "int8"), "int8")
     return [number / math.hypot(*numbers) for number in numbers]
+
+
+def answer(found: SearchResult) -> tuple[Any, ...]:
+    """Return what a search found without what reads further."""
+    return found.documents, found.document_frequency, found.legs, [each[:9] for each in found.candidates]
 
 
 def best(cosines: dict[str, float], k: int) -> set[str]:
@@ -98,10 +104,10 @@ async def test_all_rungs_give_the_same_answer_from_one_file(
             )
             assert (await store.health()).driver == rung
     first = {each.id: each for each in answers[0].candidates}
-    for answer in answers[1:]:
-        assert {each.id for each in answer.candidates} == set(first)
-        assert answer.document_frequency == answers[0].document_frequency
-        for each in answer.candidates:
+    for other in answers[1:]:
+        assert {each.id for each in other.candidates} == set(first)
+        assert other.document_frequency == answers[0].document_frequency
+        for each in other.candidates:
             assert each.cosine == pytest.approx(first[each.id].cosine, abs=1e-5)
             assert each.keyword == pytest.approx(first[each.id].keyword)
 
@@ -166,6 +172,25 @@ async def test_a_task_with_very_many_items_is_left_out_too(
         await store.add_memories([with_indexes(each, embedder) for each in (*own, other)], embedder.name)
         query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5, SearchFilter(exclude_task="t1"))
         assert [each.id for each in (await store.search(query)).candidates] == [other.id]
+
+
+async def test_words_and_vectors_find_the_same_at_once_as_one_after_the_other(
+    open_bank: Any,
+    embedder: Any,
+    here: Scope,
+    item: Make,
+    with_indexes: WithIndexes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5)
+    narrowed = query._replace(only=SearchFilter(domain="d"))
+    async with open_bank() as store:
+        for domain in (None, "d"):
+            items = [with_indexes(each, embedder) for each in many(item, 40, domain=domain)]
+            await store.add_memories(items, embedder.name)
+        alone = [answer(await store.search(each)) for each in (query, narrowed)]
+        monkeypatch.setattr(vectors, "SMALL", 80)
+        assert [answer(await store.search(each)) for each in (query, narrowed)] == alone
 
 
 async def test_each_scope_gives_a_pool_of_its_own(

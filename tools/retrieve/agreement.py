@@ -26,6 +26,8 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
             kept.append(each)
         else:
             refused.setdefault(against.item.id, []).append(each.item.title)
+    if not refused:
+        return tuple(found)
     stay = {each.item.id: tuple(refused.get(each.item.id, ())) for each in kept}
     return tuple(each.model_copy(update={"contradicts": stay[each.item.id]}) for each in found if each.item.id in stay)
 

@@ -49,6 +49,8 @@ class Index:
         self.reason = reason
         self.statements = statements
         self.term_counts = TermCounts()
+        self.items = 0
+        """So many stood in the partitions that were searched last."""
 
     def enter(self, connection: "Connection", seq: int, partition: int) -> None:
         """Enter an item that has become active, with its tokens and whatever vectors it has."""

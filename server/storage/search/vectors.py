@@ -9,13 +9,14 @@ Each statement of a search sees the bank of its own moment: what came or went be
 left out.
 """
 
+import asyncio
 import json
 import math
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter, mul
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.search.index import Index
     from swarm_memory.tools.ports.models import Vector
 
+T = TypeVar("T")
+
 _LENGTH_TOLERANCE = 0.01
 _INT8_MAX = 127
 
@@ -46,6 +49,9 @@ MAX_NEAREST = 4096
 
 LARGE = 20_000
 """A partition with so many vectors gets codes; it keeps them when it shrinks, until the index is rebuilt."""
+
+SMALL = 5_000
+"""Fewer items are searched by vectors and words one after the other."""
 
 BUCKETS = 32
 MIN_RESCORED = 400
@@ -379,6 +385,16 @@ class Keywords(NamedTuple):
     """Of each token that was looked up, in how many items it stands."""
 
 
+class _Read(Protocol):
+    """Runs a function on a thread that has a connection."""
+
+    def __call__(self, function: "Callable[[Connection], T]", /) -> Coroutine[Any, Any, T]: ...
+
+
+_Looked: TypeAlias = tuple[Space | None, list[Partition]]
+_Join: TypeAlias = "Callable[[Connection, Search, Near, Keywords], T]"
+
+
 def _everything(_connection: "Connection", _partitions: Sequence[Partition]) -> Narrowed:
     return EVERYTHING
 
@@ -393,13 +409,32 @@ class Search:
     """Parameters of the statement `searched` that name the partitions."""
     narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = _everything
 
-    def near(self, connection: "Connection") -> Near:
+    async def run(self, read: "_Read", read_beside: "_Read", join: "_Join[T]") -> T:
+        """Return what `join` makes of both pools.
+
+        Few items are searched by one call, as handing over to a thread costs more; many by words and vectors at once.
+        """
+        if self.index.items < SMALL:
+            return await read(self._one_after_the_other(join))
+        near, keywords = await asyncio.gather(read(self.near), read_beside(self.keywords))
+        if near.vector is None and self.query.vector is not None and keywords.found:
+            near = await read(self.near)  # the bank's first vector came between the two looks
+        return await read(lambda connection: join(connection, self, near, keywords))
+
+    def _one_after_the_other(self, join: "_Join[T]") -> "Callable[[Connection], T]":
+        def searched(connection: "Connection") -> T:
+            looked = self._look(connection, usable(self.query.tokens))
+            return join(connection, self, self.near(connection, looked), self.keywords(connection, looked))
+
+        return searched
+
+    def near(self, connection: "Connection", looked: "_Looked | None" = None) -> Near:
         """Return the pool of the nearest items of every partition. Raises `StorageError` for an unsound vector."""
         query = self.query
         if query.vector is not None:
             check_vector(query.vector, len(query.vector), query.embedder)
-        space, partitions = self._look(connection, ())
-        items = sum(partition.items for partition in partitions)
+        space, partitions = looked or self._look(connection, ())
+        items = self.index.items = sum(partition.items for partition in partitions)
         if query.vector is None:
             return Near(items, 0, None, {})
         unreachable = items - sum(partition.embedded for partition in partitions)
@@ -417,10 +452,10 @@ class Search:
             return self.near(connection)  # another process dropped the space meanwhile
         return Near(items, unreachable, vector, found)
 
-    def keywords(self, connection: "Connection") -> Keywords:
+    def keywords(self, connection: "Connection", looked: "_Looked | None" = None) -> Keywords:
         """Return the pool of the best keyword matches of every partition."""
         tokens = usable(self.query.tokens)
-        partitions = self._look(connection, tokens)[1] if tokens else []
+        partitions = (looked or self._look(connection, tokens))[1] if tokens else []
         frequency = dict.fromkeys(tokens, 0)
         expressions: dict[int, str] = {}
         statements = self.index.statements
@@ -461,7 +496,7 @@ class Search:
             )
         return tuple(notices)
 
-    def _look(self, connection: "Connection", tokens: Sequence[str]) -> tuple[Space | None, list[Partition]]:
+    def _look(self, connection: "Connection", tokens: Sequence[str]) -> "_Looked":
         """Return the space of the query's vector and the partitions that hold items."""
         values = {
             **self.where,

@@ -1,6 +1,5 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -73,11 +72,7 @@ class SqliteMemories(BankThreads):
     """The memories of one bank."""
 
     async def search(self, query: SearchQuery) -> SearchResult:
-        search = search_of(self.index, query)
-        near, keywords = await asyncio.gather(self.read(search.near), self.read_beside(search.keywords))
-        if near.vector is None and query.vector is not None and keywords.found:
-            near = await self.read(search.near)  # the bank's first vector came between the two looks
-        return await self.read(partial(joined, search=search, near=near, keywords=keywords))
+        return await search_of(self.index, query).run(self.read, self.read_beside, joined)
 
     @reads
     def nearest(

@@ -1,6 +1,5 @@
 """The passages of sources in the bank, never among memories: searched, read, written by group with their indexes."""
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -77,10 +76,8 @@ class SqliteSources(Part):
 
     async def search(self, query: SourceQuery) -> SourceResult:
         where = {"scopes": pairs(query.scopes), "kinds": to_json(list(query.kinds))}
-        search = Search(self._index, query, where)
-        near, keywords = await asyncio.gather(self.read(search.near), self.read_beside(search.keywords))
-        beside = dict(query.neighbours)
-        return await self.read(partial(_joined, search=search, beside=beside, near=near, keywords=keywords))
+        join = partial(_joined, beside=dict(query.neighbours))
+        return await Search(self._index, query, where).run(self.read, self.read_beside, join)
 
     @reads
     def get_passages(
@@ -201,7 +198,7 @@ def _remove_group(connection: "Connection", index: Index, partition: int, source
 
 
 def _joined(
-    connection: "Connection", search: Search, beside: dict[SourceKind, int], near: Near, keywords: Keywords
+    connection: "Connection", search: Search, near: Near, keywords: Keywords, *, beside: dict[SourceKind, int]
 ) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
     seqs = list(dict.fromkeys([*near.found, *keywords.found]))
