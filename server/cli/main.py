@@ -36,6 +36,7 @@ EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
 COMMANDS = {
     "install": ("Set up", "setup", "Write the MCP server and the hooks into Claude Code's files"),
     "uninstall": ("Set up", "setup", "Take them out again"),
+    "rules": ("Set up", "setup", "Write what agents should know into AGENTS.md or another file of rules"),
     "pause": ("Set up", "setup", "Switch the hooks and the learning off, here or everywhere"),
     "resume": ("Set up", "setup", "Switch them on again"),
     "serve": ("Set up", "setup", "Run the MCP server over stdin and stdout, or over HTTP"),

@@ -120,7 +120,8 @@ def count_ours(groups: Sequence[Any]) -> int:
 
 
 def _entries(group: Any) -> list[Any]:
-    entries = cast(Json, group).get("hooks") if isinstance(group, dict) else None
+    """Return the hooks of a group; Copilot CLI and Cursor have them without one."""
+    entries = cast(Json, group).get("hooks", [group]) if isinstance(group, dict) else None
     return cast(list[Any], entries) if isinstance(entries, list) else []
 
 
@@ -143,8 +144,10 @@ def _words(entry: Any) -> list[str]:
     """Return the words that a hook or a server runs; none where it is no command."""
     if not isinstance(entry, dict):
         return []
-    command, args = cast(Json, entry).get("command"), cast(Json, entry).get("args")
-    return [*str(command or "").split(), *map(str, cast(list[Any], args) if isinstance(args, list) else [])]
+    given = cast(Json, entry)
+    command, args = given.get("command") or given.get("bash") or "", given.get("args")
+    words = cast(list[Any], command) if isinstance(command, list) else str(command).split()
+    return [*map(str, words), *map(str, cast(list[Any], args) if isinstance(args, list) else [])]
 
 
 def object_at(data: Json, key: str) -> Json:

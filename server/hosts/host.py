@@ -99,7 +99,8 @@ class Transcripts(NamedTuple):
     """Returns the files of a session's subagents that lie beside its transcript and are read after it."""
     is_store: Callable[[Path], bool] = lambda path: False
     """Tells by its name, and a look at its first bytes, whether a file is a database of such sessions."""
-    read_store: Callable[[Path, "LearnSettings"], Iterator["Trajectory"]] | None = None
+    read_store: Callable[[Path, "LearnSettings", str | None], Iterator["Trajectory"]] | None = None
+    """Yields as `read`, of one session with its subagents where an id is given."""
 
 
 class HostSettings(NamedTuple):

@@ -9,18 +9,20 @@ from collections.abc import Iterable
 
 from swarm_memory.schema.errors import InputError
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", "/opencode.db", "/store.db")
-"""The databases are those of OpenCode and Cursor."""
+DATABASES = (f"{os.sep}opencode.db", f"{os.sep}store.db")
+"""Those of OpenCode and Cursor."""
+
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", *DATABASES)
 
 
 def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> str:
-    """Return the real path of the transcript that an event names: a `.jsonl` file below one of `folders`.
+    """Return the real path of the transcript that an event names, below one of `folders`: `.jsonl`, or a database.
 
     Raises `InputError` that names the reason.
     """
     if "\0" in text or not os.path.isabs(text):
         raise InputError(f"transcript_path must be an absolute path: {text[:200]!r}")
-    return checked_file(text, folders, (".jsonl",))
+    return checked_file(text, folders, (".jsonl", *DATABASES))
 
 
 def checked_file(

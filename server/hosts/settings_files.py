@@ -7,7 +7,6 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -16,6 +15,8 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.location import state_folder
 
 Json: TypeAlias = dict[str, Any]
+
+_HOST_FOLDERS = (".claude", ".codex", ".cursor", ".gemini", ".github", ".opencode", "hooks", "plugins")
 
 KEPT = "edited-files"
 """In the state folder: what each file was before we wrote into it, and the mark of what we wrote."""
@@ -104,10 +105,13 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
 
 
 def _drop_if_empty(folder: Path) -> None:
-    """Remove the host's folder in a project where nothing is left in it."""
-    if folder.name in (".claude", ".codex"):
-        with suppress(OSError):  # not empty
+    """Remove the folders of a host in a project where nothing is left in them."""
+    while folder.name in _HOST_FOLDERS:
+        try:
             folder.rmdir()
+        except OSError:
+            return  # not empty
+        folder = folder.parent
 
 
 class _Kept(NamedTuple):

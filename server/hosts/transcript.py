@@ -36,7 +36,7 @@ def read_trajectories(
     path = Path(source) if isinstance(source, str | Path) else None
     limits = limits or LearnSettings()
     if path is not None and (store := _store_reader(path)):
-        yield from store(path, limits)
+        yield from store(path, limits, session_id)
         return
     reading = _Reading(path, session_id, limits)
     with open_source(source) as records:
@@ -46,7 +46,7 @@ def read_trajectories(
             yield from read_trajectories(file, session_id=session_id, limits=limits, subagents=False)
 
 
-def _store_reader(path: Path) -> Callable[[Path, LearnSettings], Iterator[Trajectory]] | None:
+def _store_reader(path: Path) -> Callable[[Path, LearnSettings, str | None], Iterator[Trajectory]] | None:
     return next((each.transcripts.read_store for each in hosts() if each.transcripts.is_store(path)), None)
 
 

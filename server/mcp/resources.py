@@ -94,14 +94,13 @@ async def status(ctx: Context[Any, Any], project: str = "") -> str:
 
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
-    from swarm_memory.tools.retrieve.preamble import briefing
+    from swarm_memory.tools.retrieve.preamble import briefing_of
 
     toolbox = (await _toolbox(ctx)).in_project(project or None)
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     if not surest:
         return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
-    said = sum(each.provenance.standing > 0 for each in surest)
-    return briefing([(each.id, each.title, each.content) for each in surest], said)
+    return briefing_of(surest)
 
 
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:

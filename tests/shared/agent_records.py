@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def gemini() -> list[Record]:
     shell = {"command": "pytest"}
     return [
         {"sessionId": SESSION, "projectHash": "0b7d", "startTime": _AT.format(0), "kind": "main"},
-        said(1, "user", [{"text": FIRST}, {"text": f"<hook_context>{NOTES}</hook_context>"}]),
+        said(1, "user", [{"text": FIRST}, {"text": f"<hook_context>{escape(NOTES)}</hook_context>"}]),
         said(2, "gemini", "I run it."),
         {"$set": {"lastUpdated": _AT.format(2)}},
         said(2, "gemini", "I run it.", thoughts=[{"subject": "Look", "description": "Look first."}],

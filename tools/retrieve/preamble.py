@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from swarm_memory.schema.memory import MemoryItem
+
     Note = tuple[str, str, str]
     """Id, title and content of a memory."""
 
@@ -100,6 +102,12 @@ def _told_of(said: int) -> str:
 def briefing(notes: Sequence[Note], said: int = 0) -> str:
     """Return what a session begins with: the given notes, framed and bounded as `preamble` does."""
     return preamble(notes, opening=_SESSION, said=said)
+
+
+def briefing_of(surest: Sequence[MemoryItem]) -> str:
+    """Return what a session begins with, of memories; empty for none."""
+    said = sum(each.provenance.standing > 0 for each in surest)
+    return briefing([(each.id, each.title, each.content) for each in surest], said) if surest else ""
 
 
 def beside_failure(ways: Sequence[Way], contradicting: Collection[frozenset[str]] = ()) -> tuple[str, list[str]]:

@@ -1,4 +1,4 @@
-"""`serve`, `install`, `uninstall` and `demo`: the running server, our entries in the host's files, and a first look."""
+"""`serve`, `install`, `uninstall`, `rules`, `demo`: the running server, our entries in agents' files, a first look."""
 
 import contextlib
 import gc
@@ -249,16 +249,56 @@ def uninstall(
     """Take our server and hooks out of the files of Claude Code, or of the agents that --agent and --all say.
 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
-    removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay.
+    removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay. Without
+    --agent the blocks go too that `rules` wrote in this project.
     """
     from swarm_memory.server.cli.agents import chosen, say_left
+    from swarm_memory.server.hosts.files.rules import files_with_rules, plan_removal
 
     scope, root = _scope(project, user), invocation.root
     agents = chosen(names, everything, root, may_ask=False)
     changes = [change for each in agents for change in each.settings.plan_uninstall(each.scope(scope), root)]
+    if names is None:
+        changes += [change for path in files_with_rules(root) for change in plan_removal(path, root)]
     _carry_out(changes, "uninstalled", dry_run, as_json)
     if not (as_json or dry_run):
         say_left(root)
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--remove", is_flag=True, help="Take the block out again.")
+@click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
+@json_option
+@click.pass_obj
+def rules(invocation: Invocation, file: Path, remove: bool, dry_run: bool, as_json: bool) -> None:
+    """Write a block for agents whose hooks take no notes into FILE, which they read by themselves.
+
+    It has them ask for memories, and holds the surest ones of the project. Run again, it is written anew in its place;
+    the rest of the file stays. `uninstall` takes it out as well.
+
+    \b
+    Examples:
+      swarm-memory rules AGENTS.md
+      swarm-memory rules CLAUDE.md --dry-run
+    """
+    from swarm_memory.server.hosts.files.rules import plan_removal, plan_rules
+
+    path, root = Path.cwd() / file, invocation.root
+    if remove:
+        changes = plan_removal(path, root)
+    else:
+        most = invocation.settings().settings.hooks.briefing_items
+        changes = plan_rules(path, root, invocation.read(lambda toolbox: _surest_notes(toolbox, most)))
+    _carry_out(changes, "taken out" if remove else "written", dry_run, as_json)
+
+
+async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
+    """Return notes of the project's own memories: what you said for all your projects is nobody else's to read."""
+    from swarm_memory.tools.retrieve.preamble import briefing_of
+
+    surest = await toolbox.store.surest_memories(toolbox.scope, most)
+    return briefing_of([each for each in surest if each.scope == toolbox.scope])
 
 
 def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: bool) -> None:
@@ -443,4 +483,12 @@ def _heading(title: str, text: str) -> None:
     say(f"“{text}”\n")
 
 
-COMMANDS = {"pause": pause, "resume": resume, "serve": serve, "install": install, "uninstall": uninstall, "demo": demo}
+COMMANDS = {
+    "pause": pause,
+    "resume": resume,
+    "serve": serve,
+    "install": install,
+    "uninstall": uninstall,
+    "rules": rules,
+    "demo": demo,
+}

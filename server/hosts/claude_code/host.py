@@ -12,6 +12,14 @@ def projects_folder() -> str:
     return os.path.join(config, "projects")
 
 
+def _heard(event: str, said: Said) -> Said:
+    """Return what Claude Code says; nothing of what other agents say, which run the hooks in its files too.
+
+    Copilot CLI tells the time of an event, Cursor its own version; neither is Claude Code's to tell.
+    """
+    return {} if "timestamp" in said or "cursor_version" in said else said
+
+
 def _as_it_is(event: str, said: Said) -> Said:
     return said
 
@@ -20,7 +28,7 @@ HOST = Host(
     name="claude",
     title="Claude Code",
     folders=lambda: (projects_folder(),),
-    heard=_as_it_is,
+    heard=_heard,
     answered=_as_it_is,
     names_project=True,
     asks=True,

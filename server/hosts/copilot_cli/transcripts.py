@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.server.hosts.copilot_cli.host import folders
+from swarm_memory.server.hosts.copilot_cli.host import EVENTS_FILE, folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.plain.answers import as_code, read_answer
 from swarm_memory.server.hosts.records import (
@@ -20,7 +20,6 @@ from swarm_memory.server.hosts.records import (
 )
 from swarm_memory.server.hosts.session import Session
 
-_FILE = "events.jsonl"
 _MAX_FIRST = 100_000
 _SHELLS = frozenset({"bash", "powershell", "read_bash", "read_powershell", "write_bash", "write_powershell"})
 _GUIDANCE = re.compile(r"\n\nTool \"[^\"\n]{1,100}\" (?:succeeded|failed)\. Additional guidance from [\s\S]*\Z")
@@ -42,7 +41,7 @@ def is_copilot_cli(record: JsonObject) -> bool:
 def read_session(events: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task. Events of subagents are left out: what they found is their call's result."""
     path = origin.path
-    named = path.parent.name if path is not None and path.name == _FILE else origin.stem
+    named = path.parent.name if path is not None and path.name == EVENTS_FILE else origin.stem
     session = Session("copilot_cli", origin.limits, origin.session_id, fallback_id=named)
     return session.read(events, origin.records, lambda event: _take(session, event))
 
@@ -50,7 +49,7 @@ def read_session(events: Iterator[JsonObject], origin: Origin) -> Iterator[Traje
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the events of all sessions, or of those that began in a project; older ones have no folder."""
     (folder,) = map(Path, folders())
-    found = [*folder.glob(f"*/{_FILE}"), *folder.glob("*.jsonl")]
+    found = [*folder.glob(f"*/{EVENTS_FILE}"), *folder.glob("*.jsonl")]
     return found if root is None else [path for path in found if _began_in(path, str(root))]
 
 

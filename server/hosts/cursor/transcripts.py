@@ -4,12 +4,11 @@ import io
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from hashlib import md5
 from pathlib import Path
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.cursor.host import folders
+from swarm_memory.server.hosts.cursor.host import STORE, folders, project_names
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.plain.answers import read_answer
@@ -28,7 +27,7 @@ from swarm_memory.server.hosts.records import (
 )
 from swarm_memory.server.hosts.session import Session
 
-_STORE, _TABLES = "store.db", frozenset({"blobs", "meta"})
+_TABLES = frozenset({"blobs", "meta"})
 _SUBAGENTS = "subagents"
 _SHELLS = frozenset({"Bash", "Shell", "run_terminal_cmd", "run_terminal_command_v2"})
 _TYPED = re.compile(r"<user_query>(.*?)</user_query>", re.S)
@@ -50,11 +49,11 @@ def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
     return session.read(lines, origin.records, lambda line: _take(session, line, origin.records))
 
 
-def read_store(path: Path, limits: LearnSettings) -> Iterator[Trajectory]:
+def read_store(path: Path, limits: LearnSettings, session_id: str | None = None) -> Iterator[Trajectory]:
     """Yield the tasks of a chat's database: its messages are the blobs that are JSON; the others are its own graph."""
     source, session = Records(io.StringIO()), Session("cursor", limits, fallback_id=path.parent.name)
     with open_database(path, _TABLES) as database:
-        session.session_id = _agent_id(database)
+        session.session_id = session_id or _agent_id(database)
         yield from session.read(_blobs(database, source), source, lambda blob: _take(session, blob, source))
 
 
@@ -77,15 +76,11 @@ def _blobs(database: Database, source: Records) -> Iterator[JsonObject]:
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the chats of all projects, or of one; of a chat that has both, the database: it holds the results too."""
     chats, projects = map(Path, folders())
-    named = ("*", "*") if root is None else (md5(str(root).encode(), usedforsecurity=False).hexdigest(), _slug(root))
-    stores = list(chats.glob(f"{named[0]}/*/{_STORE}"))
+    named = ("*", "*") if root is None else project_names(str(root))
+    stores = list(chats.glob(f"{named[0]}/*/{STORE}"))
     stored = {path.parent.name for path in stores}
     lines = projects.glob(f"{named[1]}/agent-transcripts/*/*.jsonl")
     return [*stores, *(path for path in lines if path.stem == path.parent.name and path.stem not in stored)]
-
-
-def _slug(root: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", str(root)).strip("-")
 
 
 def subagent_files(transcript: Path) -> list[Path]:
@@ -98,7 +93,7 @@ def subagent_files(transcript: Path) -> list[Path]:
 
 def is_store(path: Path) -> bool:
     """Tell whether a file is the database of a chat."""
-    return path.name == _STORE and is_database(path)
+    return path.name == STORE and is_database(path)
 
 
 def _take(session: Session, record: JsonObject, source: Records) -> bool:

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from hashlib import sha256
+from html import unescape
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.server.hosts.gemini_cli.host import folders
+from swarm_memory.server.hosts.gemini_cli.host import SHELL, folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     MAX_DOCUMENT_CHARS,
@@ -26,13 +27,15 @@ from swarm_memory.server.hosts.session import Session
 
 _CHATS = "chats"
 _ID = re.compile(r"[0-9a-f]{8}")
-_SHELL = "run_shell_command"
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,10})\s*$", re.M)
 _STATE = re.compile(
     r"\n(?:Error: \(none\)|Exit Code: -?\d{1,10}|Signal: [^\n]{0,40}|Background PIDs: [^\n]{0,200}"
     r"|Process Group PGID: [^\n]{0,40})(?=\n|\Z)"
 )
-_FRAME = re.compile(r"\A<untrusted_context>\n|\n</untrusted_context>(?=\s*(?:<hook_context>|\Z))")
+_FRAME = re.compile(r"\A<untrusted_context>\n|\n</untrusted_context>\s*\Z")
+_HOOKED = re.compile(r"<hook_context>([\s\S]*?)</hook_context>")
+"""What hooks told, with its signs as in HTML."""
+
 _TAIL_CHARS = 1000
 _BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden")
 
@@ -122,7 +125,8 @@ def _take(session: Session, message: JsonObject) -> bool:
         case "user" if text.lstrip().startswith("<session_context>"):
             session.note(text)
         case "user":
-            session.prompt(text, at)
+            session.prompt(_HOOKED.sub("", text), at)
+            session.note("\n".join(map(unescape, _HOOKED.findall(text))))
         case "gemini" | "model":
             _agent(session, message, text, at)
         case "error":
@@ -158,14 +162,19 @@ def _result(session: Session, call_id: str, call: JsonObject) -> None:
     at, status = as_time(call.get("timestamp")), call.get("status")
     text = "\n".join(filter(None, map(_told, as_list(call.get("result"))))) or text_of(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
-    if call.get("name") == _SHELL and status == "success":
+    session.note("\n".join(map(unescape, _HOOKED.findall(text))))
+    text = _HOOKED.sub("", text)
+    if call.get("name") == SHELL and status == "success":
         text = _FRAME.sub("", text)
         tail = text[-_TAIL_CHARS:]
         codes = _EXIT_CODE.findall(tail)
         in_background = _BACKGROUND.match(text) is not None
         code = int(codes[-1]) if codes else (None if in_background else 0)  # newer ones name it only where it is not 0
         text, is_error = text[:-_TAIL_CHARS] + _STATE.sub("", tail), None
-    session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=status == "cancelled")
+    session.note("\n".join(map(unescape, _HOOKED.findall(text))))
+    session.result(
+        call_id, _HOOKED.sub("", text), at, is_error=is_error, exit_code=code, interrupted=status == "cancelled"
+    )
 
 
 def _told(part: object) -> str:

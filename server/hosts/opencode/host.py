@@ -1,9 +1,9 @@
-"""OpenCode as its hooks need it: where it keeps its sessions."""
+"""OpenCode as our plugin in it needs it: where it keeps its sessions. The plugin speaks in our own words."""
 
 # ruff: noqa: PTH111, PTH118
 import os
 
-from swarm_memory.server.hosts.host import Host, nothing_of
+from swarm_memory.server.hosts.host import Host, Said
 
 
 def folders() -> tuple[str, ...]:
@@ -12,4 +12,15 @@ def folders() -> tuple[str, ...]:
     return (os.path.join(data, "opencode"),)
 
 
-HOST = Host(name="opencode", title="OpenCode", folders=folders, heard=nothing_of, answered=nothing_of)
+def heard(event: str, said: Said) -> Said:
+    """Return an event in our words; the session's transcript is the database."""
+    return {**said, "hook_event_name": event, "transcript_path": os.path.join(folders()[0], "opencode.db")}
+
+
+def answered(event: str, answer: Said) -> Said:
+    """Return the context, which the plugin puts where it belongs."""
+    said: Said = answer.get("hookSpecificOutput") or {}
+    return {"additionalContext": said["additionalContext"]} if said.get("additionalContext") else {}
+
+
+HOST = Host("opencode", "OpenCode", folders, heard, answered)

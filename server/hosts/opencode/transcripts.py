@@ -52,11 +52,13 @@ def read_exported(records: Iterator[JsonObject], origin: Origin) -> Iterator[Tra
             origin.records.skipped += 1
 
 
-def read_store(path: Path, limits: LearnSettings) -> Iterator[Trajectory]:
-    """Yield the tasks of each session that a database holds, as `read_exported`."""
+def read_store(path: Path, limits: LearnSettings, session_id: str | None = None) -> Iterator[Trajectory]:
+    """Yield the tasks of each session that a database holds, as `read_exported`, or of one and its subagents."""
     source, given = Records(io.StringIO()), Session("opencode", limits)
     with open_database(path, _TABLES) as database:
         for row in database.rows("SELECT * FROM session ORDER BY time_created, id"):
+            if session_id not in (None, row["id"], row.get("parent_id")):
+                continue
             info = {"id": row["id"], "parentID": row.get("parent_id"), "revert": parsed(row.get("revert"))}
             yield from _read_session(info, _messages(database, as_text(row["id"]), source), source, given)
 

@@ -1,0 +1,213 @@
+"""Copilot CLI, Gemini CLI, Cursor and OpenCode: what `install` writes and takes out, and what their hooks say."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
+from swarm_memory.server.hosts.claude_code.settings import plan_install as install_claude_code
+from swarm_memory.server.hosts.cursor.host import project_names
+from swarm_memory.server.hosts.host import HostSettings, InstallScope, Said, host
+from swarm_memory.server.hosts.opencode.settings import plugin_text
+from swarm_memory.server.hosts.settings_files import apply
+
+CONTEXT: Said = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Run make first"}}
+OTHER: dict[str, Any] = {"command": "other", "args": []}
+
+FILES: dict[tuple[str, InstallScope], dict[str, dict[str, Any]]] = {
+    ("copilot", "user"): {".copilot/mcp-config.json": {"mcpServers": {"other": OTHER}}},
+    ("copilot", "project"): {".mcp.json": {"mcpServers": {"other": OTHER}}},
+    ("gemini", "user"): {
+        ".gemini/settings.json": {"hooks": {"AfterAgent": [{"hooks": [{"command": "say"}]}]}, "ui": 1}
+    },
+    ("gemini", "project"): {".gemini/settings.json": {"mcpServers": {"other": OTHER}}},
+    ("cursor", "user"): {".cursor/hooks.json": {"version": 1, "hooks": {"stop": [{"command": "say done"}]}}},
+    ("cursor", "project"): {".cursor/mcp.json": {"mcpServers": {"other": OTHER}}},
+    ("opencode", "user"): {".config/opencode/opencode.json": {"model": "x", "mcp": {"other": {"type": "local"}}}},
+    ("opencode", "project"): {"opencode.json": {"model": "x"}},
+}
+"""By agent and scope: what stands there before."""
+
+
+@pytest.fixture(autouse=True)
+def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COPILOT_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+
+
+def settings(name: str) -> HostSettings:
+    found = host(name).settings
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("name", "scope"), FILES)
+def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_byte(
+    name: str, scope: InstallScope, home: Path, tmp_path: Path
+) -> None:
+    project, agent = tmp_path / "project", settings(name)
+    folder = home if scope == "user" else project
+    project.mkdir()
+    before = {folder / path: json.dumps(data) for path, data in FILES[name, scope].items()}
+    for path, text in before.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    apply(agent.plan_install(scope, project, False))
+    assert agent.installed_scopes(project) == [scope]
+    assert agent.plan_install(scope, project, False) == []
+    written = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
+    told = "".join(written.values())
+    assert ("swarm-memory hook" if scope == "project" else "swarm_memory.server.hooks") in told or name == "opencode"
+    assert ("python" in told) is (scope == "user")
+    for path, text in before.items():
+        kept, now = json.loads(text), json.loads(written[path])
+        assert {key: now[key] for key in kept if key not in ("hooks", "mcpServers", "mcp")}.items() <= now.items()
+        assert "other" in told or "say" in told or "model" in told
+    apply(agent.plan_uninstall(scope, project))
+    left = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
+    assert left == before
+    assert agent.installed_scopes(project) == []
+
+
+@pytest.mark.parametrize("name", ["copilot", "gemini", "cursor", "opencode"])
+def test_a_project_is_not_written_into_through_a_link_nor_is_the_home_folder_one(
+    name: str, home: Path, tmp_path: Path
+) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    for folder in (".github", ".gemini", ".cursor", ".opencode"):
+        (project / folder).symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match="symbolic link"):
+        settings(name).plan_install("project", project, False)
+    if name in ("gemini", "cursor"):
+        with pytest.raises(ConfigError, match="all your projects"):
+            settings(name).plan_install("project", home, False)
+
+
+def test_a_server_that_claude_code_has_in_the_same_file_stays(tmp_path: Path) -> None:
+    apply(install_claude_code("project", tmp_path, False))
+    before = (tmp_path / ".mcp.json").read_text()
+    agent = settings("copilot")
+    apply(agent.plan_install("project", tmp_path, False))
+    apply(agent.plan_uninstall("project", tmp_path))
+    assert (
+        json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].keys() == json.loads(before)["mcpServers"].keys()
+    )
+
+
+def test_a_plugin_of_our_name_that_is_anothers_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / ".opencode" / "plugins" / "swarm-memory.js"
+    path.parent.mkdir(parents=True)
+    path.write_text("export const mine = 1\n")
+    with pytest.raises(ConfigError, match="not ours"):
+        settings("opencode").plan_install("project", tmp_path, False)
+
+
+def test_hooks_of_claude_code_stand_back_where_another_agent_runs_them() -> None:
+    said = {"session_id": "s", "cwd": "/", "prompt": "Fix it"}
+    assert CLAUDE_CODE.heard("UserPromptSubmit", said) == said
+    assert CLAUDE_CODE.heard("UserPromptSubmit", {**said, "timestamp": "2026-05-01T10:00:00Z"}) == {}
+    assert CLAUDE_CODE.heard("SessionStart", {**said, "cursor_version": "3.1"}) == {}
+
+
+def test_copilot_tells_of_a_command_that_failed_in_the_result_of_one_that_ran(home: Path) -> None:
+    agent = host("copilot")
+    text = "no such file\n<shellId: 0 completed with exit code {}>"
+
+    def after(code: int) -> Said:
+        result = {"result_type": "success", "text_result_for_llm": text.format(code)}
+        said = {"session_id": "s-1", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_result": result}
+        return agent.heard("PostToolUseFailure", said)
+
+    assert after(0) == {}
+    assert (after(2)["error"], after(2)["tool_input"]) == (text.format(2), {"command": "ls"})
+    end = agent.heard("SessionEnd", {"session_id": "s-1"})
+    assert end["transcript_path"] == str(home / ".copilot/session-state/s-1/events.jsonl")
+    assert agent.heard("SessionStart", {"session_id": "s-1", "source": "resume"}) == {}
+    assert agent.answered("UserPromptSubmit", CONTEXT) == {"additionalContext": "Run make first"}
+    assert agent.answered("PreToolUse", CONTEXT)["hookSpecificOutput"]["additionalContext"] == "Run make first"
+    assert agent.answered("SessionStart", {"systemMessage": "x"}) == {}
+
+
+def test_gemini_tells_of_a_command_that_failed_in_the_text_of_its_result() -> None:
+    agent = host("gemini")
+    text = "<untrusted_context>\nOutput: no such file\nExit Code: 2\nProcess Group PGID: 7\n</untrusted_context>"
+    said: Said = {"tool_name": "run_shell_command", "tool_response": {"llmContent": text}, "transcript_path": "/a.json"}
+    assert agent.heard("PostToolUseFailure", said)["error"] == text
+    assert (
+        agent.heard("PostToolUseFailure", {**said, "tool_response": {"llmContent": "Output: Exit Code: 2 is bad"}})
+        == {}
+    )
+    assert agent.heard("PostToolUseFailure", {**said, "tool_response": None}) == {}
+    assert "transcript_path" not in agent.heard("Stop", said)
+    assert agent.answered("UserPromptSubmit", {**CONTEXT, "systemMessage": "Look"}) == {
+        "systemMessage": "Look",
+        "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "Run make first"},
+    }
+    assert agent.answered("Stop", {"decision": "block", "reason": "x"}) == {}
+
+
+def test_cursor_names_its_database_where_there_is_one_and_no_address(home: Path) -> None:
+    agent = host("cursor")
+    said: Said = {"conversation_id": "c-1", "workspace_roots": ["/home/dev/shop"], "user_email": "a@example.org"}
+    told = agent.heard("Stop", said)
+    assert (told["session_id"], told["cwd"], "user_email" in told) == ("c-1", "/home/dev/shop", False)
+    assert told["transcript_path"].endswith("/projects/home-dev-shop/agent-transcripts/c-1/c-1.jsonl")
+    store = home / ".cursor/chats" / project_names("/home/dev/shop")[0] / "c-1" / "store.db"
+    store.parent.mkdir(parents=True)
+    store.touch()
+    assert agent.heard("Stop", said)["transcript_path"] == str(store)
+    assert agent.answered("SessionStart", CONTEXT) == {"additional_context": "Run make first"}
+    assert agent.answered("Stop", CONTEXT) == {}
+
+
+_DRIVE = """
+const { default: plugin } = await import(process.argv[2])
+const hooks = await plugin.server({ directory: process.cwd() })
+await hooks.event({ event: { type: "session.created", properties: { info: { id: "s1" } } } })
+await hooks.event({ event: { type: "session.created", properties: { info: { id: "s2", parentID: "s1" } } } })
+const prompt = async (sessionID) => {
+  const parts = [{ id: "prt_1", type: "text", text: "Fix it" }]
+  await hooks["chat.message"]({ sessionID }, { message: { id: "m1" }, parts })
+  return parts.slice(1).map((part) => [part.text, part.synthetic])
+}
+const after = async (exit) => {
+  const output = { output: "no such file", metadata: { exit } }
+  await hooks["tool.execute.after"]({ tool: "bash", sessionID: "s1", args: { command: "ls" } }, output)
+  return output.output
+}
+const told = [await prompt("s1"), await prompt("s1"), await prompt("s2"), await after(0), await after(2)]
+await hooks.dispose()
+let context
+await plugin.setup({ session: { hook: async (name, callback) => { context = callback } } })
+const event = { sessionID: "s3", messages: [{ role: "user", content: [{ type: "text", text: "Fix it" }] }], system: [] }
+await context(event)
+console.log(JSON.stringify([...told, event.system]))
+"""
+_HOOK = (
+    "import json,sys; e=json.load(sys.stdin); print(json.dumps({'additionalContext': sys.argv[1]+' '+e['session_id']}))"
+)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_the_plugin_of_opencode_puts_what_our_hooks_answer_where_it_belongs(tmp_path: Path) -> None:
+    (tmp_path / "plugin.mjs").write_text(plugin_text([sys.executable, "-I", "-c", _HOOK]))
+    (tmp_path / "drive.mjs").write_text(_DRIVE)
+    command = ["node", "drive.mjs", str(tmp_path / "plugin.mjs")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+    assert json.loads(done.stdout) == [
+        [["session-start s1\n\nprompt s1", True]],
+        [["prompt s1", True]],
+        [],
+        "no such file",
+        "no such file\n\ntool-failure s1",
+        [{"type": "text", "text": "prompt s3"}],
+    ]
