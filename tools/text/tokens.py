@@ -10,6 +10,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from operator import add
 from types import ModuleType
 from typing import Protocol, cast
 
@@ -118,22 +119,19 @@ def _folded(text: str) -> str:
 
 
 def _word_tokens(word: str) -> tuple[str, ...]:
-    return tuple(_pieces(word))
+    word = word.partition("'")[0].partition("\u2019")[0]
+    if word.isascii():
+        return tuple(_identifier_parts(word))
+    tokens: list[str] = []
+    for run in re.finditer(_SCRIPT_RUN, word):
+        if (unspaced := run.group(1)) is None:
+            tokens += _term(run.group())
+        else:
+            tokens += map(add, unspaced, unspaced[1:]) if len(unspaced) > 1 else unspaced
+    return tuple(tokens)
 
 
 _cached_tokens = lru_cache(_CACHED_WORDS)(_word_tokens)
-
-
-def _pieces(word: str) -> Iterator[str]:
-    word = word.partition("'")[0].partition("\u2019")[0]
-    if word.isascii():
-        yield from _identifier_parts(word)
-        return
-    for run in re.finditer(_SCRIPT_RUN, word):
-        if (unspaced := run.group(1)) is None:
-            yield from _term(run.group())
-        else:
-            yield from (unspaced[at : at + 2] for at in range(max(1, len(unspaced) - 1)))
 
 
 def _identifier_parts(word: str) -> Iterator[str]:
