@@ -11,6 +11,7 @@ from made_tasks import Shop, done, said
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.hooks.session import Moment, session_start
 from swarm_memory.server.hooks.settings import LightSettings, light_settings
+from swarm_memory.server.hosts.host import host
 from swarm_memory.server.location import Location
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
@@ -108,7 +109,7 @@ async def test_a_held_out_session_gets_no_briefing(shop: Shop, tmp_path: Path) -
     place = Location(tmp_path / "shop", tmp_path / "memory.db")
 
     def started(settings: LightSettings) -> str:
-        return str(session_start(Moment({"session_id": SESSION}, place, settings)))
+        return str(session_start(Moment({"session_id": SESSION}, place, settings, host("claude"))))
 
     assert "Prepare the test configuration" in started(LightSettings())
     assert started(LightSettings(holdout_rate=1.0)) == "{}"
