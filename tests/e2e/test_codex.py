@@ -48,7 +48,7 @@ class CodexCli:
     def ours(self, *arguments: str) -> str:
         """Run our command line, as this person does."""
         command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", *arguments]
-        return self._run(command)
+        return self.run(command)
 
     def session(self, script: list[Turn], prompt: str) -> ResponsesApi:
         """Run a headless session against a script and wait until its last process has ended."""
@@ -58,11 +58,12 @@ class CodexCli:
                 f'base_url = "{api.url}"\nwire_api = "responses"\nenv_key = "KEY"\n'
             )
             vetted = ["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"]
-            self._run([str(CODEX), "exec", "--profile", "mock", *vetted, prompt])
+            self.run([str(CODEX), "exec", "--profile", "mock", *vetted, prompt])
             wait_for_processes(self.project)
         return api
 
-    def _run(self, command: list[str]) -> str:
+    def run(self, command: list[str]) -> str:
+        """Run a command as this person and return what it printed."""
         done = subprocess.run(
             command, cwd=self.project, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=HANG_S, check=False,
@@ -78,7 +79,7 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     codex.ours("install", "--agent", "codex")
     first = codex.session(FIRST, TASK)
     assert "swarm-memory-notes" not in first.told(0)
-    assert "retrieve_memories" in json.dumps(first.requests[-1]["tools"]), "the server runs too"
+    assert "swarm-memory" in codex.run([str(CODEX), "mcp", "list"]), "the server is known"
     (memory,) = json.loads(codex.ours("memories", "list", "--json"))
 
     checkout(codex.project)

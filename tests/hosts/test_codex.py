@@ -97,12 +97,27 @@ def test_an_interruption_a_refusal_and_a_lost_connection_are_told_apart(tmp_path
     assert trajectory.broken_off == "stream disconnected before completion"
 
 
-def test_our_own_tools_are_left_out(tmp_path: Path) -> None:
-    asked = told.item("function_call", name="retrieve_memories", namespace="mcp__swarm-memory__", call_id="c1",
-                      arguments='{"query": "x"}')  # fmt: skip
-    answer = told.item("function_call_output", call_id="c1", output=f"[{ITEM}] Run the tests first.")
-    (trajectory,) = read(tmp_path, [told.meta(), *told.typed(FIRST), asked, answer])
-    assert (trajectory.steps, trajectory.injected_memory_ids) == ((), (ITEM,))
+def test_our_own_tools_are_left_out_and_those_of_servers_fail_by_what_is_told_of_them(tmp_path: Path) -> None:
+    def asked(call_id: str, name: str, server: str) -> Record:
+        return told.item("function_call", name=name, namespace=f"mcp__{server}", call_id=call_id, arguments="{}")
+
+    def answer(call_id: str, text: str) -> Record:
+        return told.item("function_call_output", call_id=call_id, output=f"Wall time: 0.05 seconds\nOutput:\n{text}")
+
+    records = [
+        told.meta(),
+        *told.typed(FIRST),
+        asked("c1", "retrieve_memories", "swarm_memory"),
+        told.completed("McpToolCall", id="c1", status="completed", result={"content": []}),
+        answer("c1", f"[{ITEM}] Run the tests first."),
+        asked("c2", "search", "docs"),
+        told.completed("McpToolCall", id="c2", status="failed", result={"content": [], "isError": True}),
+        answer("c2", "no index"),
+    ]
+    (trajectory,) = read(tmp_path, records)
+    (call,) = read_calls(trajectory).calls
+    assert (call.tool, call.failed, call.output) == ("mcp__docs__search", True, "no index")
+    assert trajectory.injected_memory_ids == (ITEM,)
 
 
 def _spoiled(value: Any) -> Iterator[Any]:

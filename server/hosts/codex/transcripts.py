@@ -123,6 +123,8 @@ class _Rollout:
     """By the id of its process."""
     codes: dict[str, int] = field(default_factory=dict[str, int])
     """Exit codes by call id, told before the call's own output."""
+    failed: set[str] = field(default_factory=set[str])
+    """Ids of calls of servers' tools that failed."""
     polls: dict[str, str] = field(default_factory=dict[str, str])
     """By call id of a poll: the id of the process."""
 
@@ -193,7 +195,7 @@ class _Rollout:
         elif kind == "patch_apply_end":
             self._patched(as_text(event.get("call_id")), event, at)
         elif kind == "mcp_tool_call_end":
-            self._mcp(as_text(event.get("call_id")), as_object(event.get("result")))
+            self._mcp(as_text(event.get("call_id")), event)
         elif kind == "turn_aborted":
             self.session.stop(f"[stopped: {as_text(event.get('reason')) or 'by the user'}]", at)
         elif kind == "error":
@@ -214,7 +216,7 @@ class _Rollout:
             case "FileChange":
                 self._patched(as_text(item.get("id")), item, at)
             case "McpToolCall":
-                self._mcp(as_text(item.get("id")), as_object(item.get("result")))
+                self._mcp(as_text(item.get("id")), item)
             case _:
                 pass
         return True
@@ -268,8 +270,9 @@ class _Rollout:
             name, given = ("code", {"code": given}) if name == _CODE else (name, _written(as_text(given)))
         elif kind in ("web_search_call", "tool_search_call"):
             name = kind.removesuffix("_call")
-        space = as_text(item.get("namespace"))
-        self.session.call(f"{space}{name}" if space.startswith("mcp__") else name, given, call_id, at)
+        if (space := as_text(item.get("namespace"))).startswith("mcp__"):
+            name = f"{space.removesuffix('__')}__{name}"
+        self.session.call(name, given, call_id, at)
 
     def _output(self, call_id: str, output: object, at: datetime | None) -> None:
         whole = as_object(output) or _older(output)
@@ -289,7 +292,7 @@ class _Rollout:
             return
         if call_id in self.session.tools:
             refused = bool(_REFUSED.search(said[:400]))
-            failed = True if _FAILED.match(said) or refused else as_bool(whole.get("success"))
+            failed = True if _FAILED.match(said) or refused or call_id in self.failed else as_bool(whole.get("success"))
             self.session.result(call_id, said, at, is_error=failed, exit_code=code, interrupted=refused)
 
     def _end(self, process: str, code: int | None, at: datetime | None = None) -> None:
@@ -322,11 +325,12 @@ class _Rollout:
         self.session.call("apply_patch", {"file_path": files[0]} if files else {}, call_id, at)
         self.session.result(call_id, said, at, is_error=failed)
 
-    def _mcp(self, call_id: str, result: JsonObject) -> None:
+    def _mcp(self, call_id: str, told: JsonObject) -> None:
         """Take that a tool of a server failed: its output says so in words only."""
-        failed = "Err" in result or as_object(result.get("Ok")).get("isError") is True
-        if failed and call_id in self.session.tools:
-            self.codes[call_id] = 1
+        result = as_object(told.get("result"))
+        answer = as_object(result.get("Ok")) or result
+        if "Err" in result or answer.get("isError") is True or told.get("status") == "failed":
+            self.failed.add(call_id)
 
     def _usage(self, info: JsonObject) -> None:
         last, total = as_object(info.get("last_token_usage")), as_object(info.get("total_token_usage"))
