@@ -367,6 +367,11 @@ JOIN pattern_tokens AS t ON t.seq = p.seq
 LEFT JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
 
+-- name: vectors_of_items
+-- The vectors that items (a JSON list of positions) have in a space.
+SELECT e.seq, e.vector FROM json_each(:seqs) AS wanted
+CROSS JOIN pattern_embeddings AS e ON e.seq = wanted.value AND e.space_id = :space_id;
+
 -- name: candidates_without_distance
 -- The same without sqlite-vec.
 SELECT

@@ -2,13 +2,13 @@
 
 import hashlib
 from array import array
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, ModelError
-from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.ports.models import Accompanied, Embedder
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
@@ -34,29 +34,38 @@ class CachedEmbedder:
         self.quantization: Literal["int8", "float32"] = embedder.quantization
         self.fusion_weight, self.min_cosine = embedder.fusion_weight, embedder.min_cosine
         self.duplicate_cosine = embedder.duplicate_cosine
+        if isinstance(embedder, Accompanied):
+            self.light = embedder.light
         self._vectors: dict[bytes, Vector] | None = None
         self.answered = 0
         """Queries that were answered from the file: they took no time of the embedder's."""
 
     async def embed_query(self, text: str) -> "Vector":
         """Embed one query. Raises `ConfigError`, and as the embedder does for a text that it refuses."""
-        key, known = _key("query", text), self._known()
-        if key in known:
-            self.answered += 1
-        else:
-            self._keep({key: await self._asked(self._embedder.embed_query(text))})
-        return known[key]
+        return (await self.embed_queries([text]))[0]
+
+    async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
+        """Embed queries, in order. Raises as `embed_query` does."""
+        vectors, missing = await self._through("query", texts, self._embedder.embed_queries)
+        self.answered += missing == 0
+        return vectors
 
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
         """Embed texts, in order. Raises as `embed_query` does."""
-        keys, known = [_key("document", text) for text in texts], self._known()
+        return (await self._through("document", texts, self._embedder.embed_documents))[0]
+
+    async def _through(
+        self, kind: str, texts: Sequence[str], embed: "Callable[[Sequence[str]], Coroutine[Any, Any, list[Vector]]]"
+    ) -> "tuple[list[Vector], int]":
+        """Return the vectors of texts, and how many the file did not have."""
+        keys, known = [_key(kind, text) for text in texts], self._known()
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         names = list(missing)
         for at in range(0, len(names), _BATCH):
             batch = names[at : at + _BATCH]
-            vectors = await self._asked(self._embedder.embed_documents([missing[key] for key in batch]))
+            vectors = await self._asked(embed([missing[key] for key in batch]))
             self._keep(dict(zip(batch, vectors, strict=True)))
-        return [known[key] for key in keys]
+        return [known[key] for key in keys], len(names)
 
     async def _asked(self, answer: Coroutine[Any, Any, T]) -> T:
         try:

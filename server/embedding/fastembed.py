@@ -52,9 +52,12 @@ class FastEmbedEmbedder(NeuralEmbedder):
         Raises `InputError` for a blank text, `ConfigError` when the extra or the model's files are missing,
         `ModelUnavailable` when the model cannot be loaded, `ModelAnswerInvalid` when it gives an unusable vector.
         """
-        prepared = self._query(text)
-        vectors = await anyio.to_thread.run_sync(lambda: self._units(self._model.query_embed(prepared)))
-        return vectors[0]
+        return (await self.embed_queries([text]))[0]
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
+        prepared = [self._query(text) for text in texts]
+        return await anyio.to_thread.run_sync(lambda: self._units(self._model.query_embed(prepared)))
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts`` in order; raises as `embed_query`."""

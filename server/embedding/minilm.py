@@ -6,10 +6,12 @@ The model takes token ids and gives vectors of unit length; its vocabulary stand
 
 import hashlib
 import importlib
+import math
 import threading
 from array import array
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +26,14 @@ if TYPE_CHECKING:
 
 SHIPPED_MODEL = Path(__file__).parent / "data" / "minilm-384-v1.onnx"
 MAX_TOKENS = 256
-"""What the model was trained for, with the two that mark the ends; what is longer is cut."""
+"""What the model was trained for, with the two that mark the ends. A longer query is cut there."""
+
+MAX_WINDOWS = 5
+"""A longer document is read in so many windows of that length; its vector is their mean. 5 hold a memory's 4,000
+characters."""
+
+_LEAST_TOKENS = 32
+"""A last window of fewer says little, and is left out."""
 
 _WITHOUT_LOGS = 4
 _loading = threading.Lock()
@@ -33,14 +42,14 @@ _loading = threading.Lock()
 class MiniLMEmbedder:
     """Embeds in about 2 ms a prompt of 17 tokens and 16 ms one of 180, on one thread, offline.
 
-    A text's vector is the same alone and in a batch but for rounding. The first 254 tokens within the first 32,768
-    characters count. A blank text raises `InputError`, files that are missing or damaged `ConfigError`, a runtime that
-    does not load `ModelUnavailable`.
+    A text's vector is the same alone and in a batch but for rounding. Of a query the first 254 tokens count, of a
+    document the first 1,270, both within the first 32,768 characters. A blank text raises `InputError`, files that are
+    missing or damaged `ConfigError`, a runtime that does not load `ModelUnavailable`.
     """
 
     dimensions = 384
     quantization: Literal["int8"] = "int8"
-    fusion_weight = 0.5
+    fusion_weight = 0.55
     duplicate_cosine = 0.85
     """With the words that both must share; the least at which `benchmarks/consolidate.py` merges nothing wrongly."""
     min_cosine = 0.31
@@ -58,18 +67,19 @@ class MiniLMEmbedder:
 
     async def embed_query(self, text: str) -> "Vector":
         """Return the vector of ``text``."""
-        return (await self._in_thread([text], "The text"))[0]
+        return (await self.embed_queries([text]))[0]
+
+    async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
+        """Return the vectors of ``texts`` in order; an error names the text."""
+        return await anyio.to_thread.run_sync(self._embed, texts, 1)
 
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text."""
-        return await self._in_thread(texts, None) if texts else []
+        return await anyio.to_thread.run_sync(self._embed, texts, MAX_WINDOWS) if texts else []
 
     def tokens(self, text: str) -> list[int]:
         """Return the tokens of a text as the model gets them."""
-        return self._model.tokens(text, "The text")
-
-    async def _in_thread(self, texts: Sequence[str], what: str | None) -> "list[Vector]":
-        return await anyio.to_thread.run_sync(self._embed, texts, what)
+        return self._model.windows(text, "The text", 1)[0]
 
     def verify(self) -> None:
         """Compare the model's file with the SHA-256 beside it (about 20 ms). Raises `ConfigError` when they differ."""
@@ -85,9 +95,11 @@ class MiniLMEmbedder:
                 "reinstall swarm-memory."
             )
 
-    def _embed(self, texts: Sequence[str], what: str | None) -> "list[Vector]":
+    def _embed(self, texts: Sequence[str], most_windows: int) -> "list[Vector]":
         model = self._model
-        rows = [model.tokens(text, what or f"Text {at}") for at, text in enumerate(texts)]
+        names = (f"Text {at}" for at in range(len(texts))) if len(texts) > 1 else ("The text",)
+        windows = [model.windows(text, name, most_windows) for text, name in zip(texts, names, strict=True)]
+        rows = [row for each in windows for row in each]
         vectors: dict[int, Vector] = {}
         batch: list[int] = []
         for at in sorted(range(len(rows)), key=lambda at: len(rows[at])):
@@ -96,12 +108,22 @@ class MiniLMEmbedder:
                 batch = []
             batch.append(at)
         vectors.update(zip(batch, model.run([rows[each] for each in batch]), strict=True))
-        return [vectors[at] for at in range(len(rows))]
+        ordered = (vectors[at] for at in range(len(rows)))
+        return [_mean([*islice(ordered, len(each))]) for each in windows]
 
     @cached_property
     def _model(self) -> "_Model":
         with _loading:
             return _loaded(self._path, self._threads)
+
+
+def _mean(vectors: "Sequence[Vector]") -> "Vector":
+    """Return the mean of unit vectors, of unit length."""
+    if len(vectors) == 1:
+        return vectors[0]
+    sums = [sum(numbers) for numbers in zip(*vectors, strict=True)]
+    length = math.hypot(*sums)
+    return array("f", [number / length for number in sums])
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:
@@ -140,11 +162,14 @@ class _Model:
         self._first, self._last, self._unknown = rows["[CLS]"], rows["[SEP]"], rows["[UNK]"]
         self._tokenizer = WordPiece(rows, range(self._unknown, self._unknown + 1))
 
-    def tokens(self, text: str, what: str) -> list[int]:
-        rows = self._tokenizer.rows(text, MAX_TOKENS - 2)
+    def windows(self, text: str, what: str, most: int) -> list[list[int]]:
+        """Return the tokens of a text, in so many windows at most."""
+        size = MAX_TOKENS - 2
+        rows = self._tokenizer.rows(text, most * size)
         if not rows:
             raise InputError(f"{what} holds nothing to embed: give it at least one word.")
-        return [self._first, *rows, self._last]
+        starts = range(0, max(size, len(rows) - _LEAST_TOKENS + 1), size)
+        return [[self._first, *rows[at : at + size], self._last] for at in starts]
 
     def run(self, rows: Sequence[Sequence[int]]) -> "list[Vector]":
         """Return the vectors of texts, given as tokens, the longest last. Raises `ModelUnavailable`."""

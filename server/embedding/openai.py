@@ -58,8 +58,11 @@ class OpenAIEmbedder(NeuralEmbedder):
 
     async def embed_query(self, text: str) -> Vector:
         """Return the vector of ``text``. Raises `InputError` for a blank text, else `ModelError` or a kind of it."""
-        vectors = await self._embed([self._query(text)])
-        return vectors[0]
+        return (await self.embed_queries([text]))[0]
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
+        return await self._embed([self._query(text) for text in texts])
 
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts`` in order; raises as `embed_query`, and then none is returned."""

@@ -71,6 +71,10 @@ class StaticEmbedder:
         """Return the vector of ``text``. Raises `InputError` for a blank text, `ConfigError` for a damaged table."""
         return self.embed(text)
 
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text."""
+        return self.embed_many(texts)
+
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text."""
         if len(texts) < _THREAD_FROM_TEXTS:

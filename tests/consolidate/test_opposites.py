@@ -59,6 +59,14 @@ def test_an_opposite_step_is_found_in_the_midst_of_others() -> None:
     assert opposition(one, other) >= 0.6
 
 
+def test_functions_that_return_opposites_say_nothing_against_each_other() -> None:
+    one = "def is_even(number):\n    if number % 2:\n        return False\n    return True"
+    other = "def any_odd(numbers):\n\tfor each in numbers:\n\t\tif each % 2: return True\n\treturn False"
+    assert opposition(one, other) == 0.0
+    assert opposition("Ask first:\n```\nenable cache\n```", "Ask first:\n```\ndisable cache\n```") == 0.0
+    assert opposition("1. Ship.\n    - Run the tests first", "1. Tag.\n    - Never run the tests first") >= 0.6
+
+
 def test_what_the_rules_do_not_reach_is_left_unsaid() -> None:
     assert opposition("Deploy on Fridays", "Fridays are a bad day for a release") == 0.0
     assert opposition("Set the limit to 10 connections", "Set the limit to 100 connections") == 0.0

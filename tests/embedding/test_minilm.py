@@ -51,10 +51,20 @@ async def test_a_text_has_the_same_vector_alone_and_beside_others() -> None:
     texts = ["fix the lock", *("word " * count for count in (1, 40, 300, 7)), "fix the lock"]
     together = await EMBEDDER.embed_documents(texts)
     for text, vector in zip(texts, together, strict=True):
-        assert list(vector) == pytest.approx(list(await EMBEDDER.embed_query(text)), abs=1e-6)
+        (alone,) = await EMBEDDER.embed_documents([text])
+        assert list(vector) == pytest.approx(list(alone), abs=1e-6)
 
 
-async def test_a_long_text_counts_to_its_256th_token() -> None:
+async def test_a_long_document_is_read_in_windows_and_stays_of_unit_length() -> None:
+    beginning, end = "fix the lock. " * 80, "bake the bread. " * 80
+    first, last, both = await EMBEDDER.embed_documents([beginning, end, beginning + end])
+    assert cosine(first, last) < 0.4
+    assert cosine(both, first) > 0.6
+    assert cosine(both, last) > 0.6
+    assert math.hypot(*both) == pytest.approx(1.0, abs=1e-5)
+
+
+async def test_a_long_query_counts_to_its_256th_token() -> None:
     assert len(EMBEDDER.tokens("fix " * 5_000)) == MAX_TOKENS
     assert await EMBEDDER.embed_query("fix " * 254 + "the lock") == await EMBEDDER.embed_query("fix " * 5_000)
 

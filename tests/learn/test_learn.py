@@ -37,6 +37,8 @@ class Unreachable:
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         raise ModelUnavailable("the endpoint did not answer")
 
+    embed_queries = embed_documents
+
 
 def repaired(task_id: str = "t1", task: str = "run the tests of the billing service") -> Script:
     script = Script(task, task_id=task_id).shell("npm test", "sh: 1: vitest: not found", 127)

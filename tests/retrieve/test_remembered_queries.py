@@ -1,6 +1,6 @@
 """A query that was asked before is not embedded again."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,9 +19,9 @@ class Counting(StaticEmbedder):
         super().__init__()
         self.asked: list[str] = []
 
-    async def embed_query(self, text: str) -> Vector:
-        self.asked.append(text)
-        return await super().embed_query(text)
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        self.asked += texts
+        return await super().embed_queries(texts)
 
 
 @pytest.fixture

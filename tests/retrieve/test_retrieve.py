@@ -39,6 +39,9 @@ class BrokenEmbedder(StaticEmbedder):
     async def embed_query(self, text: str) -> Vector:
         raise ModelUnavailable("401: key sk-proj-" + "a1B2" * 12 + " refused")
 
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        return [await self.embed_query(text) for text in texts]
+
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         raise ModelUnavailable("down")
 

@@ -140,6 +140,8 @@ async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(tool
         async def embed_documents(self, texts: Any) -> Any:
             raise ModelUnavailable("it is down")
 
+        embed_queries = embed_documents
+
     without = dataclasses.replace(toolbox, embedder=Down())  # type: ignore[arg-type]
     source = made("tool")
     source.groups |= {"first": [WEATHER]}

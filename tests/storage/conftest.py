@@ -42,6 +42,9 @@ class Numbers:
     async def embed_query(self, text: str) -> Vector:
         return self.vector(text)
 
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        return [self.vector(text) for text in texts]
+
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         return [self.vector(text) for text in texts]
 

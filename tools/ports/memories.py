@@ -25,6 +25,13 @@ class SearchFilter(NamedTuple):
 ANY = SearchFilter()
 
 
+class View(NamedTuple):
+    """Another vector that candidates are compared with: of a part of the query, or of another embedder."""
+
+    embedder: str
+    vector: Vector
+
+
 class SearchQuery(NamedTuple):
     """One search of the bank. Archived and quarantined items never match."""
 
@@ -38,6 +45,8 @@ class SearchQuery(NamedTuple):
     pool: int
     """Candidates of each leg."""
     only: SearchFilter = ANY
+    views: tuple[View, ...] = ()
+    """They bring no candidates."""
 
 
 class Candidate(NamedTuple):
@@ -60,6 +69,8 @@ class Candidate(NamedTuple):
     """Raises `StoreDamaged` for one that is not what was written."""
     read_vector: Callable[[], Sequence[float] | None]
     """Its vector in the query's space, as it is kept: of any length."""
+    views: tuple[float | None, ...] = ()
+    """Its cosines to the views of the query, in their order; None where it has no such vector."""
 
 
 class SearchResult(NamedTuple):

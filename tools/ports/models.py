@@ -91,6 +91,10 @@ class Embedder(Protocol):
         """Embed one query. Raises `ModelError` when an endpoint fails, `InputError` for text without content."""
         ...
 
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed queries, in order, at once. Raises as `embed_query`."""
+        ...
+
     async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts, in order. Raises as `embed_query`."""
         ...

@@ -13,6 +13,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, SearchR
 from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.fit import GROWTH, WORDS, bank_size, best_of
+from swarm_memory.tools.retrieve.query import vectors_of
 from swarm_memory.tools.retrieve.rank import cosine, ideal_keyword_score, scaled_fusion, token_weights
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -27,8 +28,8 @@ _MADS = 4.0
 _MAD_TO_DEVIATION = 1.4826
 
 
-_Searched = tuple[SearchResult, Sequence[str]]
-"""What a search gave, and its tokens."""
+_Searched = tuple[SearchResult, Sequence[float | None], Sequence[str]]
+"""What a search gave, the cosines that decide the order, and its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ async def calibrate(toolbox: Toolbox, scratch: Store) -> Calibration:
     id_of = {item.id: content.id for item, content in zip(items, contents, strict=True)}
     asked = [(await _searched(own, text), id_of[item.id]) for text, item in pairs]
     strange = [await _searched(own, text) for text in foreign_queries()]
-    min_cosine, fitting, foreign = _threshold([result for result, _ in asked], strange)
+    min_cosine, fitting, foreign = _threshold([searched for searched, _ in asked], strange)
     usual = toolbox.embedder.fusion_weight
     ranked = {weight: _mean_rank(asked, weight) for weight in {*_WEIGHTS, usual}}
     best = max(ranked.values())
@@ -113,9 +114,9 @@ def _content_alone(item: MemoryItem, scope: Scope) -> MemoryItem:
 
 async def _searched(own: Toolbox, text: str) -> _Searched:
     tokens = query_tokens(text)
-    vector = await own.embedder.embed_query(text)
-    scopes = (own.scope,)
-    return await own.store.search(SearchQuery(scopes, own.embedder.name, vector, tokens, _POOL)), tokens
+    vectors = await vectors_of(own, text, [])
+    query = SearchQuery((own.scope,), own.embedder.name, vectors.whole, tokens, _POOL, views=vectors.views)
+    return *vectors.compared(await own.store.search(query)), tokens
 
 
 def _threshold(
@@ -128,7 +129,7 @@ def _threshold(
     """
 
     def found(each: _Searched) -> float:
-        result, tokens = each
+        result, _, tokens = each
         weights = token_weights(tokens, result.documents, result.document_frequency)
         nearest, covered = best_of(result, weights)
         return (nearest or 0.0) + WORDS * covered - GROWTH * bank_size(result.documents)
@@ -147,10 +148,10 @@ def _share(values: Sequence[float], least: float) -> float:
 def _mean_rank(asked: Sequence[tuple[_Searched, str]], weight: float) -> float:
     """Return the mean reciprocal rank of the right memory."""
     total = 0.0
-    for (result, _), right in asked:
+    for (result, cosines, _), right in asked:
         candidates = result.candidates
         ideal = ideal_keyword_score(result.documents, result.document_frequency)
-        cosines, keywords = [each.cosine for each in candidates], [each.keyword for each in candidates]
+        keywords = [each.keyword for each in candidates]
         scores = dict(
             zip((each.id for each in candidates), scaled_fusion(cosines, keywords, ideal, weight), strict=True)
         )

@@ -56,20 +56,28 @@ def prepare_without_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
 
 async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
     """Return the vector of a query; None, with a notice, where the embedder fails."""
-    key = (toolbox.embedder.name, text)
-    vector = toolbox.embedded.pop(key, None)
-    if vector is None:
-        try:
-            vector = await toolbox.embedder.embed_query(text)
-        except ModelError as error:
-            failed = f"the embedder {toolbox.embedder.name} failed: {redact(str(error)).text}"
-            notices.append(f"keywords only, because {failed}")
-            return None
-    if len(text) <= REMEMBERED_CHARS:
-        toolbox.embedded[key] = vector  # behind those that were asked for longer ago
-        if len(toolbox.embedded) > REMEMBERED_QUERIES:
-            del toolbox.embedded[next(iter(toolbox.embedded))]
-    return vector
+    return next(iter(await embed_queries(toolbox, [text], notices)), None)
+
+
+async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[str]) -> list[Vector]:
+    """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
+    embedder, remembered = toolbox.embedder, toolbox.embedded
+    known = {text: remembered.pop((embedder.name, text), None) for text in texts}
+    missing = [text for text, vector in known.items() if vector is None]
+    try:
+        if missing:
+            known |= zip(missing, await embedder.embed_queries(missing), strict=True)
+    except ModelError as error:
+        failed = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
+        notices.append(f"keywords only, because {failed}")
+        return []
+    vectors = [vector for text in texts if (vector := known[text]) is not None]
+    for text, vector in zip(texts, vectors, strict=True):
+        if len(text) <= REMEMBERED_CHARS:
+            remembered[embedder.name, text] = vector  # behind those that were asked for longer ago
+            if len(remembered) > REMEMBERED_QUERIES:
+                del remembered[next(iter(remembered))]
+    return vectors
 
 
 def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:

@@ -12,9 +12,9 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.agreement import with_other_ways, without_contradictions
-from swarm_memory.tools.retrieve.embed import embed_query
 from swarm_memory.tools.retrieve.fit import Fit
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
+from swarm_memory.tools.retrieve.query import vectors_of
 from swarm_memory.tools.retrieve.rank import (
     contenders,
     diversify,
@@ -64,17 +64,21 @@ async def retrieve(
     settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
     wanted = settings.k if k is None else k
     text, notices = _checked(query, wanted)
+    vectors = await vectors_of(toolbox, text, notices)
     search = SearchQuery(
         scopes=toolbox.scope.readable(),
         embedder=toolbox.embedder.name,
-        vector=await embed_query(toolbox, text, notices),
+        vector=vectors.whole,
         tokens=_keywords(text, notices),
         pool=max(settings.pool_factor * wanted, settings.pool_floor),
         only=only,
+        views=vectors.views,
     )
-    result = await toolbox.store.search(search)
+    result, cosines = vectors.compared(await toolbox.store.search(search))
     fit = Fit.of(toolbox, result, search.tokens)
-    scored = await _ranked(toolbox, text, result, fit, notices)
+    scored = await _reranked(
+        toolbox, text, _scored(toolbox, result, cosines, _target(toolbox, text, notices)), fit, notices
+    )
     chosen = _memories(_chosen(scored, fit, wanted, settings.delta))
     fitting = await prefer_verified(
         toolbox,
@@ -172,10 +176,11 @@ class _Scored:
         return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
 
 
-def _scored(toolbox: Toolbox, result: SearchResult, target: TargetTime | None) -> list[_Scored]:
+def _scored(
+    toolbox: Toolbox, result: SearchResult, cosines: Sequence[float | None], target: TargetTime | None
+) -> list[_Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
-    cosines = [candidate.cosine for candidate in result.candidates]
     keywords = [candidate.keyword for candidate in result.candidates]
     if settings.fusion == "rrf":
         relevances = reciprocal_rank_fusion(cosines, keywords, settings.rrf_k)
@@ -212,12 +217,11 @@ def _chosen(scored: Sequence[_Scored], fit: Fit, k: int, penalty: float) -> list
     return [replace(pool[index], penalty=subtracted) for index, subtracted in picked]
 
 
-async def _ranked(toolbox: Toolbox, text: str, result: SearchResult, fit: Fit, notices: list[str]) -> list[_Scored]:
-    """Score the candidates. Where a reranker is set, the best that fit take each other's scores in its order.
+async def _reranked(toolbox: Toolbox, text: str, scored: list[_Scored], fit: Fit, notices: list[str]) -> list[_Scored]:
+    """Return the candidates. Where a reranker is set, the best that fit take each other's scores in its order.
 
     Whom it does not judge stays behind.
     """
-    scored = _scored(toolbox, result, _target(toolbox, text, notices))
     top = _chosen(scored, fit, toolbox.settings.retrieve.rerank_top, 0.0) if toolbox.reorder else []
     if toolbox.reorder is None or len(top) < 2:
         return scored

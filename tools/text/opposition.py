@@ -2,9 +2,10 @@
 
 What the rules see: two instructions about nearly the same words, of which one is negated ("do", "do not", "avoid",
 "never"), or has the antonym of a word in the other, or advises what the other puts behind "rather than". What they do
-not see: opposites put in other words, the order of two things (only before and after), numbers, and languages other
-than English. They say nothing where the conditions differ ("if it is a GET …"), where an exception is made ("unless"),
-or where two things are turned round at once.
+not see: opposites put in other words, the order of two things (only before and after), numbers, languages other than
+English, and code, which is not looked at (what is indented by four, or fenced, as in Markdown). They say nothing where
+the conditions differ ("if it is a GET …"), where an exception is made ("unless"), or where two things are turned round
+at once.
 """
 
 import re
@@ -45,6 +46,7 @@ _PURPOSE = re.compile(
 _ORDER = re.compile(r"\b(?:before|after)\b(.*)", re.IGNORECASE)
 _EXCEPTION = re.compile(r"\b(?:unless|except)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
+_CODE = re.compile(r"^```.*?(?:^```|\Z)|^(?: {4}|\t)(?!\s*(?:\d{1,2}\s*[.)]|[-*•])\s)[^\n]*", re.MULTILINE | re.DOTALL)
 _NUMBERING = re.compile(r"^\s*(?:\d{1,2}\s*[.)]|[-*•])\s*")
 _LIGHT = frozenset(
     tokenize(
@@ -126,7 +128,7 @@ def clauses(text: str) -> tuple[Clause, ...]:
 
 
 def _clauses(text: str) -> Iterator[Clause]:
-    for part in _CLAUSE_END.split(text):
+    for part in _CLAUSE_END.split(_CODE.sub("", text)):
         sentence = _NUMBERING.sub("", part)
         contrast = _CONTRAST.search(sentence)
         refused = "" if contrast is None else sentence[contrast.end() :]

@@ -12,6 +12,7 @@ left out.
 import asyncio
 import json
 import math
+import sys
 from array import array
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from swarm_memory.server.storage.search.words import (
     simply_counted_below,
     usable,
 )
-from swarm_memory.tools.ports.memories import SearchQuery
+from swarm_memory.tools.ports.memories import SearchQuery, View
 from swarm_memory.tools.ports.sources import SourceQuery
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
 
 T = TypeVar("T")
+
+FEW = 256
+"""So many vectors are compared without loading numpy for them."""
 
 _LENGTH_TOLERANCE = 0.01
 _INT8_MAX = 127
@@ -142,9 +146,17 @@ def decode(blob: bytes, quantization: Quantization) -> Sequence[float]:
 
 
 def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> list[float]:
-    """Return the cosine of one encoded vector to each of many."""
+    """Return the cosine of one encoded vector to each of many.
+
+    For a few numpy is used where it is loaded already: its import takes longer than they do.
+    """
     if not blobs:
         return []
+    if len(blobs) <= FEW and "numpy" not in sys.modules:
+        own = decode(query, quantization)
+        length = math.hypot(*own)
+        others = (decode(blob, quantization) for blob in blobs)
+        return [sum(map(mul, own, other)) / (length * math.hypot(*other)) for other in others]
     import numpy
 
     matrix = numpy.frombuffer(b"".join(blobs), dtype="i1" if quantization == "int8" else "f4").reshape(len(blobs), -1)
@@ -152,6 +164,25 @@ def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> lis
     own_wide = numpy.frombuffer(query, dtype=matrix.dtype).astype("f4")
     lengths = numpy.sqrt((wide * wide).sum(axis=1)) * numpy.sqrt((own_wide * own_wide).sum())
     return [float(value) for value in (wide @ own_wide) / lengths]
+
+
+def view_cosines(
+    connection: "Connection", statements: Mapping[str, str], views: Sequence[View], seqs: Sequence[int]
+) -> dict[int, tuple[float | None, ...]]:
+    """Return the cosines of items, by their positions, to each of the views."""
+    found: list[dict[int, float]] = [{} for _ in views]
+    for model, dims in {(each.embedder, len(each.vector)) for each in views}:
+        space = find_space(connection, model, dims, statements)
+        if space is None:
+            continue
+        asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
+        rows = connection.execute(statements["vectors_of_items"], asked).fetchall()
+        blobs = [blob for _, blob in rows]
+        for view, known in zip(views, found, strict=True):
+            if (view.embedder, len(view.vector)) == (model, dims):
+                compared = cosines(encode(view.vector, space.quantization), blobs, space.quantization)
+                known |= zip((seq for seq, _ in rows), compared, strict=True)
+    return {seq: tuple(known.get(seq) for known in found) for seq in seqs}
 
 
 def find_space(

@@ -26,6 +26,7 @@ from swarm_memory.server.storage.search.vectors import (
     decode,
     nearest_in,
     query_vector,
+    view_cosines,
 )
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Passing, keyword_scores, pack, packed, unpack
 from swarm_memory.server.storage.stores.rows import (
@@ -51,6 +52,7 @@ from swarm_memory.tools.ports.memories import (
     SearchQuery,
     SearchResult,
     StoredMemory,
+    View,
 )
 from swarm_memory.tools.ports.models import Vector
 
@@ -72,7 +74,8 @@ class SqliteMemories(BankThreads):
     """The memories of one bank."""
 
     async def search(self, query: SearchQuery) -> SearchResult:
-        return await search_of(self.index, query).run(self.read, self.read_beside, joined)
+        join = partial(joined, views=query.views)
+        return await search_of(self.index, query).run(self.read, self.read_beside, join)
 
     @reads
     def nearest(
@@ -360,10 +363,12 @@ def search_of(index: Index, query: SearchQuery) -> Search:
     return Search(index, query, {"scopes": pairs(query.scopes)}, partial(_narrowed, query.only))
 
 
-def joined(connection: "Connection", search: Search, near: Near, keywords: Keywords) -> SearchResult:
+def joined(
+    connection: "Connection", search: Search, near: Near, keywords: Keywords, views: Sequence[View] = ()
+) -> SearchResult:
     """Return the union of both pools; what is no longer active by now is left out."""
     return SearchResult(
-        candidates=_candidates(connection, near, keywords),
+        candidates=_candidates(connection, near, keywords, views),
         legs=search.legs(near, keywords),
         documents=near.items,
         document_frequency=keywords.frequency,
@@ -398,7 +403,9 @@ def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Par
     return Narrowed({scope_id: Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset())
 
 
-def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tuple[Candidate, ...]:
+def _candidates(
+    connection: "Connection", near: Near, keywords: Keywords, views: Sequence[View]
+) -> tuple[Candidate, ...]:
     vector = near.vector
     seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
     by_distance = vector is not None and vector.by_index
@@ -418,6 +425,7 @@ def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tup
         compared = cosines(vector.encoded, [blob for _, blob in others], vector.space.quantization)
         known |= zip((seq for seq, _ in others), compared, strict=True)
     quantization = vector.space.quantization if vector else "float32"
+    seen = view_cosines(connection, _QUERIES, views, seqs) if views else {}
     scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
     return tuple(
         Candidate(
@@ -432,6 +440,7 @@ def _candidates(connection: "Connection", near: Near, keywords: Keywords) -> tup
             is_strategy=_OF_CALLS.search(item[3]) is None,
             read_item=partial(item_of, item),
             read_vector=partial(_decoded, blob, quantization),
+            views=seen.get(seq, ()),
         )
         for (seq, _, blob, distance, *item, standing), (score, words) in zip(rows, scored, strict=True)
     )

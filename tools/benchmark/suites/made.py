@@ -81,6 +81,9 @@ class HashedEmbedder:
     async def embed_query(self, text: str) -> "Vector":
         return self.embed(text)
 
+    async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
+        return [self.embed(text) for text in texts]
+
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
         return [self.embed(text) for text in texts]
 
