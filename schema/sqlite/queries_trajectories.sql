@@ -15,6 +15,19 @@ INSERT INTO task_trajectories (
   run_id = coalesce(excluded.run_id, run_id)
 WHERE scope_id = excluded.scope_id AND content_digest = excluded.content_digest;
 
+-- name: recent_tasks
+-- The beginnings of the newest tasks of a scope.
+SELECT substr(query, 1, :chars) FROM task_trajectories WHERE scope_id = :scope_id ORDER BY seq DESC LIMIT :limit;
+
+-- name: common_words
+-- The words (JSON) that stand in most tasks of a project.
+SELECT m.value FROM scopes AS s JOIN meta AS m ON m.key = 'common_words:' || s.id WHERE s.tenant_id = ? AND s.project = ?;
+
+-- name: put_common_words
+-- Write them.
+INSERT INTO meta (key, value) VALUES ('common_words:' || :scope_id, :words)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
 -- name: learned_before
 -- The run that learned from exactly this trajectory.
 SELECT id, run_id, verdict_json FROM task_trajectories

@@ -19,6 +19,7 @@ from swarm_memory.tools.consolidate.duplicates import (
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, read_pairs, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem, UpkeepState
+from swarm_memory.tools.retrieve.template import note_common_words
 from swarm_memory.tools.toolbox import Toolbox
 
 WELL_USED, OUTVOTED = 3, 6
@@ -47,8 +48,9 @@ async def consolidate(
     New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
     linked to the one that is kept; guardrails to whose errors a way out was found later are archived; contradictions
     are linked, and a new memory that contradicts what is well used is quarantined; confidence without use fades,
-    and what nobody used or believes is archived. Everything is written in short batches, each checked against what
-    other processes did meanwhile, so that a run that is cut off anywhere leaves a bank in order: the next run goes on.
+    and what nobody used or believes is archived. The words that most tasks have in common are noted. Everything is
+    written in short batches, each checked against what other processes did meanwhile, so that a run that is cut off
+    anywhere leaves a bank in order: the next run goes on.
     The toolbox's chat model says how near memories relate; without one rules look for contradictions.
     `on_progress` is told (done, total). Raises `StorageError`.
     """
@@ -84,6 +86,7 @@ async def consolidate(
         notices=tuple(notices),
     )
     if not dry_run:
+        await note_common_words(toolbox)
         took_ms = (time.perf_counter() - began) * 1000
         await toolbox.store.finish_upkeep(
             toolbox.scope, UpkeepEnd(run.id, run.now, state.last, took_ms, _summary(result))

@@ -79,6 +79,18 @@ class TrajectoryStore(Protocol):
         """
         ...
 
+    async def recent_tasks(self, scope: Scope, limit: int, chars: int) -> list[str]:
+        """Return so many characters of each of the tasks that were learned from or judged last."""
+        ...
+
+    async def common_words(self, scope: Scope) -> frozenset[str]:
+        """Return the words that were last noted to stand in most tasks of the project."""
+        ...
+
+    async def put_common_words(self, scope: Scope, words: Sequence[str]) -> None:
+        """Note them."""
+        ...
+
     async def save_verdict(self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict) -> str:
         """Keep a trajectory with its verdict, which replaces an earlier one on the same; return the id it is kept by.
 

@@ -73,12 +73,16 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text that are looked at by themselves; none of a text that is one."""
-    parts = dict.fromkeys(map(str.strip, _ENDS.split(text[:_READ_CHARS])))
-    counted = [(len(query_tokens(part)), part) for part in parts]
+    counted = [(len(query_tokens(part)), part) for part in dict.fromkeys(split_sentences(text[:_READ_CHARS]))]
     said = [each for each in counted if each[0] >= _LEAST_WORDS]
     if len(said) < 2:
         return []
     return [part for _, part in sorted(said, key=lambda each: -each[0])[:MAX_PARTS]]
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences and lines of a text, in order."""
+    return [part for part in map(str.strip, _ENDS.split(text)) if part]
 
 
 def _halved(whole: float, parts: Sequence[float | None]) -> float:

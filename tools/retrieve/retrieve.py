@@ -24,9 +24,10 @@ from swarm_memory.tools.retrieve.rank import (
     scaled_fusion,
     unit,
 )
+from swarm_memory.tools.retrieve.template import own_words
 from swarm_memory.tools.retrieve.times import TargetTime, closeness, mentioned_time
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import count_tokens, query_tokens
+from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K = 50
@@ -64,12 +65,15 @@ async def retrieve(
     settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
     wanted = settings.k if k is None else k
     text, notices = _checked(query, wanted)
-    vectors = await vectors_of(toolbox, text, notices)
+    said, words = await own_words(toolbox, text)
+    if said != text:
+        notices.append("sentences that stand in most tasks of the project were left out of the query")
+    vectors = await vectors_of(toolbox, said, notices)
     search = SearchQuery(
         scopes=toolbox.scope.readable(),
         embedder=toolbox.embedder.name,
         vector=vectors.whole,
-        tokens=_keywords(text, notices),
+        tokens=_keywords(words, notices),
         pool=max(settings.pool_factor * wanted, settings.pool_floor),
         only=only,
         views=vectors.views,
@@ -137,8 +141,7 @@ def _checked(query: str, k: int) -> tuple[str, list[str]]:
     return text, [f"the query has {len(query):,} characters; the first {MAX_QUERY_CHARS:,} were used"]
 
 
-def _keywords(text: str, notices: list[str]) -> tuple[str, ...]:
-    tokens = query_tokens(text)
+def _keywords(tokens: tuple[str, ...], notices: list[str]) -> tuple[str, ...]:
     if len(tokens) > MAX_QUERY_TOKENS:
         notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
     return tokens[:MAX_QUERY_TOKENS]

@@ -1,5 +1,6 @@
 """Trajectories in the bank, and what was learned from them."""
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,6 +79,21 @@ class SqliteTrajectories(BankThreads):
         }
         log_event(connection, scope_id, "learned", record.run_id, told, record.at)
         return superseded
+
+    @reads
+    def recent_tasks(self, connection: "Connection", scope: Scope, limit: int, chars: int) -> list[str]:
+        values = {"scope_id": find_scope(connection, scope), "limit": limit, "chars": chars}
+        return [task for (task,) in connection.execute(_QUERIES["recent_tasks"], values).fetchall()]
+
+    @reads
+    def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
+        row = connection.execute(_QUERIES["common_words"], (scope.tenant_id, scope.project)).fetchone()
+        return frozenset() if row is None else frozenset(json.loads(row[0]))
+
+    @writes
+    def put_common_words(self, connection: "Connection", scope: Scope, words: Sequence[str]) -> None:
+        values = {"scope_id": make_scope(connection, scope), "words": to_json(list(words))}
+        connection.execute(_QUERIES["put_common_words"], values)
 
     @writes
     def save_verdict(
