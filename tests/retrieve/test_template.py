@@ -6,8 +6,8 @@ import pytest
 
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.retrieve.query import LEAST_TASKS, common_words, own_words, without_template
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.retrieve.template import LEAST_TASKS, common_words, own_words, without_template
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]

@@ -19,7 +19,7 @@ from swarm_memory.tools.consolidate.duplicates import (
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, read_pairs, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem, UpkeepState
-from swarm_memory.tools.retrieve.template import note_common_words
+from swarm_memory.tools.retrieve.query import note_common_words
 from swarm_memory.tools.toolbox import Toolbox
 
 WELL_USED, OUTVOTED = 3, 6

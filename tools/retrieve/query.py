@@ -1,7 +1,11 @@
-"""A query as it is searched: whole and by its sentences, with its embedder and with the light one beside that."""
+"""A query as it is searched: without what most tasks of the project have in common, whole and by its sentences.
+
+What stands in most tasks says nothing there: roles, rules of a harness, templates of tasks.
+"""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from swarm_memory.schema.errors import InputError
@@ -17,9 +21,22 @@ MAX_PARTS = 4
 LIGHT = 0.3
 """The share of the light embedder's cosine, which goes by words, in the order of what fits."""
 
-_READ_CHARS = 8_000
+_QUERY_CHARS = 8_000
 _LEAST_WORDS = 2
 _ENDS = re.compile(r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1b\uff1f])|\n+")
+
+LEAST_TASKS, MOST_TASKS = 20, 200
+"""Among fewer tasks nothing is thought common; of more the newest count."""
+
+READ_CHARS = 4_000
+"""Of a task."""
+
+LEAST_WORDS = 12
+"""A query of fewer distinct words has no template."""
+
+_MOST = 0.5
+_SAYS_NOTHING = 0.8
+"""A sentence is part of a template when so much of its words are common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +90,7 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text that are looked at by themselves; none of a text that is one."""
-    counted = [(len(query_tokens(part)), part) for part in dict.fromkeys(split_sentences(text[:_READ_CHARS]))]
+    counted = [(len(query_tokens(part)), part) for part in dict.fromkeys(split_sentences(text[:_QUERY_CHARS]))]
     said = [each for each in counted if each[0] >= _LEAST_WORDS]
     if len(said) < 2:
         return []
@@ -88,3 +105,42 @@ def split_sentences(text: str) -> list[str]:
 def _halved(whole: float, parts: Sequence[float | None]) -> float:
     """Return the mean of the whole's cosine and the best part's."""
     return (whole + max((part for part in parts if part is not None), default=whole)) / 2
+
+
+async def note_common_words(toolbox: Toolbox) -> None:
+    """Note in the bank which words stand in most of the project's tasks. Raises `StorageError`."""
+    tasks = await toolbox.store.recent_tasks(toolbox.scope, MOST_TASKS, READ_CHARS)
+    await toolbox.store.put_common_words(toolbox.scope, common_words(tasks))
+
+
+def common_words(tasks: Iterable[str]) -> list[str]:
+    """Return the words that stand in more than half of the tasks, the same task counting once; none of a few tasks."""
+    distinct = set(tasks)
+    if len(distinct) < LEAST_TASKS:
+        return []
+    counts = Counter(word for task in distinct for word in query_tokens(task))
+    return sorted(word for word, count in counts.items() if count > _MOST * len(distinct))
+
+
+def without_template(text: str, common: Collection[str]) -> str:
+    """Return a query without the sentences that hardly hold a word that is not common; all of it where none is left."""
+    said = [part for part in split_sentences(text) if not _says_nothing(query_tokens(part), common)]
+    return "\n".join(said) or text
+
+
+async def own_words(toolbox: Toolbox, text: str) -> tuple[str, tuple[str, ...]]:
+    """Return what of a query is not common in the project's tasks, and the words to look up. Raises `StorageError`.
+
+    Both are the whole where nothing is common, or nothing else is said.
+    """
+    words = query_tokens(text)
+    common = await toolbox.store.common_words(toolbox.scope) if len(words) >= LEAST_WORDS else frozenset[str]()
+    if common.isdisjoint(words):
+        return text, words
+    said = without_template(text, common)
+    words = query_tokens(said)
+    return said, tuple(word for word in words if word not in common) or words
+
+
+def _says_nothing(words: Sequence[str], common: Collection[str]) -> bool:
+    return sum(word in common for word in words) >= _SAYS_NOTHING * len(words)

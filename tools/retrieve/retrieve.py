@@ -14,7 +14,7 @@ from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, S
 from swarm_memory.tools.retrieve.agreement import with_other_ways, without_contradictions
 from swarm_memory.tools.retrieve.fit import Fit
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
-from swarm_memory.tools.retrieve.query import vectors_of
+from swarm_memory.tools.retrieve.query import own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     contenders,
     diversify,
@@ -24,7 +24,6 @@ from swarm_memory.tools.retrieve.rank import (
     scaled_fusion,
     unit,
 )
-from swarm_memory.tools.retrieve.template import own_words
 from swarm_memory.tools.retrieve.times import TargetTime, closeness, mentioned_time
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import count_tokens
