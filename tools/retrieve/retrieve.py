@@ -64,20 +64,7 @@ async def retrieve(
     settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
     wanted = settings.k if k is None else k
     text, notices = _checked(query, wanted)
-    said, words = await own_words(toolbox, text)
-    if said != text:
-        notices.append("sentences that stand in most tasks of the project were left out of the query")
-    vectors = await vectors_of(toolbox, said, notices)
-    search = SearchQuery(
-        scopes=toolbox.scope.readable(),
-        embedder=toolbox.embedder.name,
-        vector=vectors.whole,
-        tokens=_keywords(words, notices),
-        pool=max(settings.pool_factor * wanted, settings.pool_floor),
-        only=only,
-        views=vectors.views,
-    )
-    result, cosines = vectors.compared(await toolbox.store.search(search))
+    search, result, cosines = await _searched(toolbox, text, wanted, only, notices)
     fit = Fit.of(toolbox, result, search.tokens)
     scored = await _reranked(
         toolbox, text, _scored(toolbox, result, cosines, _target(toolbox, text, notices)), fit, notices
@@ -126,6 +113,27 @@ async def retrieve(
     )
     told = await _recorded(toolbox, found, record)
     return _withheld(told, credit.holdout_rate) if is_withheld else told
+
+
+async def _searched(
+    toolbox: Toolbox, text: str, wanted: int, only: SearchFilter, notices: list[str]
+) -> tuple[SearchQuery, SearchResult, list[float | None]]:
+    """Return what was asked, what was found, and the cosines that decide its order."""
+    settings = toolbox.settings.retrieve
+    said, words = await own_words(toolbox, text)
+    if said != text:
+        notices.append("sentences that stand in most tasks of the project were left out of the query")
+    vectors = await vectors_of(toolbox, said, notices)
+    search = SearchQuery(
+        scopes=toolbox.scope.readable(),
+        embedder=toolbox.embedder.name,
+        vector=vectors.whole,
+        tokens=_keywords(words, notices),
+        pool=max(settings.pool_factor * wanted, settings.pool_floor),
+        only=only,
+        views=vectors.views,
+    )
+    return search, *vectors.compared(await toolbox.store.search(search))
 
 
 def _checked(query: str, k: int) -> tuple[str, list[str]]:
