@@ -54,7 +54,6 @@ FROM (
     AND p.status IN (SELECT value FROM json_each(:statuses))
     AND (:domain IS NULL OR p.domain = :domain)
     AND (:task_id IS NULL OR p.task_id = :task_id)
-    AND (NOT :of_standing OR p.standing <> 0)
     AND (:tags = '[]' OR NOT EXISTS (
       SELECT 1 FROM json_each(:tags) AS wanted
       WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
@@ -66,6 +65,16 @@ FROM (
 CROSS JOIN patterns AS p ON p.seq = found.seq
 CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY p.created_at DESC, p.seq DESC;
+
+-- name: said_in_as_many_characters
+-- Ids of the items of a standing in a scope, active or held back, whose content has so many characters.
+SELECT id FROM patterns
+WHERE scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
+  AND length(pattern_data ->> 'content') = :characters
+UNION ALL
+SELECT id FROM patterns
+WHERE scope_id = :scope_id AND status = 'quarantined' AND standing <> 0
+  AND length(pattern_data ->> 'content') = :characters;
 
 -- name: delete_pattern
 -- Delete an item with its tags, tokens, vectors and links.

@@ -10,7 +10,7 @@ from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import LOCAL, gated, told_of
 from swarm_memory.tools.memories.edit import checked_texts, set_memory_status
-from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter
+from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -54,9 +54,8 @@ async def remember(
     given = {"title": title_of(said), "description": "", "content": said, "tags": (kind,), "domain": None}
     texts = checked_texts(given, toolbox.settings)
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
-    known = await _known(toolbox, scope, texts["content"])
-    if known is not None:
-        return await _again(toolbox, known, by_hand=by_hand)
+    if known := await toolbox.store.said(scope, texts["content"]):
+        return await _again(toolbox, known[0], by_hand=by_hand)
     source = Provenance(distiller="user", judge=None if by_hand else "agent", screened_by=LOCAL)
     now = toolbox.clock.now()
     item = gated(MemoryItem(id=new_id(MEMORY), scope=scope, confidence=1.0, created_at=now, provenance=source, **texts))
@@ -88,21 +87,6 @@ def without_request(text: str) -> str:
 def _begun(text: str) -> str:
     """Return a sentence that begins with a capital letter; a name such as `pnpm` or iOS stays."""
     return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
-
-
-async def _known(toolbox: Toolbox, scope: Scope, content: str) -> MemoryItem | None:
-    """Return what the user said before in the same words, if it was not put away."""
-    words = " ".join(content.casefold().split())
-    which = MemoryFilter(("active", "quarantined"), text=content, of_standing=True, limit=500)
-    found = await toolbox.store.list_memories((scope,), which)
-    return next(
-        (
-            each
-            for each in found
-            if each.provenance.is_users_word and " ".join(each.content.casefold().split()) == words
-        ),
-        None,
-    )
 
 
 async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool) -> Remembered:

@@ -124,8 +124,6 @@ class MemoryFilter(NamedTuple):
     task_id: str | None = None
     text: str | None = None
     """Case-insensitive part of the title or content."""
-    of_standing: bool = False
-    """Only what the user said or what is of suspect wording (`Provenance.standing`)."""
     limit: int = 50
     offset: int = 0
 
@@ -160,6 +158,10 @@ class MemoryStore(Protocol):
         ...
 
     async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
+
+    async def said(self, scope: Scope, content: str) -> list[MemoryItem]:
+        """Return what the user said, active or quarantined, with a content equal to this one but for case."""
+        ...
 
     async def contradictions_among(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return the pairs of these memories of which a link says that they contradict each other."""

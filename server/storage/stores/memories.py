@@ -107,6 +107,15 @@ class SqliteMemories(BankThreads):
         return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
 
     @reads
+    def said(self, connection: "Connection", scope: Scope, content: str) -> list[MemoryItem]:
+        values = {"scope_id": find_scope(connection, scope), "characters": len(content)}
+        ids = [row[0] for row in connection.execute(_QUERIES["said_in_as_many_characters"], values).fetchall()]
+        asked = {"ids": to_json(ids), "scopes": pairs((scope,))}
+        found = [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], asked).fetchall()] if ids else []
+        wanted = content.casefold()
+        return [item for item in found if item.provenance.is_users_word and item.content.casefold() == wanted]
+
+    @reads
     def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
         return connection.execute(_WAYS["contradicting"], {"ids": to_json(list(ids))}).fetchall()
 
