@@ -1,6 +1,7 @@
 """Several writers, cancelled callers, a busy database: nothing acknowledged is lost and readers never wait."""
 
 import asyncio
+import importlib.util
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.engine import lock
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.tools.ports.journal import Event
@@ -222,3 +224,41 @@ def test_a_log_that_grew_large_is_emptied_after_a_write(
         connection.execute("INSERT INTO meta VALUES ('a', ?)", ("x" * 200_000,))
     assert (database.parent / "memory.db-wal").stat().st_size == 0
     close(connection, database)
+
+
+class _OneByteLocks:
+    """`msvcrt.locking` as Windows documents it: a byte of a file is held by one descriptor, asked without waiting."""
+
+    LK_NBLCK, LK_UNLCK = 2, 0
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[int, int], int] = {}
+
+    def locking(self, descriptor: int, mode: int, count: int) -> None:
+        place = (os.fstat(descriptor).st_ino, os.lseek(descriptor, 0, os.SEEK_CUR))
+        assert count == 1
+        if mode == self.LK_UNLCK:
+            assert self.held.pop(place) == descriptor
+        elif self.held.setdefault(place, descriptor) != descriptor:
+            raise PermissionError(13, "Permission denied")
+
+
+def test_on_windows_the_writer_lock_is_held_by_one_and_free_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks = _OneByteLocks()
+    spec = importlib.util.spec_from_file_location("lock_of_windows", Path(str(lock.__file__)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with monkeypatch.context() as windows:
+        windows.setattr(sys, "platform", "win32")
+        windows.setitem(sys.modules, "msvcrt", locks)
+        spec.loader.exec_module(module)
+    database = tmp_path / "memory.db"
+    for _ in range(2):
+        with module.writer_lock(database, 1.0):
+            assert len(locks.held) == 1
+            with pytest.raises(StoreBusy), module.writer_lock(database, 0.0):
+                pass
+        assert locks.held == {}
