@@ -91,6 +91,10 @@ class StoreReplaced(StorageError):
     """Another file, or none, lies where the open one lay; nothing was written."""
 
 
+class SourceUnavailable(SwarmMemoryError):
+    """What was to be indexed or searched elsewhere was not reached, or gave no answer that can be used."""
+
+
 class ModelError(SwarmMemoryError):
     """A chat model or an embedding endpoint failed."""
 

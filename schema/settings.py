@@ -155,6 +155,10 @@ class SourceSettings(Model):
     allow_mcp_servers: str = ""
     """Folders of projects whose `.mcp.json` names servers that may be started or reached to list their tools, one a
     line (or divided by `;;`). Starting what a cloned repository names is running its code: none without this."""
+    github_url: str = "https://api.github.com"
+    """The API of GitHub; of GitHub Enterprise https://HOST/api/v3. The token of the environment goes there."""
+    allow_github: str = ""
+    """Repositories that may be read over MCP, one a line (or divided by `;;`): OWNER/REPO, OWNER/* or *."""
     server_timeout_s: float = Field(default=30.0, gt=0, le=600)
     """So long an MCP server may take to start and list its tools."""
 

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from swarm_memory.schema.base import Model, Timestamp
 from swarm_memory.schema.memory import Leg
 
-SourceKind: TypeAlias = Literal["tool", "document", "code", "api"]
+SourceKind: TypeAlias = Literal["tool", "document", "code", "api", "github"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
 

@@ -268,6 +268,8 @@ def of_passage(hit: "SourceHit") -> Row:
         kind=passage.kind,
         where=_where(hit),
         source=hit.location,
+        url=passage.data.get("url") if passage.kind == "github" else None,
+        sha=passage.data.get("sha") if passage.kind == "github" else None,
         score=round(hit.score, 4),
         rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
         why=hit.justification,

@@ -74,7 +74,7 @@ def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Ite
         name = storable(path)
         if not may_be_code(path) or (allows is not None and not allows(name)):
             continue
-        if not named and (_GENERATED_NAME.search(path) or not _is_wanted(file, path)):
+        if not named and (is_generated_name(path) or not _is_wanted(file, path)):
             continue
         if (group := _group(name, file, named)) is not None:
             yield group
@@ -83,12 +83,20 @@ def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Ite
 
 def _group(name: str, file: Path, named: bool) -> Group | None:
     data = read_bytes(file, MAX_BYTES)
-    if isinstance(data, str):
-        return faulty(name, data)
+    return faulty(name, data) if isinstance(data, str) else code_group(name, data, named=named)
+
+
+def code_group(name: str, data: bytes, *, named: bool = False) -> Group | None:
+    """Return the group of a file; None for what is no source file, or generated and not named."""
     language = language_of(name, data)
     if language is None or is_binary(data) or (not named and _is_generated(data)):
         return None
     return Group(name, content_hash(READER, name, data), partial(_parsed, name, language, data))
+
+
+def is_generated_name(path: str) -> bool:
+    """Tell by its name whether a file is generated or minified."""
+    return _GENERATED_NAME.search(path) is not None
 
 
 def _is_wanted(file: Path, path: str) -> bool:

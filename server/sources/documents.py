@@ -214,8 +214,11 @@ def is_document(path: str, suffix: str) -> bool:
 
 def _text_group(name: str, file: Path, suffix: str) -> Group:
     data = read_bytes(file, MAX_TEXT_BYTES)
-    if isinstance(data, str):
-        return faulty(name, data)
+    return faulty(name, data) if isinstance(data, str) else text_group(name, data, suffix)
+
+
+def text_group(name: str, data: bytes, suffix: str) -> Group:
+    """Return the group of a text or HTML file."""
     if is_binary(data):
         return faulty(name, "is binary: it is no text")
     return Group(name, content_hash(READER, name, data), partial(_text_passages, name, data, suffix))

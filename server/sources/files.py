@@ -215,6 +215,11 @@ def _defaults() -> "GitIgnoreSpec":
     return GitIgnoreSpec.from_lines(_IGNORED.read_text(encoding="utf-8").splitlines())
 
 
+def is_ignored_by_default(path: str) -> bool:
+    """Tell whether a path is left out where no .gitignore says otherwise, as vendored and built files are."""
+    return _defaults().match_file(path)
+
+
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),

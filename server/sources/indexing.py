@@ -5,18 +5,24 @@ from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import SourceSettings
-from swarm_memory.schema.source import IndexedSource, SourceKind
+from swarm_memory.schema.source import IndexedSource, SourceKind, SourceSearch
 from swarm_memory.server.sources.workers import Workers
 from swarm_memory.server.streaming import in_thread
-from swarm_memory.tools.ports.sources import ReadGroup
+from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
 from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.sources.github.repository import Repository
+
+LocalKind = Literal["tool", "document", "code", "api"]
 
 INDEX_SOURCES = "index_sources"
 _DEFAULT_PATHS: Mapping[SourceKind, str] = {"tool": ".mcp.json", "document": ".", "code": ".", "api": "."}
@@ -25,6 +31,7 @@ _READ: Mapping[SourceKind, str] = {
     "tool": "a .mcp.json, or lists of functions in JSON",
     "document": "texts such as .md, .rst and .txt, HTML and PDF",
     "code": "the source files of known languages",
+    "github": "its README, the code of known languages and open issues",
     "api": "OpenAPI 3, or an object with `api_list`, in .json, .yaml and .yml",
 }
 """What is read of each kind, for whoever named something else."""
@@ -37,7 +44,9 @@ class IndexRequest(BaseModel):
 
     kind: SourceKind
     path: str | None = None
-    """A file or folder, relative to the project's root; `.mcp.json` for tools and the project for all else."""
+    """A file or folder, relative to the project's root; `.mcp.json` for tools and the project for all else.
+
+    Of GitHub the repository: OWNER/REPO[@REF]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class Leave:
 
     any_folder: bool = False
     start_servers: bool = False
+    any_repository: bool = False
 
 
 NO_LEAVE = Leave()
@@ -59,6 +69,10 @@ async def index(
     Raises `InputError` for a path that does not exist or lies outside of what may be read, `ConfigError` for servers
     that may not be started.
     """
+    if asked.kind == "github":
+        return await _index_repository(
+            toolbox, checked_repository(asked.path, toolbox.settings.sources, leave), on_progress
+        )
     path = await check(toolbox, asked, root, leave)
     groups = _groups(asked.kind, path, root, await _database(toolbox), toolbox.settings.sources)
     location = location_of(path, root)
@@ -70,8 +84,14 @@ async def index(
 
 
 async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave = NO_LEAVE) -> Path:
-    """Return the real path of what is asked, before anything is read of it. Raises as `index`."""
+    """Return the real path of what is asked, before anything is read of it. Raises as `index`.
+
+    Of a repository of GitHub it is that of the project.
+    """
     settings = toolbox.settings.sources
+    if asked.kind == "github":
+        checked_repository(asked.path, settings, leave)
+        return root
     path = checked_path(asked, root, settings, leave)
     database = await _database(toolbox)
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
@@ -79,6 +99,44 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     if asked.kind == "tool" and path.is_file() and _names_servers(path):
         _check_servers(path, root, settings, leave)
     return path
+
+
+def checked_repository(named: str | None, settings: SourceSettings, leave: Leave = NO_LEAVE) -> "Repository":
+    """Return the repository that is named. Raises `InputError`, and `ConfigError` for one that may not be read."""
+    from swarm_memory.server.sources.github.repository import Repository
+
+    which = Repository.of(named or "")
+    allowed = {line.strip().lower() for line in settings.allow_github.replace(";;", "\n").splitlines()}
+    if leave.any_repository or not allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
+        return which
+    raise ConfigError(
+        f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
+        f"{which.full_name}` yourself, or add the line {which.full_name} to sources.allow_github in your own settings"
+    )
+
+
+async def _index_repository(toolbox: Toolbox, which: "Repository", on_progress: Report | None) -> IndexedSource:
+    from swarm_memory.server.sources.github.client import GitHub
+    from swarm_memory.server.sources.github.repository import RepositoryReader
+
+    known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
+    async with GitHub.of_environment(toolbox.settings.sources.github_url) as github, Workers() as workers:
+        reader = RepositoryReader(github, which, known)
+        done = await index_source(
+            toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=workers
+        )
+    return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
+
+
+async def search_repository(toolbox: Toolbox, query: str, named: str, leave: Leave = NO_LEAVE) -> SourceSearch:
+    """Return what GitHub's own code search finds in a repository. Raises as `checked_repository` and `search_code`."""
+    from swarm_memory.server.sources.github.client import GitHub
+    from swarm_memory.server.sources.github.search import search_code
+
+    settings = toolbox.settings.sources
+    which = checked_repository(named, settings, leave)
+    async with GitHub.of_environment(settings.github_url) as github:
+        return await search_code(github, which, query, toolbox.scope.project)
 
 
 async def _database(toolbox: Toolbox) -> Path:
@@ -125,7 +183,7 @@ def folders(setting: str) -> list[Path]:
 
 
 def _groups(
-    kind: SourceKind, path: Path, root: Path, database: Path, settings: SourceSettings
+    kind: LocalKind, path: Path, root: Path, database: Path, settings: SourceSettings
 ) -> AsyncIterable[ReadGroup]:
     def allows(name: str) -> bool:
         # Whoever closes the database's file drops the locks that this process has on it.

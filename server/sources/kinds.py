@@ -22,7 +22,7 @@ def kinds_of(root: Path) -> list[SourceKind]:
     for path, file in walk(root):
         if ".swarm" not in PurePosixPath(path).parts and (kind := _kind_of(path, file)):
             found.add(kind)
-        if len(found) == len(SOURCE_KINDS):
+        if len(found) == len(SOURCE_KINDS) - 1:  # none is a repository of GitHub
             break
     return [kind for kind in SOURCE_KINDS if kind in found]
 

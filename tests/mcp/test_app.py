@@ -338,7 +338,11 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("record_outcome", {"task_id": "t"}, "outcome is missing: one of Success, Failure, Undecided (Your verdict)"),
         ("judge_trajectory", {"confidence": 2}, "confidence must be a number from 0 to 1 (How sure"),
         ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0 must be a text"),
-        ("index_sources", {"kind": "docs"}, "kind must be one of tool, document, code, api (What to read there)"),
+        (
+            "index_sources",
+            {"kind": "docs"},
+            "kind must be one of tool, document, code, api, github (What to read there)",
+        ),
         ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps is missing: a list"),
         ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title is missing: a text"),
         ("distill_memories", {"items": [{"titel": "x"}]}, "items.0.titel is not known; known are title, "),

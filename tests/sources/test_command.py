@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from github_api import GitHubApi, blob_sha
 
 from swarm_memory.server.cli.main import main
 
@@ -120,3 +121,22 @@ def test_a_file_of_another_kind_is_refused_and_leaves_no_source(
     assert code == 1
     assert "Nothing of guide.md is indexed: 1 found, none could be read." in out
     assert run(monkeypatch, capsys, "list", "--json")[1] == []
+
+
+@pytest.mark.enable_socket
+def test_a_repository_of_github_is_indexed_found_searched_there_and_removed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    till = b'def close_day(till):\n    """Count the cash."""\n    return sum(till)\n'
+    with GitHubApi({"till.py": till}) as api:
+        monkeypatch.setenv("SWARM_MEMORY_SOURCES__GITHUB_URL", api.url)
+        monkeypatch.setenv("GITHUB_TOKEN", "ghp_secret")
+        code, done, err = run(monkeypatch, capsys, "index", "--kind", "github", "acme/shop", "--json")
+        assert (code, done["location"], done["added"]) == (0, "github:acme/shop", 3), err
+        shown = run(monkeypatch, capsys, "search", "count the cash", "--kind", "github")[1]
+        link = f"https://github.com/acme/shop/blob/{api.commit}/till.py"
+        assert f"{link}#L1-L3 · {blob_sha(till)}" in shown
+        there = run(monkeypatch, capsys, "search", "cash", "--in-repository", "acme/shop")[1]
+        assert f"{link} · {blob_sha(till)}" in there
+    assert run(monkeypatch, capsys, "index", "--kind", "github", "shop")[0] == 2
+    assert "passages removed" in run(monkeypatch, capsys, "remove", "github:acme/shop")[1]

@@ -10,14 +10,14 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
 
-NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1}
+NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1, "github": 1}
 """So many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
 
 _SATURATION: Mapping[SourceKind, tuple[float, float]] = {"document": (BM25_K1, BM25_B)}
 _SATURATION_OF_OTHERS = 1.5, 0.75
 """`k1` and `b` of BM25: words of prose saturate sooner and its lengths say less."""
 
-_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.7}
+_VECTOR_FACTOR: Mapping[SourceKind | None, float] = {None: 1.0, "document": 0.7, "github": 1.0}
 _VECTOR_FACTOR_OF_OTHERS = 1.3
 """Of the weight that an embedder has for memories: code and tools are asked for in other words than theirs."""
 

@@ -368,7 +368,7 @@ def import_(
     everywhere: bool,
     as_json: bool,
 ) -> None:
-    """Read memories that `export` wrote, of another project another machine or ReMe; or with --all what agents did.
+    """Read memories that `export` wrote, of another project or machine, or ReMe did; or with --all what agents did.
 
     What `jq` or another program wrote of an export is read too: one record a line, in an array, or over several lines.
     Of ReMe its memories, the nodes of its vector store, and its calls of tools.

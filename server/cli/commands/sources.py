@@ -48,12 +48,20 @@ def index(
     several; --kind chooses one. Tools also come from a .mcp.json, for --kind tool that of the project. Starting a
     server that a cloned repository names is running its code: without --start-servers none is started.
 
+    With --kind github PATH is OWNER/REPO or OWNER/REPO@REF, read from GitHub's API with the token in GH_TOKEN or
+    GITHUB_TOKEN where there is one.
+
     \b
     Examples:
       swarm-memory sources index
       swarm-memory sources index openapi.yaml
       swarm-memory sources index --kind tool --start-servers
+      swarm-memory sources index --kind github OWNER/REPO@v2
     """
+    if kind == "github":
+        if not _index(invocation, kind, path, start_servers, as_json, False):
+            sys.exit(1)
+        return
     # What a person names is relative to where they stand, what is left out to the project.
     named = None if path is None else Path(path).absolute()
     kinds: list[SourceKind] = [kind] if kind else _kinds_in(named or invocation.root)
@@ -72,7 +80,7 @@ def _kinds_in(path: Path) -> list[SourceKind]:
 
 
 def _index(
-    invocation: Invocation, kind: SourceKind, path: Path | None, start_servers: bool, as_json: bool, told: bool
+    invocation: Invocation, kind: SourceKind, path: Path | str | None, start_servers: bool, as_json: bool, told: bool
 ) -> bool:
     """Index one kind, and say what came of it; return whether something did.
 
@@ -82,7 +90,10 @@ def _index(
     from swarm_memory.server.sources.indexing import index as operation
 
     where = "." if told and path is None else None if path is None else str(path)
-    asked, leave = IndexRequest(kind=kind, path=where), Leave(any_folder=True, start_servers=start_servers)
+    asked, leave = (
+        IndexRequest(kind=kind, path=where),
+        Leave(any_folder=True, start_servers=start_servers, any_repository=True),
+    )
 
     async def operate(toolbox: "Toolbox") -> IndexedSource:
         with progress("reading", quiet=as_json) as moved:
@@ -107,6 +118,7 @@ def _index(
 @click.option("--kind", type=click.Choice(SOURCE_KINDS), help="Only of this kind.")
 @click.option("-k", type=click.IntRange(1, 50), help="How many; 5 by default.")
 @click.option("--offset", type=click.IntRange(0, 1000), default=0, help="Leave out so many of the best.")
+@click.option("--in-repository", "repository", help="OWNER/REPO: ask GitHub's own code search, which needs a token.")
 @click.option("--in-project", "project", help="Name of another project; this one by default.")
 @json_option
 @click.pass_obj
@@ -117,14 +129,19 @@ def search(
     k: int | None,
     offset: int,
     project: str | None,
+    repository: str | None,
     as_json: bool,
 ) -> None:
     """Find what fits QUERY, best first."""
+    from swarm_memory.server.sources.indexing import Leave, search_repository
     from swarm_memory.tools.sources.sources import search_sources
 
-    found = invocation.read(
-        lambda toolbox: search_sources(toolbox, query, kind=kind, k=k, offset=offset, project=project)
-    )
+    async def operate(toolbox: "Toolbox") -> SourceSearch:
+        if repository is not None:
+            return await search_repository(toolbox, query, repository, Leave(any_repository=True))
+        return await search_sources(toolbox, query, kind=kind, k=k, offset=offset, project=project)
+
+    found = invocation.read(operate)
     if as_json:
         print_json(found)
     else:
@@ -195,6 +212,8 @@ def _show_found(found: SourceSearch) -> None:
         say(f"{number}. {shown['title']}", bold=True)
         ranked = f", reranked {shown['rerank_score']:.3f}" if "rerank_score" in shown else ""
         say(f"   {shown['kind']} · {shown['where']} · {shown['source']} · {shown['score']:.3f}{ranked}", dim=True)
+        if "url" in shown:
+            say(f"   {shown['url']} · {shown.get('sha', '')}".rstrip(" ·"), dim=True)
         if hit.justification:
             say(f"   {hit.justification}")
         text = " ".join(shown.get("description", hit.passage.content).split())

@@ -1,0 +1,180 @@
+"""A local server that speaks the part of GitHub's REST API that is used: ETags, pages, rates, renamed repositories."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+Json = dict[str, Any]
+
+
+def blob_sha(content: bytes) -> str:
+    """Return the SHA of a file as Git has it."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class GitHubApi:
+    """One repository, `acme/shop`, whose files and issues a test changes; every request is kept."""
+
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    issues: list[Json] = field(default_factory=list[Json])
+    about: Json = field(default_factory=dict[str, Any])
+    refs: tuple[str, ...] = ("HEAD", "main", "v1.0")
+    token: str | None = None
+    """Where it is set, no other one is taken."""
+    left: int | None = None
+    """So many requests are taken before the hour is over; 304 costs none. None: any number."""
+    answers: dict[str, tuple[int, Mapping[str, str], bytes]] = field(default_factory=dict[str, Any])
+    """By path: what is answered instead."""
+    requests: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    """Path with its query, and the status of the answer."""
+    headers: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+
+    def __post_init__(self) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def commit(self) -> str:
+        return hashlib.sha1(repr(sorted(self.files.items())).encode(), usedforsecurity=False).hexdigest()
+
+    def asked(self) -> list[tuple[str, int]]:
+        """Return the requests since the last look: paths without the repository's, and how they were answered."""
+        found, self.requests = self.requests, []
+        return [(path.removeprefix("/repos/acme/shop"), status) for path, status in found]
+
+    def answer(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        parts = urlsplit(target)
+        status, told, body = self._answered(parts.path, parse_qs(parts.query), headers)
+        etag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
+        if status == 200:
+            told = {**told, "etag": etag}
+            if headers.get("if-none-match") == etag:
+                return 304, told, b""
+            if self.left is not None:
+                if self.left <= 0:
+                    return (
+                        403,
+                        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1790000000"},
+                        b'{"message": "limit"}',
+                    )
+                self.left -= 1
+        return status, told, body
+
+    def _answered(
+        self, path: str, query: Mapping[str, list[str]], headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        if path in self.answers:
+            return self.answers[path]
+        if self.token is not None and headers.get("authorization") != f"Bearer {self.token}":
+            return 401, {}, b'{"message": "Bad credentials"}'
+        if path == "/search/code":
+            return 200, {}, json.dumps(self._found(query["q"][0])).encode()
+        own = path.removeprefix("/repos/acme/shop")
+        match own.strip("/").split("/"):
+            case [""] if own != path:
+                return 200, {}, json.dumps(self._about()).encode()
+            case ["commits", ref] if ref in self.refs:
+                return 200, {}, self.commit.encode()
+            case ["git", "trees", sha] if sha == self.commit:
+                return 200, {}, json.dumps({"sha": sha, "tree": self._tree(), "truncated": False}).encode()
+            case ["git", "blobs", sha] if content := {blob_sha(each): each for each in self.files.values()}.get(sha):
+                return 200, {}, content
+            case ["issues"]:
+                page = int(query.get("page", ["1"])[0])
+                part = self.issues[100 * (page - 1) : 100 * page]
+                more = {"link": '<…>; rel="next"'} if len(self.issues) > 100 * page else {}
+                return (
+                    200,
+                    {k: v.encode("ascii", "ignore").decode() for k, v in more.items()},
+                    json.dumps(part).encode(),
+                )
+            case _:
+                return 404, {}, b'{"message": "Not Found"}'
+
+    def _about(self) -> Json:
+        return {
+            "full_name": "acme/shop",
+            "html_url": "https://github.com/acme/shop",
+            "description": "A small shop with a till",
+            "stargazers_count": 321,
+            "language": "Python",
+            "license": {"spdx_id": "MIT", "name": "MIT License"},
+            "pushed_at": "2026-03-01T10:00:00Z",
+            "topics": ["shop", "till"],
+            "default_branch": "main",
+            **self.about,
+        }
+
+    def _tree(self) -> list[Json]:
+        return [
+            {"path": path, "mode": "100644", "type": "blob", "sha": blob_sha(content), "size": len(content)}
+            for path, content in self.files.items()
+        ]
+
+    def _found(self, query: str) -> Json:
+        words = [word for word in query.split() if ":" not in word]
+        items = [
+            {
+                "path": path,
+                "sha": blob_sha(content),
+                "html_url": f"https://github.com/acme/shop/blob/{self.commit}/{path}",
+                "repository": {"full_name": "acme/shop"},
+                "text_matches": [{"fragment": content.decode()[:200]}],
+                "score": 1.0,
+            }
+            for path, content in self.files.items()
+            if all(word.encode() in content for word in words)
+        ]
+        other = {"path": "evil.py", "sha": "0" * 40, "html_url": "x", "repository": {"full_name": "evil/shop"}}
+        return {"total_count": len(items) + 1, "items": [other, *items]}
+
+
+def issue(number: int, title: str, body: str = "", **fields: Any) -> Json:
+    return {
+        "number": number,
+        "title": title,
+        "body": body,
+        "labels": [{"name": "bug"}],
+        "html_url": f"https://github.com/acme/shop/issues/{number}",
+        "updated_at": "2026-03-01T10:00:00Z",
+        **fields,
+    }
+
+
+def _handler(api: GitHubApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            api.headers.append(headers)
+            status, told, body = api.answer(self.path, headers)
+            api.requests.append((self.path, status))
+            self.send_response(status)
+            for name, value in told.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    return Handler

@@ -1,0 +1,291 @@
+"""A repository of GitHub: indexed through the API, found with path, address and SHA; rates and sizes are kept."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github_api import GitHubApi, blob_sha, issue
+from laid_bank import opened_bank
+
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
+from swarm_memory.schema.settings import Settings, SourceSettings
+from swarm_memory.schema.source import IndexedSource, SourceHit
+from swarm_memory.server.mcp.answers import of_passage
+from swarm_memory.server.sources.github import client, repository
+from swarm_memory.server.sources.github.client import GitHub
+from swarm_memory.server.sources.github.repository import Repository
+from swarm_memory.server.sources.indexing import IndexRequest, Leave, check, index, search_repository
+from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.toolbox import Toolbox
+
+pytestmark = pytest.mark.enable_socket
+
+TILL = b'''"""The till."""
+
+
+def close_day(till):
+    """Count the cash and write the report of the day."""
+    return sum(till)
+
+
+def refund(order, password="hunter2-Xk91mQ-secret"):
+    """Give money back for an order."""
+    return -order.total
+'''
+README = b"# Shop\n\nStart the till with `make till`. Orders are kept in PostgreSQL.\n"
+MINE = Leave(any_repository=True)
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHubApi]:
+    for name in client.TOKEN_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(client, "_PAUSE_S", 0.0)
+    files = {
+        "README.md": README,
+        "src/till.py": TILL,
+        "logo.png": b"\x89PNG",
+        "node_modules/x/a.js": b"function a() {}",
+    }
+    issues = [issue(7, "Refunds are counted twice", "Since v1.0 each refund appears twice in the report.")]
+    with GitHubApi(files, [*issues, issue(8, "A pull request", pull_request={})]) as served:
+        yield served
+
+
+@pytest.fixture
+async def toolbox(tmp_path: Path, api: GitHubApi) -> AsyncIterator[Toolbox]:
+    settings = Settings(sources=SourceSettings(github_url=api.url))
+    async with opened_bank(tmp_path / ".swarm" / "memory.db", settings=settings) as opened:
+        yield opened
+
+
+async def indexed(toolbox: Toolbox, path: str = "acme/shop") -> IndexedSource:
+    return await index(toolbox, IndexRequest(kind="github", path=path), Path("/nowhere"), MINE)
+
+
+async def best(toolbox: Toolbox, query: str) -> SourceHit:
+    return (await search_sources(toolbox, query, kind="github")).hits[0]
+
+
+async def test_what_a_repository_is_its_readme_tree_functions_and_issues_are_found(
+    toolbox: Toolbox, api: GitHubApi
+) -> None:
+    done = await indexed(toolbox)
+    assert (done.location, done.added, done.faults, done.notices) == ("github:acme/shop", 6, (), ())
+    about = (await best(toolbox, "small shop stars license MIT")).passage
+    assert (about.title, about.description) == ("acme/shop", "A small shop with a till")
+    assert about.data["stars"] == 321
+    assert [about.data[name] for name in ("language", "license", "last_updated")] == [
+        "Python",
+        "MIT",
+        "2026-03-01T10:00:00Z",
+    ]
+    function = of_passage(await best(toolbox, "count the cash at the end of the day"))
+    assert (function["title"], function["where"]) == ("close_day", "src/till.py:4-6")
+    assert function["sha"] == blob_sha(TILL)
+    assert function["url"] == f"https://github.com/acme/shop/blob/{api.commit}/src/till.py#L4-L6"
+    assert (await best(toolbox, "how is the till started, make till")).passage.path == "README.md"
+    found = (await best(toolbox, "refunds counted twice in the report")).passage
+    assert (found.title, found.data["url"]) == ("#7 Refunds are counted twice", "https://github.com/acme/shop/issues/7")
+    everything = json.dumps(
+        [
+            hit.passage.model_dump(mode="json")
+            for hit in (await search_sources(toolbox, "refund order password", k=50)).hits
+        ]
+    )
+    assert "hunter2" not in everything
+    assert "A pull request" not in everything
+    assert "node_modules/x/a.js" in (await best(toolbox, "files of the tree logo.png node_modules")).passage.content
+
+
+async def test_a_second_time_only_what_changed_is_sent(toolbox: Toolbox, api: GitHubApi) -> None:
+    await indexed(toolbox)
+    assert len(api.asked()) == 6
+    done = await indexed(toolbox)
+    assert (done.unchanged, done.changed, done.removed, done.passages) == (6, 0, 0, 0)
+    assert [status for _, status in api.asked()] == [304, 304, 304]
+    api.files["src/till.py"] = TILL.replace(b"close_day", b"close_the_day")
+    api.files["src/stock.py"] = b"def count_stock(shelf):\n    return len(shelf)\n"
+    del api.files["README.md"]
+    api.issues[0] = issue(9, "Stock is negative")
+    done = await indexed(toolbox)
+    assert (done.added, done.changed, done.removed) == (2, 3, 2)
+    blobs = [path for path, _ in api.asked() if path.startswith("/git/blobs")]
+    assert len(blobs) == 2
+    assert (await best(toolbox, "count the cash")).passage.title == "close_the_day"
+
+
+async def test_a_ref_is_a_source_of_its_own_and_an_unknown_one_is_refused(toolbox: Toolbox, api: GitHubApi) -> None:
+    assert (await indexed(toolbox, "https://github.com/acme/shop.git@v1.0")).location == "github:acme/shop@v1.0"
+    assert ("/commits/v1.0", 200) in api.asked()
+    with pytest.raises(NotFoundError, match="no such thing"):
+        await indexed(toolbox, "acme/shop@v9")
+
+
+async def test_where_the_rate_ends_what_is_read_stays_and_the_next_run_goes_on(
+    toolbox: Toolbox, api: GitHubApi
+) -> None:
+    api.files |= {f"src/part{number}.py": b"def part%d(): return 1\n" % number for number in range(9)}
+    api.left = 7
+    done = await indexed(toolbox)
+    assert any(
+        "files not read yet: GitHub's API takes no more requests before 2026-09-21" in each for each in done.notices
+    )
+    assert any("GH_TOKEN or GITHUB_TOKEN" in each for each in done.notices)
+    first = done.added
+    assert first == 6
+    api.left = None
+    done = await indexed(toolbox)
+    assert (done.added, done.unchanged, done.notices) == (9, 5, ())
+    api.files["src/part1.py"] = b"def changed(): return 1\n"
+    api.left = 2
+    done = await indexed(toolbox)
+    assert (done.removed, done.notices[0].startswith("1 file not read yet")) == (0, True)
+    assert (await best(toolbox, "part1")).passage.title == "part1"
+    api.left = None
+    assert (await indexed(toolbox)).changed == 2
+
+
+async def test_the_token_comes_from_the_environment_and_goes_to_that_host_alone(
+    toolbox: Toolbox, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_secret")
+    await indexed(toolbox)
+    assert {each.get("authorization") for each in api.headers} == {"Bearer ghp_secret"}
+    with GitHubApi() as other:
+        api.answers["/repos/acme/shop"] = (301, {"location": f"{other.url}/repositories/1"}, b"")
+        with pytest.raises(SourceUnavailable, match="another host"):
+            await indexed(toolbox)
+        assert other.requests == []
+    api.answers["/repos/acme/shop"] = (301, {"location": f"{api.url}/repositories/1"}, b"")
+    api.answers["/repositories/1"] = (200, {}, json.dumps({"html_url": "https://github.com/acme/store"}).encode())
+    await indexed(toolbox)
+    api.answers.clear()
+    api.token = "another"
+    with pytest.raises(ConfigError, match="refused the token") as refused:
+        await indexed(toolbox)
+    assert "ghp_secret" not in str(refused.value)
+
+
+async def test_a_failing_api_is_asked_again_and_then_told(
+    toolbox: Toolbox, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for status in (500, 503):
+        api.answers["/repos/acme/shop"] = (status, {}, b"")
+        with pytest.raises(SourceUnavailable, match=f"HTTP {status}"):
+            await indexed(toolbox)
+        assert len(api.asked()) == client.MAX_TRIES
+    api.answers["/repos/acme/shop"] = (429, {"retry-after": "0"}, b"")
+    with pytest.raises(SourceUnavailable, match="no more requests"):
+        await indexed(toolbox)
+    assert len(api.asked()) == client.MAX_TRIES
+    api.answers["/repos/acme/shop"] = (403, {"retry-after": "4000"}, b"")
+    with pytest.raises(SourceUnavailable, match="no more requests"):
+        await indexed(toolbox)
+    assert len(api.asked()) == 1
+    api.answers["/repos/acme/shop"] = (200, {}, b"<html>")
+    with pytest.raises(SourceUnavailable, match="not JSON"):
+        await indexed(toolbox)
+    monkeypatch.setattr(client, "MAX_ANSWER_BYTES", 1000)
+    api.answers["/repos/acme/shop"] = (200, {}, b" " * 5000)
+    with pytest.raises(SourceUnavailable, match="more than 1,000 bytes"):
+        await indexed(toolbox)
+
+
+@pytest.mark.parametrize(
+    "odd", [[], {"tree": [7, {"path": 3}, {"mode": "100644", "size": 1, "path": "../x.py", "sha": "z"}]}, "x"]
+)
+async def test_odd_answers_break_nothing(toolbox: Toolbox, api: GitHubApi, odd: Any) -> None:
+    api.answers[f"/repos/acme/shop/git/trees/{api.commit}"] = (200, {}, json.dumps(odd).encode())
+    api.answers["/repos/acme/shop/issues"] = (200, {}, json.dumps([odd, {"number": "7"}, {"number": 8}]).encode())
+    api.about = {
+        "stargazers_count": "many",
+        "license": "MIT",
+        "topics": 7,
+        "html_url": "javascript:alert(1)",
+        "description": None,
+    }
+    if isinstance(odd, dict):
+        with pytest.raises(InputError, match="no SHA"):
+            await indexed(toolbox)
+        return
+    with pytest.raises(SourceUnavailable, match="no tree"):
+        await indexed(toolbox)
+    del api.answers[f"/repos/acme/shop/git/trees/{api.commit}"]
+    assert (await indexed(toolbox)).added == 6
+    about = [hit.passage for hit in (await search_sources(toolbox, "acme shop", kind="github")).hits]
+    assert "https://github.com/acme/shop" in [passage.data["url"] for passage in about]
+    assert "many" not in about[0].content
+
+
+async def test_no_more_files_and_bytes_are_read_than_a_run_may(
+    toolbox: Toolbox, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repository, "MAX_FILES", 2)
+    api.files |= {"a.py": b"def a(): pass\n", "huge.py": b"x = 1\n" * 300_000}
+    done = await indexed(toolbox)
+    assert [each for each in done.notices if "nearest to the root" in each] == [
+        "of 3 files the 2 nearest to the root are read"
+    ]
+    monkeypatch.setattr(repository, "MAX_FILES", 100)
+    monkeypatch.setattr(repository, "MAX_BYTES", 10)
+    api.files["b.py"] = b"def b(): pass\n"
+    assert any("a run fetches at most" in each for each in (await indexed(toolbox)).notices)
+
+
+async def test_its_code_search_gives_path_address_and_sha_of_that_repository_alone(
+    toolbox: Toolbox, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="without a token"):
+        await search_repository(toolbox, "refund", "acme/shop", MINE)
+    monkeypatch.setenv("GH_TOKEN", "ghp_secret")
+    found = await search_repository(toolbox, "refund repo:evil/shop user:evil", "acme/shop@v1.0", MINE)
+    (shown,) = map(of_passage, found.hits)
+    assert (shown["where"], shown["sha"], shown["kind"]) == ("src/till.py", blob_sha(TILL), "github")
+    assert shown["url"].endswith("/src/till.py")
+    assert "hunter2" not in shown["text"]
+    assert found.notices == ("GitHub searches the default branch, not v1.0",)
+    assert [path for path, _ in api.asked()] == ["/search/code?q=refund+repo%3Aacme%2Fshop&per_page=10"]
+    assert (await search_repository(toolbox, "nothing-of-it", "acme/shop", MINE)).reason is not None
+
+
+async def test_an_agent_reads_only_repositories_that_the_user_allowed(toolbox: Toolbox, api: GitHubApi) -> None:
+    asked = IndexRequest(kind="github", path="Acme/Shop")
+    with pytest.raises(ConfigError, match=r"sources\.allow_github"):
+        await index(toolbox, asked, Path("/nowhere"))
+    with pytest.raises(ConfigError, match=r"sources\.allow_github"):
+        await search_repository(toolbox, "refund", "acme/shop")
+    assert api.requests == []
+    for allowed in ("acme/shop", "x/y;;acme/*", "*"):
+        sources = toolbox.settings.sources.model_copy(update={"allow_github": allowed})
+        settings = toolbox.settings.model_copy(update={"sources": sources})
+        await check(replace(toolbox, settings=settings), asked, Path("/nowhere"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "shop",
+        "acme/..",
+        "acme/shop/issues",
+        "acme/shop@../x",
+        "acme/shop@-x",
+        "-a/b",
+        "a b/c",
+        "https://evil.example/a/b",
+        "acme/shop?x=1",
+    ],
+)
+def test_what_names_no_repository_is_refused(path: str) -> None:
+    with pytest.raises(InputError, match="OWNER/REPO"):
+        Repository.of(path)
+
+
+@pytest.mark.parametrize("url", ["http://api.github.com", "ftp://x", "api.github.com", "http://127.0.0.1.evil.example"])
+def test_an_address_without_https_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="https://"):
+        GitHub(url, "ghp_secret")
