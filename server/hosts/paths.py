@@ -14,6 +14,9 @@ DATABASES = (f"{os.sep}opencode.db", f"{os.sep}store.db")
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", *DATABASES)
 
+_NAMED = 2
+"""So many folders, the last ones, are named where a path lies in none."""
+
 
 def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> str:
     """Return the real path of the transcript that an event names, below one of `folders`: `.jsonl`, or a database.
@@ -40,7 +43,8 @@ def checked_file(
         raise InputError(f"transcript_path must end in {' or '.join(suffixes)}: {path[:500]}")
     allowed = None if folders is None else [os.path.realpath(folder) for folder in folders]
     if allowed is not None and not any(path.startswith(os.path.join(folder, "")) for folder in allowed):
-        raise InputError(f"transcript_path must lie in {' or '.join(allowed)}: {path[:500]}")
+        told = " or ".join(allowed[-_NAMED:]) + (", or where an agent keeps its own" if len(allowed) > _NAMED else "")
+        raise InputError(f"transcript_path must lie in {told}: {path[:500]}")
     if not os.path.isfile(path):
         raise InputError(f"transcript_path is not a file: {path[:500]}")
     return path
