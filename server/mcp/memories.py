@@ -27,11 +27,12 @@ async def retrieve_memories(
     ctx: AppContext,
     query: Annotated[str, Field(min_length=1, max_length=20_000, description="The task, in your own words")],
     k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default")] = None,
-    domain: Annotated[str | None, Field(description="Only of this domain, such as python.testing")] = None,
-    tags: Annotated[list[str] | None, Field(description="Only those that have every tag")] = None,
+    domain: Annotated[str | None, Field(description="Such as python.testing")] = None,
+    tags: Annotated[list[str] | None, Field(description="Only with every tag")] = None,
     project: Project = None,
-    exclude_task: Annotated[str | None, Field(description="Leave out what this task taught")] = None,
-    task_id: Annotated[str | None, Field(description="For this task, to credit what helped")] = None,
+    exclude_task: Annotated[str | None, Field(description="Not what this task taught")] = None,
+    agent_id: Annotated[str | None, Field(description="Only its lessons")] = None,
+    task_id: Annotated[str | None, Field(description="To credit what helped")] = None,
 ) -> Annotated[CallToolResult, RetrieveAnswer]:
     """Find strategies and warnings that earlier tasks of this project taught, best first.
 
@@ -44,7 +45,7 @@ async def retrieve_memories(
 
     bank = bank_of(ctx)
     toolbox = (await bank.toolbox()).in_project(project)
-    only = SearchFilter(domain, tuple(tags or ()), exclude_task)
+    only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
     task = task_id or await bank.task_of(client_of(ctx))
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task)
     answer = RetrieveAnswer.of(found, toolbox.scope.project)

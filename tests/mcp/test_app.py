@@ -210,11 +210,14 @@ async def test_nothing_found_is_an_answer_with_a_reason(connected: Connected) ->
     assert found["reason"]
 
 
-async def test_a_task_can_leave_out_what_it_taught_itself(connected: Connected, fixed: Task) -> None:
+async def test_a_task_can_leave_out_what_it_or_others_taught(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        await caller.call("learn_from_trajectory", **fixed)
+        await caller.call("learn_from_trajectory", **fixed, agent_id="reviewer")
         found = await caller.call("retrieve_memories", query=SIMILAR, exclude_task="fix-1")
-    assert found["memories"] == []
+        own = await caller.call("retrieve_memories", query=SIMILAR, agent_id="reviewer")
+        others = await caller.call("retrieve_memories", query=SIMILAR, agent_id="planner")
+    assert found["memories"] == others["memories"] == []
+    assert own["memories"]
 
 
 async def test_learning_twice_stores_nothing_twice(connected: Connected, fixed: Task) -> None:

@@ -163,7 +163,9 @@ async def test_the_project_comes_before_the_global_scope(toolbox: Toolbox, add: 
 
 async def test_domain_tags_and_task_narrow_the_answer(toolbox: Toolbox, add: Add) -> None:
     plain = await add(*LOGIN)
-    marked = await add(*LOGIN, domain="web", tags=("auth", "csrf"), provenance=Provenance(task_id="t1"))
+    marked = await add(
+        *LOGIN, domain="web", tags=("auth", "csrf"), provenance=Provenance(task_id="t1", agent_id="codex")
+    )
 
     async def ids(**narrowed: Any) -> set[str]:
         return {each.item.id for each in (await retrieve(toolbox, LOGIN[0], only=SearchFilter(**narrowed))).memories}
@@ -173,6 +175,7 @@ async def test_domain_tags_and_task_narrow_the_answer(toolbox: Toolbox, add: Add
     assert await ids(tags=("auth",)) == {marked}
     assert await ids(tags=["auth", "other"]) == set()
     assert await ids(exclude_task="t1") == {plain}
+    assert await ids(agent_id="codex") == {marked}
 
 
 async def test_confidence_and_age_decide_between_equals(toolbox: Toolbox, add: Add) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given again.")
 @click.option("--in-project", "project", help="Name of another project; this one by default.")
 @click.option("--exclude-task", help="Leave out what this task taught.")
+@click.option("--agent", "agent_id", help="Only what this agent's tasks taught.")
 @click.option("--scores", is_flag=True, help="Show how each score came to be.")
 @json_option
 @click.pass_obj
@@ -33,6 +34,7 @@ def retrieve(
     tags: tuple[str, ...],
     project: str | None,
     exclude_task: str | None,
+    agent_id: str | None,
     scores: bool,
     as_json: bool,
 ) -> None:
@@ -46,7 +48,7 @@ def retrieve(
     from swarm_memory.tools.ports.memories import SearchFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve as operation
 
-    only = SearchFilter(domain, tags, exclude_task)
+    only = SearchFilter(domain, tags, exclude_task, agent_id)
     found = invocation.read(lambda toolbox: operation(toolbox.in_project(project), query, k=k, only=only))
     if as_json:
         print_json(found)
