@@ -1,7 +1,9 @@
 """Our entries in the files of agents that name hooks and MCP servers as Claude Code does, and whose they are."""
 
 import os
+import shlex
 import site
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -41,6 +43,11 @@ def server_command(python: str = sys.executable) -> list[str]:
 def hook_command(python: str = sys.executable) -> list[str]:
     """Return the words that run our hooks with a Python interpreter; the verb follows."""
     return [python, *_isolation(), "-m", HOOKS_MODULE]
+
+
+def shell_line(words: Sequence[str]) -> str:
+    """Return the words as one line for the shell that agents run hooks in."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def _isolation() -> list[str]:

@@ -31,8 +31,12 @@ class ResponsesApi:
         self._server.daemon_threads = True
 
     @property
+    def host(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{self.host}/v1"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -42,12 +46,11 @@ class ResponsesApi:
         self._server.shutdown()
         self._server.server_close()
 
-    def answer(self, body: Json) -> bytes:
-        """Record the request and return the stream that answers it."""
-        with self._lock:
-            number = len(self.requests)
-            self.requests.append(body)
-        turn = self.script[number] if number < len(self.script) else Say("Done.")
+    def answer(self, path: str, body: Json) -> bytes | None:
+        """Record a request and return the stream that answers it; None for a path that is not there."""
+        if not path.endswith("/responses"):
+            return None
+        number, turn = self.next_turn(body)
         usage = {"input_tokens": 10, "input_tokens_details": None, "output_tokens": 5, "output_tokens_details": None,
                  "total_tokens": 15}  # fmt: skip
         events: list[Json] = [
@@ -56,6 +59,13 @@ class ResponsesApi:
             {"type": "response.completed", "response": {"id": f"resp_{number}", "usage": usage}},
         ]
         return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events)
+
+    def next_turn(self, body: Json) -> tuple[int, Turn]:
+        """Record a request and return its number and the turn that answers it."""
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(body)
+        return number, self.script[number] if number < len(self.script) else Say("Done.")
 
     def told(self, place: int) -> str:
         """Return all that request number `place` gave the model, as JSON."""
@@ -82,10 +92,11 @@ def _handler(api: ResponsesApi) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-            if self.path.endswith("/responses"):
-                self._answer(200, "text/event-stream", api.answer(json.loads(raw)))
-            else:
+            answer = api.answer(self.path, json.loads(raw))
+            if answer is None:
                 self._answer(404, "application/json", b"{}")
+            else:
+                self._answer(200, "text/event-stream", answer)
 
         def _answer(self, status: int, kind: str, data: bytes) -> None:
             self.send_response(status)

@@ -1,9 +1,6 @@
 """What is written into Codex CLI's files and taken out again: our hooks in hooks.json, our server in config.toml."""
 
-import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -26,6 +23,7 @@ from swarm_memory.server.hosts.entries import (
     object_at,
     real_path,
     server_command,
+    shell_line,
     with_hooks,
 )
 from swarm_memory.server.hosts.host import HostSettings, InstallScope
@@ -84,8 +82,7 @@ def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, lis
         if event == WARNING_EVENT and not warn:
             continue
         words, timeout_s = [*command, VERBS[event]], _TIMEOUTS_S.get(event, 5)
-        line = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
-        run: Json = {"type": "command", "command": line, "timeout": timeout_s}
+        run: Json = {"type": "command", "command": shell_line(words), "timeout": timeout_s}
         matcher = {"matcher": _MATCHERS[theirs]} if theirs in _MATCHERS else {}
         entries[theirs] = [{**matcher, "hooks": [run]}]
     return entries

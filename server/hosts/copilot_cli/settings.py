@@ -1,12 +1,13 @@
 """What is written into Copilot CLI's files and taken out again: a file of our hooks, our MCP server."""
 
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from swarm_memory.server.hosts.claude_code.settings import SETTINGS as CLAUDE_CODE
 from swarm_memory.server.hosts.copilot_cli.host import EVENTS, home
-from swarm_memory.server.hosts.files.json_files import SCOPES, Files, JsonFiles, shell_words, stdio_server
+from swarm_memory.server.hosts.files.json_files import SCOPES, Files, JsonFiles, powershell_line, stdio_server
 from swarm_memory.server.hosts.host import HostSettings, InstallScope
 from swarm_memory.server.hosts.settings_files import Json
 
@@ -21,9 +22,8 @@ def _files(scope: InstallScope, root: Path) -> Files:
 
 
 def _entry(event: str, words: Sequence[str]) -> Json:
-    bash, powershell = shell_words(words)
     entry: Json = {"matcher": "Bash"} if event == "PostToolUseFailure" else {}
-    entry |= {"type": "command", "bash": bash, "powershell": powershell}
+    entry |= {"type": "command", "bash": shlex.join(words), "powershell": powershell_line(words)}
     return {**entry, "timeoutSec": _TIMEOUTS_S.get(event, 5)}
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from swarm_memory.server.hosts.cursor.host import EVENTS, home
-from swarm_memory.server.hosts.files.json_files import SCOPES, Files, JsonFiles, shell_words, stdio_server
+from swarm_memory.server.hosts.entries import shell_line
+from swarm_memory.server.hosts.files.json_files import SCOPES, Files, JsonFiles, stdio_server
 from swarm_memory.server.hosts.host import HostSettings, InstallScope
 from swarm_memory.server.hosts.settings_files import Json
 
@@ -16,7 +17,7 @@ def _files(scope: InstallScope, root: Path) -> Files:
 
 
 def _entry(event: str, words: Sequence[str]) -> Json:
-    return {"command": shell_words(words)[0], "timeout": 5}
+    return {"command": shell_line(words), "timeout": 5}
 
 
 JSON_FILES = JsonFiles("cursor", _files, EVENTS, _entry, server=stdio_server, version=1)

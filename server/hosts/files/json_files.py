@@ -1,6 +1,5 @@
 """Our server and hooks in the JSON files of agents that have an object of each, for `HostSettings`."""
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -121,7 +120,7 @@ def stdio_server(command: Sequence[str], **more: object) -> Json:
     return {"command": command[0], "args": [*command[1:], "serve"], **more}
 
 
-def shell_words(words: Sequence[str]) -> tuple[str, str]:
-    """Return the words as a line for a POSIX shell, and for PowerShell."""
+def powershell_line(words: Sequence[str]) -> str:
+    """Return the words as one line for PowerShell."""
     quoted = (word.replace("'", "''") for word in words)
-    return shlex.join(words), "& " + " ".join(f"'{word}'" for word in quoted)
+    return "& " + " ".join(f"'{word}'" for word in quoted)

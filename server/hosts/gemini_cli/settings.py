@@ -4,7 +4,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from swarm_memory.server.hosts.files.json_files import SCOPES, Files, JsonFiles, shell_words, stdio_server
+from swarm_memory.server.hosts.entries import shell_line
+from swarm_memory.server.hosts.files.json_files import SCOPES, Files, JsonFiles, stdio_server
 from swarm_memory.server.hosts.gemini_cli.host import EVENTS, SHELL, home
 from swarm_memory.server.hosts.host import HostSettings, InstallScope
 from swarm_memory.server.hosts.settings_files import Json
@@ -19,7 +20,7 @@ def _files(scope: InstallScope, root: Path) -> Files:
 
 
 def _entry(event: str, words: Sequence[str]) -> Json:
-    run: Json = {"type": "command", "name": f"swarm-memory {words[-1]}", "command": shell_words(words)[0]}
+    run: Json = {"type": "command", "name": f"swarm-memory {words[-1]}", "command": shell_line(words)}
     run["timeout"] = _TIMEOUTS_MS.get(event, 5000)
     return {**({"matcher": _MATCHERS[event]} if event in _MATCHERS else {}), "hooks": [run]}
 

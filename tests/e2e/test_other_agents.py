@@ -1,0 +1,109 @@
+"""The real Copilot CLI, Gemini CLI and OpenCode: what one session learned is in the next, and beside a failure."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from chat_api import ChatApi
+from claude_code import NODE
+from messages_api import Say, Turn, Use
+from patience import HANG_S, STATIC
+from record_demo import TASK
+from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
+
+from swarm_memory.server.location import state_folder
+
+VERSIONS = {"copilot": "1.0.102", "gemini": "0.61.0", "opencode": "1.18.33"}
+PACKAGES = {"copilot": "@github/copilot", "gemini": "@google/gemini-cli", "opencode": "opencode-ai"}
+SHELLS = {"copilot": "bash", "gemini": "run_shell_command", "opencode": "bash"}
+ARGUMENTS = {
+    "copilot": ["--trust-folder", "--allow-all-tools", "-p"],
+    "gemini": ["-m", "gemini-2.5-flash", "--yolo", "-p"],
+    "opencode": ["run"],
+}
+TESTS = "python -m pytest -q"
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.enable_socket,
+    pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for left processes in /proc"),
+]
+
+
+def _binary(name: str) -> Path:
+    return Path(os.environ.get(f"{name.upper()}_CLI") or NODE / name)
+
+
+@dataclass(frozen=True)
+class Person:
+    """One person with one of these agents: a home folder and a project."""
+
+    agent: str
+    home: Path
+    project: Path
+
+    def environment(self, api: ChatApi | None = None) -> dict[str, str]:
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        told = {"HOME": str(self.home), "XDG_STATE_HOME": str(state_folder().parent), "PATH": path, "LANG": "C.UTF-8"}
+        if api is not None:
+            told |= {"COPILOT_PROVIDER_BASE_URL": api.url, "COPILOT_MODEL": "mock-1", "COPILOT_OFFLINE": "true"}
+            told |= {"GOOGLE_GEMINI_BASE_URL": api.host, "GEMINI_API_KEY": "dummy", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+            told |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_CONFIG_CONTENT": json.dumps(_provider(api))}
+        return {**STATIC, **told, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    def ours(self, *arguments: str) -> str:
+        """Run our command line, as this person does."""
+        return self._run([sys.executable, "-I", "-m", "swarm_memory.server.cli", *arguments], self.environment())
+
+    def session(self, commands: list[str], last: str, prompt: str) -> ChatApi:
+        """Run a headless session that runs these commands, and wait until its last process has ended."""
+        given = {"description": "Run it"}
+        script: list[Turn] = [Use(SHELLS[self.agent], {"command": each, **given}) for each in commands]
+        with ChatApi([*script, Say(last)]) as api:
+            self._run([str(_binary(self.agent)), *ARGUMENTS[self.agent], prompt], self.environment(api))
+            wait_for_processes(self.project)
+        return api
+
+    def _run(self, command: list[str], environment: dict[str, str]) -> str:
+        done = subprocess.run(
+            command, cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=HANG_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+
+def _provider(api: ChatApi) -> object:
+    options = {"baseURL": api.url, "apiKey": "dummy"}
+    mock = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"mock-1": {"name": "mock-1"}}}
+    return {"provider": {"mock": mock}, "model": "mock/mock-1", "small_model": "mock/mock-1"}
+
+
+@pytest.mark.parametrize("agent", PACKAGES)
+def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_failure(agent: str, tmp_path: Path) -> None:
+    if not _binary(agent).exists():
+        install = f"npm i --no-save --prefix tests/node {PACKAGES[agent]}@{VERSIONS[agent]}"
+        pytest.skip(f"needs {agent}: {install}, or {agent.upper()}_CLI=PATH")
+    person = Person(agent, tmp_path / "home", checkout(tmp_path / "shop"))
+    (person.home / ".gemini").mkdir(parents=True)
+    (person.home / ".gemini" / "settings.json").write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    (person.home / ".bash_profile").write_text(f"export PATH={person.environment()['PATH']}\n")
+    person.ours("install", "--agent", agent, "--user")
+    first = person.session([TESTS, "cat README.md", SETUP, TESTS], "The 2 tests pass now.", TASK)
+    assert "swarm-memory-notes" not in first.told(0)
+    assert "retrieve_memories" in json.dumps(first.requests[-1]["tools"]), "the server runs too"
+    (memory,) = json.loads(person.ours("memories", "list", "--json"))
+
+    checkout(person.project)
+    second = person.session([TESTS], "I see what is missing.", NEXT_TASK)
+    assert SETUP in second.told(0)
+    assert memory["id"] in second.told(0)
+    checkout(person.project)
+    third = person.session([TESTS], "Done.", "Have a look around this folder and report what you find there")
+    assert memory["id"] not in third.told(0)
+    assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
+    sessions = json.loads(person.ours("status", "--json"))["statistics"]
+    assert sessions["trajectories"] == 3
