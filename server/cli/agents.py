@@ -74,10 +74,11 @@ def _asked(here: list[Agent], root: Path) -> list[Agent]:
 
 def say_after_install(agents: list[Agent], wanted: InstallScope, root: Path) -> None:
     """Say what is still to be done for each agent, and where it is installed twice."""
+    if elsewhere := [agent.host.title for agent in agents if agent.scope(wanted) != wanted]:
+        told = "settings of one project that are yours alone are not to be had there"
+        say(f"In {', '.join(elsewhere)} it is for all your projects: {told}.")
     for agent in agents:
         scope: InstallScope = agent.scope(wanted)
-        if scope != wanted:
-            say(f"{agent.host.title} has no settings of one project that are yours alone: it is for all your projects.")
         for also in agent.settings.installed_scopes(root):
             if also != scope:
                 say(f"It is installed a second time: `{uninstall_command(agent, also)}` takes that out.", fg="yellow")

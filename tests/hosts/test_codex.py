@@ -13,6 +13,7 @@ from agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Re
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import host
+from swarm_memory.server.hosts.paths import checked_file
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
 
@@ -157,6 +158,7 @@ def test_the_rollouts_of_a_project_are_found_and_cold_ones_need_a_way_to_unpack(
     cold = other.with_suffix(".jsonl.zst")
     cold.write_bytes(gzip.compress(here.read_bytes()))
     assert cold in find(None)
+    assert checked_file(str(cold), [tmp_path]) == str(cold)
     monkeypatch.setitem(sys.modules, "compression.zstd", None)
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(InputError, match="pip install zstandard"):
