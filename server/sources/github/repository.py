@@ -117,14 +117,13 @@ class RepositoryReader:
         yield ABOUT, _hash(answer.etag, self._home), partial(_about_passages, self.which.full_name, self._home, told)
 
     async def _files(self) -> AsyncIterator[ReadGroup]:
-        etag, commit, state = _told(self.known.get(TREE), 3)
+        etag, former, state = _told(self.known.get(TREE), 3)
         ref = quote(self.which.ref or "HEAD", safe="")
         answer = await self.github.get(
             f"{self.which.api}/commits/{ref}", form=SHA_FORM, etag=etag if state == "whole" else ""
         )
-        if answer.is_new:
-            commit = _sha(answer.body.decode("ascii", "replace").strip())
-        elif state == "whole":
+        commit = _sha(answer.body.decode("ascii", "replace").strip()) if answer.is_new else former
+        if state == "whole" and commit == former:
             for group in self._unchanged(lambda name: name not in (ABOUT, ISSUES) and not is_issue(name)):
                 yield group
             return
