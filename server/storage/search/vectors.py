@@ -12,7 +12,6 @@ left out.
 import asyncio
 import json
 import math
-import sys
 from array import array
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FEW = 256
-"""So many vectors are compared without loading numpy for them."""
 
 _LENGTH_TOLERANCE = 0.01
 _INT8_MAX = 127
@@ -146,17 +143,9 @@ def decode(blob: bytes, quantization: Quantization) -> Sequence[float]:
 
 
 def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> list[float]:
-    """Return the cosine of one encoded vector to each of many.
-
-    For a few numpy is used where it is loaded already: its import takes longer than they do.
-    """
+    """Return the cosine of one encoded vector to each of many."""
     if not blobs:
         return []
-    if len(blobs) <= FEW and "numpy" not in sys.modules:
-        own = decode(query, quantization)
-        length = math.hypot(*own)
-        others = (decode(blob, quantization) for blob in blobs)
-        return [sum(map(mul, own, other)) / (length * math.hypot(*other)) for other in others]
     import numpy
 
     matrix = numpy.frombuffer(b"".join(blobs), dtype="i1" if quantization == "int8" else "f4").reshape(len(blobs), -1)
@@ -167,22 +156,24 @@ def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> lis
 
 
 def view_cosines(
-    connection: "Connection", statements: Mapping[str, str], views: Sequence[View], seqs: Sequence[int]
+    connection: "Connection", index: "Index", views: Sequence[View], seqs: Sequence[int]
 ) -> dict[int, tuple[float | None, ...]]:
     """Return the cosines of items, by their positions, to each of the views."""
-    found: list[dict[int, float]] = [{} for _ in views]
-    for model, dims in {(each.embedder, len(each.vector)) for each in views}:
-        space = find_space(connection, model, dims, statements)
-        if space is None:
-            continue
-        asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
-        rows = connection.execute(statements["vectors_of_items"], asked).fetchall()
-        blobs = [blob for _, blob in rows]
-        for view, known in zip(views, found, strict=True):
-            if (view.embedder, len(view.vector)) == (model, dims):
-                compared = cosines(encode(view.vector, space.quantization), blobs, space.quantization)
-                known |= zip((seq for seq, _ in rows), compared, strict=True)
+    found = [_cosines_to(connection, index, view, json.dumps(list(seqs))) for view in views]
     return {seq: tuple(known.get(seq) for known in found) for seq in seqs}
+
+
+def _cosines_to(connection: "Connection", index: "Index", view: View, seqs: str) -> dict[int, float]:
+    space = find_space(connection, view.embedder, len(view.vector), index.statements)
+    if space is None:
+        return {}
+    vector, asked = encode(view.vector, space.quantization), {"seqs": seqs, "space_id": space.id}
+    if index.searchable:
+        sql = space.sql(index.statements["distances_of_items"])
+        return {seq: 1.0 - distance for seq, distance in connection.execute(sql, {**asked, "vector": vector})}
+    rows = connection.execute(index.statements["vectors_of_items"], asked).fetchall()
+    compared = cosines(vector, [blob for _, blob in rows], space.quantization)
+    return dict(zip((seq for seq, _ in rows), compared, strict=True))
 
 
 def find_space(

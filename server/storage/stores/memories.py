@@ -377,7 +377,7 @@ def joined(
 ) -> SearchResult:
     """Return the union of both pools; what is no longer active by now is left out."""
     return SearchResult(
-        candidates=_candidates(connection, near, keywords, views),
+        candidates=_candidates(connection, search.index, near, keywords, views),
         legs=search.legs(near, keywords),
         documents=near.items,
         document_frequency=keywords.frequency,
@@ -413,7 +413,7 @@ def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Par
 
 
 def _candidates(
-    connection: "Connection", near: Near, keywords: Keywords, views: Sequence[View]
+    connection: "Connection", index: Index, near: Near, keywords: Keywords, views: Sequence[View]
 ) -> tuple[Candidate, ...]:
     vector = near.vector
     seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
@@ -434,7 +434,7 @@ def _candidates(
         compared = cosines(vector.encoded, [blob for _, blob in others], vector.space.quantization)
         known |= zip((seq for seq, _ in others), compared, strict=True)
     quantization = vector.space.quantization if vector else "float32"
-    seen = view_cosines(connection, _QUERIES, views, seqs) if views else {}
+    seen = view_cosines(connection, index, views, seqs) if views else {}
     scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
     return tuple(
         Candidate(
