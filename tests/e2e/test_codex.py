@@ -29,6 +29,7 @@ pytestmark = [
 
 TESTS = "python -m pytest -q"
 FIRST: list[Turn] = [shell(TESTS), shell("cat README.md"), shell(SETUP), shell(TESTS), Say("The 2 tests pass now.")]
+RULE = "Never push to main without asking"
 LATER: list[Turn] = [shell(TESTS), Say("I see what is missing.")]
 
 
@@ -83,12 +84,14 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     (memory,) = json.loads(codex.ours("memories", "list", "--json"))
 
     checkout(codex.project)
+    codex.ours("remember", RULE)
     second = codex.session(LATER, NEXT_TASK)
     assert SETUP in second.told(0)
     assert memory["id"] in second.told(0)
     checkout(codex.project)
     third = codex.session(LATER, "Have a look around this folder and report what you find there")
     assert memory["id"] not in third.told(0)
+    assert RULE in third.told(0), "the briefing at the start of the session"
     assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
     sessions = json.loads(codex.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3
