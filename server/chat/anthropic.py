@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from swarm_memory.server.chat.dialect import MAX_BODY_BYTES, Completion, Dialect, Failure, Form, forms_of, tokens
+from swarm_memory.server.chat.dialect import Completion, Dialect, Failure, Form, envelope_of, forms_of, tokens
 from swarm_memory.server.chat.endpoint import EndpointChatModel, cap_body
 from swarm_memory.server.chat.exchange import Repair, Reply, schema_instruction
-from swarm_memory.tools.model.parse import JsonObject, Unparsed, parse_json
+from swarm_memory.tools.model.parse import JsonObject
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -86,11 +86,9 @@ def _body(
 
 
 def _completion(raw: bytes, request: ChatRequest) -> Completion | Failure:
-    message = parse_json(raw.decode("utf-8", "replace"), MAX_BODY_BYTES)
-    if isinstance(message, Unparsed) and raw.lstrip()[:1] == b"<":
-        return Failure("It answered with a web page, not with a message: check base_url.")
-    if isinstance(message, Unparsed):
-        return Failure(f"Its answer is cut or broken: {message.reason}", is_passing=True)
+    message = envelope_of(raw, "message")
+    if isinstance(message, Failure):
+        return message
     if not isinstance(message, dict) or not isinstance(blocks := message.get("content"), list):
         return Failure("Its answer is no message: check base_url.")
     text = "".join(_text(block) for block in blocks)

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.settings import Structured
 from swarm_memory.server.chat.exchange import Reply
+from swarm_memory.tools.model.parse import Unparsed, parse_json
 from swarm_memory.tools.ports.models import ChatRequest
 
 MAX_BODY_BYTES = 4_000_000
@@ -90,6 +91,16 @@ def forms_of(structured: Structured, known: tuple[Form, ...]) -> tuple[Form, ...
     if structured == "auto":
         return known
     return (structured if structured in known else known[-1],)
+
+
+def envelope_of(raw: bytes, what: str) -> JsonValue | Failure:
+    """Return the body of an answer with status 200 as JSON; a `Failure` where it is no `what`."""
+    envelope = parse_json(raw.decode("utf-8", "replace"), MAX_BODY_BYTES)
+    if isinstance(envelope, Unparsed):
+        if raw.lstrip()[:1] == b"<":
+            return Failure(f"It answered with a web page, not with a {what}: check base_url.")
+        return Failure(f"Its answer is cut or broken: {envelope.reason}", is_passing=True)
+    return envelope
 
 
 def tokens(told: JsonValue, chars: int) -> int:

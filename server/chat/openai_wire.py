@@ -8,10 +8,9 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.server.chat.dialect import MAX_BODY_BYTES, Completion, Dialect, Failure, Form, tokens
+from swarm_memory.server.chat.dialect import Completion, Dialect, Failure, Form, envelope_of, tokens
 from swarm_memory.server.chat.exchange import Repair, Reply, schema_instruction
 from swarm_memory.server.chat.retries import RETRIED_STATUSES
-from swarm_memory.tools.model.parse import Unparsed, parse_json
 from swarm_memory.tools.ports.models import ChatRequest
 
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "text")
@@ -64,11 +63,9 @@ def _is_closed(schema: JsonValue) -> bool:
 
 def read_completion(raw: bytes, request: ChatRequest) -> Completion | Failure:
     """Read the body of an answer with status 200; a `Failure` where it is no chat completion."""
-    envelope = parse_json(raw.decode("utf-8", "replace"), MAX_BODY_BYTES)
-    if isinstance(envelope, Unparsed) and raw.lstrip()[:1] == b"<":
-        return Failure("It answered with a web page, not with a chat completion: check base_url.")
-    if isinstance(envelope, Unparsed):
-        return Failure(f"Its answer is cut or broken: {envelope.reason}", is_passing=True)
+    envelope = envelope_of(raw, "chat completion")
+    if isinstance(envelope, Failure):
+        return envelope
     if not isinstance(envelope, dict) or "choices" not in envelope:
         return _error_in_200(envelope)
     reply = _reply(envelope["choices"], request)

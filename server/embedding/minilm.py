@@ -4,7 +4,6 @@ The model takes token ids and gives vectors of unit length; its vocabulary stand
 `scripts/embedder/onnx_model.py`.
 """
 
-import hashlib
 import importlib
 import math
 import threading
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio.to_thread
 
-from swarm_memory.schema.errors import ConfigError, InputError, ModelUnavailable
-from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.schema.errors import InputError, ModelUnavailable
+from swarm_memory.server.embedding.static import StaticEmbedder, verify
 from swarm_memory.server.embedding.wordpiece import WordPiece
 
 if TYPE_CHECKING:
@@ -83,17 +82,7 @@ class MiniLMEmbedder:
 
     def verify(self) -> None:
         """Compare the model's file with the SHA-256 beside it (about 20 ms). Raises `ConfigError` when they differ."""
-        checksum = self._path.with_suffix(".sha256")
-        try:
-            expected = checksum.read_text("ascii").split()[0]
-            found = hashlib.sha256(self._path.read_bytes()).hexdigest()
-        except (OSError, UnicodeDecodeError, IndexError) as error:
-            raise ConfigError(f"{error} cannot be read: reinstall swarm-memory.") from error
-        if found != expected:
-            raise ConfigError(
-                f"The embedder's model {self._path} cannot be used (its SHA-256 is not the one in {checksum.name}): "
-                "reinstall swarm-memory."
-            )
+        verify(self._path)
 
     def _embed(self, texts: Sequence[str], most_windows: int) -> "list[Vector]":
         model = self._model

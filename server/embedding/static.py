@@ -184,21 +184,23 @@ class Table:
             raise _damaged(self.path, f"it has {len(words)} words for {self.rows} rows")
         return dict(zip(words, range(len(words)), strict=True))
 
-    @property
-    def buckets(self) -> int:
-        return self.rows - len(self.vocabulary)
-
     def verify(self) -> None:
         """Compare the whole file with the SHA-256 beside it (about 10 ms). Raises `ConfigError` when they differ."""
-        import hashlib
+        verify(self.path, self.data)
 
-        checksum = self.path.with_suffix(".sha256")
-        try:
-            expected = checksum.read_text("ascii").split()[0]
-        except (OSError, UnicodeDecodeError, IndexError) as error:
-            raise ConfigError(f"{checksum} cannot be read: reinstall swarm-memory.") from error
-        if hashlib.sha256(self.data).hexdigest() != expected:
-            raise _damaged(self.path, f"its SHA-256 is not the one in {checksum.name}")
+
+def verify(path: Path, data: mmap.mmap | None = None) -> None:
+    """Compare a shipped file with the SHA-256 beside it. Raises `ConfigError` when they differ, or one is missing."""
+    import hashlib
+
+    checksum = path.with_suffix(".sha256")
+    try:
+        expected = checksum.read_text("ascii").split()[0]
+        found = hashlib.sha256(path.read_bytes() if data is None else data).hexdigest()
+    except (OSError, UnicodeDecodeError, IndexError) as error:
+        raise ConfigError(f"{path} cannot be compared with {checksum}: reinstall swarm-memory.") from error
+    if found != expected:
+        raise _damaged(path, f"its SHA-256 is not the one in {checksum.name}")
 
 
 def _map(path: Path) -> mmap.mmap:

@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_what_is_written_is_read_back(table: Path) -> None:
     opened = Table(table)
-    assert (opened.dimensions, opened.rows, opened.buckets) == (2, 3, 1)
+    assert (opened.dimensions, opened.rows, len(opened.vocabulary)) == (2, 3, 2)
     assert opened.vocabulary == {"fix": 0, "test": 1}
     assert list(opened.weights) == [10, 20, 30]
     assert opened.data[opened.rows_at : opened.rows_at + 2] == bytes([129, 127])

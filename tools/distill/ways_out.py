@@ -12,6 +12,7 @@ from swarm_memory.tools.distill.lessons import HOST_TOOLS, Lesson, Material
 from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told, is_same_call, passing_lesson, repair_lesson
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.check_runs import names
 from swarm_memory.tools.trajectory.errors import (
     PASSES_WITH_TIME,
     Repair,
@@ -327,7 +328,7 @@ def _is_other_way(repair: Repair, reading: Reading) -> bool:
         return False
     new = {word for word in _words(success) - _words(failed) if len(word) >= _MIN_NAME}
     told = f"{failed.error} {_hints(failed)}"
-    if any(_names(failed.output if word.startswith("--") else told, word) for word in new):
+    if any(names(failed.output if word.startswith("--") else told, word) for word in new):
         return True
     went = [call for call in reading.calls if shape(call) == shape(success) and call.went_through]
     return len(went) >= _TWICE and sum(shape(call) == shape(failed) for call in reading.calls) >= _TWICE
@@ -341,10 +342,6 @@ def _given(call: Call) -> set[str]:
     """What the program was given, without the program."""
     main = call.command.main if call.command else None
     return set(_WORD.findall(" ".join(main.words[1:]))) if main else set()
-
-
-def _names(text: str, word: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
 def _brings_code(call: Call) -> bool:
