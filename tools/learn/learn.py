@@ -149,8 +149,8 @@ async def _tried(toolbox: Toolbox, reading: Reading, found: SortedOut) -> tuple[
     worked = await asyncio.to_thread(ways_out_of, reading, found.drawn)
     done = await asyncio.to_thread(done_against, reading)
     known = await toolbox.store.known_ways(toolbox.scope, list(done)) if done else []
-    items = await toolbox.store.get_memories(toolbox.scope.readable(), [way.memory_id for way in known])
-    by_id = {item.id: item for item in items}
+    ids = [way.memory_id for way in known]
+    by_id = {item.id: item for item in await toolbox.store.get_memories(toolbox.scope.readable(), ids)} if ids else {}
     again = tried(done, [(way.signature, by_id[way.memory_id]) for way in known])
     ways = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(tags=(WAY_OUT,), limit=MAX_WAYS))
     kept = await asyncio.to_thread(lambda: tuple(kept_to(reading, ways)))
