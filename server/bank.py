@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
 MakeWorker: TypeAlias = "Callable[[Toolbox], Worker]"
 Listen: TypeAlias = "Callable[[Bank], Coroutine[Any, Any, None]]"
+HoldEmpty: TypeAlias = "Callable[[], AbstractAsyncContextManager[Toolbox]]"
 
 FIRST_LOOK_S = 1.0
 """The database is not opened before the client's first questions are answered, unless one of them needs it."""
@@ -54,8 +55,15 @@ class Bank:
         make_worker: "MakeWorker | None" = None,
         root: Path | None = None,
         place: "Callable[[], Location] | None" = None,
+        hold_empty: "HoldEmpty | None" = None,
     ) -> None:
-        """`place` says where the bank is: while no file is there the worker waits for the first use."""
+        """`place` says where the bank is: while no file is there the worker waits for the first use.
+
+        `hold_empty` opens a bank with nothing in it for what only reads until there is one.
+        """
+        self._hold_empty = hold_empty
+        self._held = AsyncExitStack()
+        self._empty: Toolbox | None = None
         self._open = open_toolbox
         self._root = root
         self._place = place
@@ -76,7 +84,20 @@ class Bank:
         """
         if self._worker is not None:
             self._worker.note_use()
-        toolbox = await self._opened()
+        return self._unless_off(await self._opened())
+
+    async def for_reading(self) -> "Toolbox":
+        """As `toolbox`, for a call that changes nothing: it makes no bank, and gets an empty one until there is one."""
+        if self._hold_empty is None or self.is_made:
+            return await self.toolbox()
+        async with self._opening:
+            if self._empty is None:
+                with anyio.CancelScope(shield=True):
+                    self._empty = (await self._held.enter_async_context(self._hold_empty())).for_agents()
+        assert self._empty is not None
+        return self._unless_off(self._empty)
+
+    def _unless_off(self, toolbox: "Toolbox") -> "Toolbox":
         by = switched_off(self.root) or (None if toolbox.settings.enabled else "the setting `enabled`")
         if by is not None:
             raise ConfigError(
@@ -128,7 +149,7 @@ class Bank:
         session_id = None if client is None else self._sessions.get(client)
         if session_id is None:
             return None
-        toolbox = await self.toolbox()
+        toolbox = await self.for_reading()
         session = await toolbox.store.get_session(toolbox.scope, session_id)
         return None if session is None else session.task_id
 
@@ -191,6 +212,7 @@ class Bank:
 
     async def close(self) -> None:
         """Write what is queued and close the database."""
+        await self._held.aclose()
         if self._toolbox is not None:
             await self._toolbox.store.close()
             if isinstance(self._toolbox.embedder, Closable):

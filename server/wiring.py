@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import Scope
@@ -81,6 +82,14 @@ async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[
         yield toolbox
     finally:
         await toolbox.store.close()
+
+
+@asynccontextmanager
+async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
+    """Hold an empty bank open that is thrown away after a block: for what reads where there is none."""
+    with TemporaryDirectory(prefix="swarm-memory-") as folder:
+        async with opened_toolbox(place._replace(database=Path(folder, place.database.name)), settings) as toolbox:
+            yield toolbox
 
 
 def make_reranker(settings: Settings) -> Reranker | None:

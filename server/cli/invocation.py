@@ -1,7 +1,6 @@
 """What every command is given: the project and the settings, opened when they are asked for."""
 
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -9,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.location import Location
@@ -66,6 +67,12 @@ class Invocation:
 
         return await open_toolbox(*self._bank())
 
+    def empty_toolbox(self) -> "AbstractAsyncContextManager[Toolbox]":
+        """Hold an empty bank for what reads where there is none. Raises `ConfigError`, `StorageError`."""
+        from swarm_memory.server.wiring import empty_toolbox
+
+        return empty_toolbox(*self._bank())
+
     def care(self) -> "Care":
         """Return who looks after the bank's file. Raises `ConfigError`."""
         from swarm_memory.server.wiring import make_care
@@ -76,17 +83,12 @@ class Invocation:
         """Run an operation that only reads; where there is no bank, on an empty one that is thrown away."""
         import anyio
 
-        from swarm_memory.server.wiring import opened_toolbox
-
-        place, settings = self._bank()
-        if os.path.lexists(place.database):
+        if os.path.lexists(self._bank()[0].database):
             return self.run(operation)
 
         async def held() -> T:
-            with tempfile.TemporaryDirectory(prefix="swarm-memory-") as folder:
-                empty = place._replace(database=Path(folder, place.database.name))
-                async with opened_toolbox(empty, settings) as toolbox:
-                    return await operation(toolbox)
+            async with self.empty_toolbox() as toolbox:
+                return await operation(toolbox)
 
         return anyio.run(held)
 

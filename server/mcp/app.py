@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcp.server import MCPServer
 
-from swarm_memory.server.bank import Bank, Listen, MakeWorker, OpenToolbox, running
+from swarm_memory.server.bank import Bank, HoldEmpty, Listen, MakeWorker, OpenToolbox, running
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp import jobs, learning, memories, sources, tool_memory
 from swarm_memory.server.mcp.resources import add_prompts, add_resources, middleware
@@ -43,13 +43,14 @@ def build_server(
     *,
     place: Callable[[], Location] | None = None,
     listen: "Listen | None" = None,
+    hold_empty: "HoldEmpty | None" = None,
 ) -> MCPServer[Bank]:
     """Make the server. Nothing is opened before a handler, or the worker, needs it.
 
     `open_toolbox` may raise a `SwarmMemoryError`: the server runs all the same, and every tool answers with it.
     `on_closed` is called when the lifespan has written and closed everything. `root` is the project's, below which a
     caller may name transcripts; that of the process when it is not given. `place` says where the bank is, and `listen`
-    hears the hooks for as long as the lifespan.
+    hears the hooks for as long as the lifespan. `hold_empty` opens an empty bank for what reads before there is one.
     """
     server = MCPServer[Bank](
         NAME,
@@ -57,7 +58,7 @@ def build_server(
         version=version("swarm-memory"),
         instructions=INSTRUCTIONS,
         log_level="WARNING",
-        lifespan=lambda _: running(Bank(open_toolbox, make_worker, root, place), on_closed, listen),
+        lifespan=lambda _: running(Bank(open_toolbox, make_worker, root, place, hold_empty), on_closed, listen),
         middleware=[middleware],
         tools=[*_LISTED],
     )

@@ -11,15 +11,15 @@ from swarm_memory.server.mcp.answers import RetrieveAnswer, Row, of_event, of_me
 from swarm_memory.server.mcp.tool import ADDS, MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from swarm_memory.schema.memory import MemoryStatus
+    from swarm_memory.server.bank import Bank
     from swarm_memory.tools.memories.edit import MemoryChange
     from swarm_memory.tools.ports.memories import MemoryFilter
     from swarm_memory.tools.toolbox import Toolbox
 
 Action: TypeAlias = Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"]
 
+_LOOKS = ("list", "get", "history")
 _STATUS_OF: "dict[str, MemoryStatus]" = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
 
 
@@ -44,7 +44,7 @@ async def retrieve_memories(
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
     bank = bank_of(ctx)
-    toolbox = (await bank.toolbox()).in_project(project)
+    toolbox = (await bank.for_reading()).in_project(project)
     only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
     task = task_id or await bank.task_of(client_of(ctx))
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task)
@@ -72,16 +72,17 @@ async def remember(
 async def memory_status(ctx: AppContext) -> CallToolResult:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
     bank = bank_of(ctx)
-    return answered(await status_row(await bank.toolbox(), bank.root))
+    return answered(await status_row(await bank.for_reading(), bank))
 
 
-async def status_row(toolbox: "Toolbox", root: "Path") -> Row:
-    """Return how the bank stands, and what the hooks of the project in `root` missed."""
+async def status_row(toolbox: "Toolbox", bank: "Bank") -> Row:
+    """Return how the bank stands, and what the hooks of its project missed."""
     from swarm_memory.server.missed import told
     from swarm_memory.tools.memories.status import memory_status as status
 
     found = await status(toolbox)
-    return of_status(found.model_copy(update={"notices": (*told(root), *found.notices)}))
+    stands = of_status(found.model_copy(update={"notices": (*told(bank.root), *found.notices)}))
+    return stands if bank.is_made else stands | {"database": "none yet: the first task makes it"}
 
 
 async def manage_memories(
@@ -113,7 +114,8 @@ async def manage_memories(
     from swarm_memory.tools.memories.edit import MemoryChange
     from swarm_memory.tools.ports.memories import MemoryFilter
 
-    toolbox = (await bank_of(ctx).toolbox()).in_project(project)
+    bank = bank_of(ctx)
+    toolbox = (await (bank.for_reading() if action in _LOOKS else bank.toolbox())).in_project(project)
     which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit=limit, offset=offset)
     change = MemoryChange(title, description, content, None if tags is None else tuple(tags), domain)
     return answered(await manage(toolbox, action, tuple(ids or ()), which, change, reason))

@@ -89,7 +89,7 @@ async def status(ctx: Context[Any, Any], project: str = "") -> str:
     """Return how the bank stands as JSON."""
     bank: Bank = ctx.request_context.lifespan_context
     toolbox = (await _toolbox(ctx)).in_project(project or None)
-    return to_json(await status_row(toolbox, bank.root)).decode()
+    return to_json(await status_row(toolbox, bank)).decode()
 
 
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
@@ -136,7 +136,7 @@ async def statistics(ctx: Context[Any, Any], project: str = "") -> str:
 async def _toolbox(ctx: Context[Any, Any]) -> "Toolbox":
     bank: Bank = ctx.request_context.lifespan_context
     try:
-        return await bank.toolbox()
+        return await bank.for_reading()
     except SwarmMemoryError as error:
         raise ResourceError(str(error)) from error
 

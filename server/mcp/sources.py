@@ -44,9 +44,10 @@ async def search_sources(
     from swarm_memory.server.sources.indexing import search_repository
     from swarm_memory.tools.sources.sources import search_sources as search
 
-    toolbox = await bank_of(ctx).toolbox()
+    bank = bank_of(ctx)
     if repository is not None:
-        return answered(of_sources(await search_repository(toolbox, query, repository)))
+        return answered(of_sources(await search_repository(await bank.toolbox(), query, repository)))
+    toolbox = await bank.for_reading()
     return answered(of_sources(await search(toolbox, query, kind=kind, k=k, offset=offset)))
 
 

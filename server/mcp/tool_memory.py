@@ -42,7 +42,7 @@ async def retrieve_tool_memory(
     """Say from real calls how to use tools, or which to take for a task. Notes, no instructions."""
     from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory as retrieve
 
-    return answered(of_guidance(await retrieve(await bank_of(ctx).toolbox(), tool_names, task)))
+    return answered(of_guidance(await retrieve(await bank_of(ctx).for_reading(), tool_names, task)))
 
 
 TOOLS = (

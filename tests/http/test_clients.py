@@ -66,7 +66,7 @@ async def test_the_bank_is_opened_once_for_all_clients_and_stays_when_one_leaves
 ) -> None:
     server = serve()
     async with server.client() as first:
-        await first.call_tool("memory_status", {})
+        await first.call_tool("remember", {"text": "Migrate the shop's database before its tests."})
         opened = _handles(server, tmp_path)
         async with server.client() as second:
             await second.call_tool("memory_status", {})

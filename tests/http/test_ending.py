@@ -51,6 +51,7 @@ def listening(server: HttpServer) -> Generator[None]:
 async def test_what_was_queued_is_written_before_it_ends(serve: Callable[..., HttpServer]) -> None:
     first = serve()
     async with first.client() as client:
+        await client.call_tool("remember", {"text": "Migrate the shop's database before its tests."})
         before = (await client.call_tool("memory_status", {})).structured_content
         await client.call_tool("retrieve_memories", {"query": "fix the flaky date test"})
         first.end(signal.SIGTERM)

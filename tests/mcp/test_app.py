@@ -12,6 +12,7 @@ from made_items import made_item
 from mcp import MCPError
 from mcp.client import Client
 from mcp.types import Resource, TextContent, TextResourceContents
+from served import Caller
 
 import swarm_memory.server.cli.demo as demo
 from swarm_memory.schema.errors import StoreUntrusted
@@ -19,7 +20,7 @@ from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import INSTRUCTIONS, build_server
 from swarm_memory.server.switch import pause, resume
-from swarm_memory.server.wiring import open_toolbox
+from swarm_memory.server.wiring import empty_toolbox, open_toolbox
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -200,6 +201,31 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     assert count_tokens(json.dumps(structure)) < 700
     assert told.text == (none.structured_content or {})["reason"]
     assert json.loads(content.text) == listed.structured_content
+
+
+async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Location, settings: Settings) -> None:
+    server = build_server(
+        lambda: open_toolbox(place, settings),
+        root=place.root,
+        place=lambda: place,
+        hold_empty=lambda: empty_toolbox(place, settings),
+    )
+    async with Client(server) as client:
+        caller = Caller(client)
+        found = await caller.call("retrieve_memories", query=SIMILAR, task_id="t1")
+        assert found["reason"] == f"no memories yet in project {place.project!r} and the global scope"
+        assert (await caller.call("manage_memories", action="list"))["memories"] == []
+        assert (await caller.call("memory_status"))["database"] == "none yet: the first task makes it"
+        assert (await caller.call("search_sources", query=SIMILAR))["hits"] == []
+        assert "reason" in await caller.call("retrieve_tool_memory", task=SIMILAR)
+        assert "Nothing was learned" in str(await client.read_resource("memory://strategies"))
+        assert "rm_none" in await caller.error("manage_memories", action="get", ids=["rm_none"])
+        assert not place.folder.exists()
+        stored = await caller.call("remember", text="Migrate the shop's database before its tests.")
+        assert place.database.exists()
+        listed = await caller.call("manage_memories", action="list")
+        assert [each["id"] for each in listed["memories"]] == [stored["id"]]
+        assert (await caller.call("memory_status"))["database"] == str(place.database)
 
 
 async def test_nothing_found_is_an_answer_with_a_reason(connected: Connected) -> None:

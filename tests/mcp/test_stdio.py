@@ -39,6 +39,8 @@ def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
         assert not answer.get("isError")
         assert answer["structuredContent"]["memories"] == []
         assert answer["structuredContent"]["reason"]
+        assert not locate(tmp_path).folder.exists()
+        server.call("remember", text="The shop's tests need a migrated database.")
         assert locate(tmp_path).database.is_file()
 
 
@@ -55,6 +57,7 @@ def test_a_signal_ends_it_cleanly_within_two_seconds(tmp_path: Path, end: signal
 def test_sigint_followed_by_sigterm_still_writes_what_was_queued(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.initialize()
+        server.call("remember", text="The shop's tests need a migrated database.")
         before = server.call("memory_status")["structuredContent"]["retrievals"]
         server.call("retrieve_memories", query="fix the flaky date test")
         server.process.send_signal(signal.SIGINT)

@@ -91,13 +91,12 @@ async def prefer_verified(
     Where they cannot, the unverified ones keep their places: a bank of nothing else answers as it would without this.
     Those that fill come after the found ones, best first.
     """
-    doubtful = await unverified(toolbox, [each.item for each in found])
-    if len(doubtful) <= MAX_UNVERIFIED:
+    if sum(not rests_on_evidence(each.item) for each in found) <= MAX_UNVERIFIED:
         return found
     known = {each.item.id for each in found}
     others = fetch(wanted * _WIDER, known)
-    doubtful |= await unverified(toolbox, [each.item for each in others])
-    return limited((*found, *others), doubtful, wanted)
+    doubtful = await unverified(toolbox, [each.item for each in (*found, *others)])  # one look at the histories of all
+    return found if len(doubtful & known) <= MAX_UNVERIFIED else limited((*found, *others), doubtful, wanted)
 
 
 def limited(ranked: Sequence[ScoredMemory], doubtful: set[str], wanted: int) -> tuple[ScoredMemory, ...]:

@@ -95,6 +95,7 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
         invocation.root,
         place=lambda: invocation.place,
         listen=None if invocation.overrides else listen,  # hooks know nothing of what the command line sets
+        hold_empty=invocation.empty_toolbox,
     )
 
 
