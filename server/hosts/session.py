@@ -51,6 +51,8 @@ class Session:
     """Ids of memories that were put into the context before a task began."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """Tool names by call id, of the running task."""
+    counted: int = 0
+    """Records skipped so far that a task was told of."""
     answered: set[str] = field(default_factory=set[str])
     """Ids of its calls that have an observation: a session that was resumed tells some twice."""
 
@@ -164,12 +166,12 @@ class Session:
 
         One that it does not know is counted as skipped, with the lines of `source` that could not be read.
         """
-        counted = 0
         for record in records:
             is_known = take(record)  # it may count parts of the record by itself
             source.skipped += not is_known
             if self.ended is not None:
-                yield self.ended.finished(source.skipped - counted)
-                self.ended, counted = None, source.skipped
+                yield self.ended.finished(source.skipped - self.counted)
+                self.ended, self.counted = None, source.skipped
         if self.draft is not None:
-            yield self.draft.finished(source.skipped - counted)
+            yield self.draft.finished(source.skipped - self.counted)
+            self.counted = source.skipped

@@ -97,7 +97,7 @@ def test_records_of_unknown_kinds_are_counted(tmp_path: Path) -> None:
         assert [each.skipped_lines for each in found] == [1, 1], form
     session = told.opencode()
     session["messages"][1]["parts"].append({"type": "teleport"})
-    assert [each.skipped_lines for each in read(write_lines(tmp_path / "s.json", [session]))] == [1, 0]
+    assert [each.skipped_lines for each in read(write_lines(tmp_path / "s.jsonl", [session, session]))] == [1, 0, 1, 0]
 
 
 def test_copilot_words_that_the_user_did_not_type_begin_no_task(tmp_path: Path) -> None:

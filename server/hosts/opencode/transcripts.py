@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -93,11 +92,12 @@ def _read_session(
 ) -> Iterator[Trajectory]:
     """Yield the tasks of one session, without what the user has taken back. `given` holds what all of them share."""
     own, parent = as_text(info.get("id")), as_text(info.get("parentID"))
-    named = given.session_id or parent or own
-    session = replace(given, session_id=named or None, agent_id=own if parent else None)
+    named = given.session_id or parent or own or given.fallback_id
+    session = Session("opencode", given.limits, named, own if parent else None, counted=given.counted)
     undone = as_text(as_object(info.get("revert")).get("messageID"))
     standing = _until(messages, undone)
-    return session.read(standing, source, lambda message: _take(session, message, source))
+    yield from session.read(standing, source, lambda message: _take(session, message, source))
+    given.counted = session.counted
 
 
 def _until(messages: Iterable[JsonObject], undone: str) -> Iterator[JsonObject]:
