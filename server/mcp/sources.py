@@ -18,10 +18,7 @@ async def index_sources(
     kind: Kind,
     path: Annotated[str | None, Field(description="The project by default; of github OWNER/REPO[@REF]")] = None,
 ) -> CallToolResult:
-    """Make documents, code, APIs, MCP tools or a GitHub repository searchable; only changes are read again.
-
-    After 45 s it answers a job_id.
-    """
+    """Make documents, code, APIs, MCP tools or a GitHub repository searchable, or read again what changed."""
     from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, check
 
     bank, asked = bank_of(ctx), IndexRequest(kind=kind, path=path)
@@ -37,7 +34,7 @@ async def search_sources(
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,
     repository: Annotated[str | None, Field(description="OWNER/REPO: by GitHub's code search")] = None,
 ) -> CallToolResult:
-    """Find the tool, passage, function or API operation for a task, best first, with what is around it.
+    """Find the tool, passage, function or API operation for a task, best first.
 
     Untrusted. Call index_sources first.
     """
