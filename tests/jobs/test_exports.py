@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from made_tasks import Shop, opened
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.jobs.exports import format_of, import_export
+from swarm_memory.server.jobs.exports import format_of, import_export, lines_of
 from swarm_memory.tools.memories.transfer import Imported, export_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.tool_memory.log import log_tool_calls
@@ -77,9 +77,12 @@ async def shop(tmp_path: Path) -> AsyncGenerator[Shop]:
 
 
 @pytest.fixture(autouse=True)
-def far_east(monkeypatch: pytest.MonkeyPatch) -> None:
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine nine hours before UTC."""
     monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
     time.tzset()
 
 
@@ -94,29 +97,35 @@ def put(file: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-async def test_an_export_of_ours_is_known_however_it_is_laid_out(
-    shop: Shop, tmp_path: Path, layout: Callable[[list[Any]], str]
-) -> None:
+def test_a_file_is_known_and_read_however_it_is_laid_out(tmp_path: Path, layout: Callable[[list[Any]], str]) -> None:
+    ours: list[Any] = [
+        {"scope": {}, "id": f"rm_{number}", "title": "Schlüssel", "content": "1. \n2."} for number in range(3)
+    ]
+    tools: list[Any] = [{"kind": "tool", "totals": {}}, {"kind": "call", "call": {}}]
+    for records, form in ((ours, "memories"), (tools, "tools"), ([MEMORY, NODE, TOOL], "reme"), ([CALL], "reme")):
+        put(file := tmp_path / "given.json", layout(records))
+        assert format_of(file) == form
+        assert [json.loads(line.lstrip("\ufeff")) for line in lines_of(file) if line.strip()] == records
+
+
+async def test_an_export_of_ours_that_was_laid_out_anew_gives_the_same_bank(shop: Shop, tmp_path: Path) -> None:
     for title in ("Migrate first", "Fragt zuerst nach dem Schlüssel"):
         await shop.add(title)
     await log_tool_calls(shop.toolbox, [{"tool_name": "Bash", "input": "ls", "output": "a", "success": True}] * 2)
     memories = [json.loads(line) async for line in export_memories(shop.toolbox)]
     tools = [json.loads(line) async for line in export_tools(shop.toolbox)]
     async with opened(tmp_path / "other") as other:
-        done = await taken_in(other, tmp_path, layout(memories))
+        done = await taken_in(other, tmp_path, LAYOUTS["jq"](memories))
         assert (done.added, done.faulty, done.known) == (2, 0, 0)
-        done = await taken_in(other, tmp_path, layout(tools))
+        done = await taken_in(other, tmp_path, LAYOUTS["jq -c -S"](tools))
         assert (done.calls, done.faulty) == (2, 0)
-        assert (await taken_in(other, tmp_path, layout(tools))).known_calls == 2
+        assert (await taken_in(other, tmp_path, LAYOUTS["jq -s"](tools))).known_calls == 2
         (totals,) = [each.totals for each in await other.toolbox.store.tool_memory.memories(other.toolbox.scope, None)]
         assert (totals.tool_name, totals.calls) == ("Bash", 2)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-async def test_what_reme_wrote_is_read_and_a_second_time_known(
-    shop: Shop, tmp_path: Path, layout: Callable[[list[Any]], str]
-) -> None:
-    text = layout([MEMORY, NODE, TOOL])
+async def test_what_reme_wrote_is_read_and_a_second_time_known(shop: Shop, tmp_path: Path) -> None:
+    text = LAYOUTS["lines"]([MEMORY, NODE, TOOL])
     done = await taken_in(shop, tmp_path, text)
     assert (done.added, done.calls, done.faulty, done.faults) == (3, 1, 0, [])
     found = {item.title: item for item in await shop.toolbox.store.list_memories([shop.toolbox.scope], MemoryFilter())}
