@@ -51,7 +51,7 @@ class MiniLMEmbedder:
     fusion_weight = 0.55
     duplicate_cosine = 0.85
     """With the words that both must share; the least at which `benchmarks/consolidate.py` merges nothing wrongly."""
-    min_cosine = 0.31
+    min_cosine = 0.315
 
     def __init__(self, threads: int = 1, model: Path = SHIPPED_MODEL) -> None:
         """Remember where the model is; it is loaded, once in a process, when the first text is embedded."""
