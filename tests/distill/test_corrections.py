@@ -46,3 +46,11 @@ def test_what_the_user_wants_of_this_one_piece_of_work_is_no_rule() -> None:
     script = Script("add a page").edit("/r/page.ts", "a", "b").say("Done.")
     script.user("that's wrong, the cards must show three patients").edit("/r/page.ts", "b", "c")
     assert drafts(script.user("it always crashes when there are none").edit("/r/page.ts", "c", "d").say("Done.")) == ()
+
+
+def test_what_the_user_asks_to_be_told_instead_is_no_rule() -> None:
+    script = Script("set up the proxy").call("Bash", {"command": "apt-get install nginx"}, "done")
+    script.user("[Request interrupted by user for tool use]", interrupted=True)
+    assert drafts(script.user("Just show me the config instead").say("server { listen 80; }")) == ()
+    (draft,) = drafts(script.user("no, always show me the diff before you write").say("All right."))
+    assert "always show me the diff before you write" in draft.content

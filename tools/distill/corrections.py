@@ -40,6 +40,11 @@ _DIRECTIVE = re.compile(
 )
 """Of a correction: says how to do it."""
 
+_ASKS_TO_BE_TOLD = re.compile(
+    r"(?i)\b(?:show|tell|give|send|explain|list|print) (?:it |that |this )?(?:to )?(?:me|us)\b"
+)
+"""Asks for an answer, which is no way of working unless it is wanted each time."""
+
 _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
 _QUESTION = re.compile(r"\?\s*$")
 
@@ -63,7 +68,14 @@ def _rule(text: str, names: Sequence[str], told_by: re.Pattern[str]) -> str:
     told: list[str] = []
     for sentence in re.split(r"(?<=[.!?;])\s+|\n+", task_text(text)[:1500]):
         plain = sentence.strip(" -*>\t")
-        if told_by.search(plain) and not _VAGUE.match(plain) and not _QUESTION.search(plain) and len(plain) >= 8:
+        once = _ASKS_TO_BE_TOLD.search(plain) and not _FOR_ALL.search(plain)
+        if (
+            told_by.search(plain)
+            and not once
+            and not _VAGUE.match(plain)
+            and not _QUESTION.search(plain)
+            and len(plain) >= 8
+        ):
             told.append(plain)
     return one_line(general(" ".join(told), names), _MAX_RULE).replace('"', "'").rstrip(".")
 
