@@ -131,9 +131,9 @@ async def _run(
         guard.close()
         running.end()
 
-    with _called_by_signals(end):
-        on_listening(url_of(listener))
-        await running.serve([listener])
+    have_signals_call(end)
+    on_listening(url_of(listener))
+    await running.serve([listener])
 
 
 def _still_streams() -> None:
@@ -242,20 +242,14 @@ def _listen(address: Address) -> socket.socket:
     return listener
 
 
-@contextmanager
-def _called_by_signals(end: Callable[[], None]) -> Generator[None]:
-    """Have a signal that ends the server call `end` in the loop; Windows knows no other way than that of `signal`."""
+def have_signals_call(end: Callable[[], None]) -> None:
+    """Have the signals that end the server call `end` in the loop, which knows none on Windows; its end undoes it."""
     loop = asyncio.get_running_loop()
-
-    def heard(*_: object) -> None:
-        loop.call_soon_threadsafe(end)
-
-    before = {each: signal.signal(each, heard) for each in _heeded_signals()}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler or signal.SIG_DFL)
+    for each in _heeded_signals():
+        if sys.platform == "win32":
+            signal.signal(each, lambda *_: loop.call_soon_threadsafe(end))  # pyright: ignore
+        else:
+            loop.add_signal_handler(each, end)
 
 
 def _heeded_signals() -> list[signal.Signals]:

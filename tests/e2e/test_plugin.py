@@ -7,7 +7,7 @@ from pathlib import Path
 
 from claude_code import ClaudeCode
 from hook_project import DEMO
-from messages_api import MessagesApi, Say, Use
+from messages_api import MessagesApi, Say, Use, bash
 from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, swarm_memory, wait_for_processes
 
 pytestmark = IN_CLAUDE_CODE
@@ -29,8 +29,9 @@ def test_the_plugin_starts_its_server_by_uv_and_its_hooks_by_what_that_installed
     shop, home, clone = checkout(tmp_path / "shop"), tmp_path / "home", marketplace(tmp_path / "clone")
     home.mkdir()
     swarm_memory(shop, "learn", str(DEMO))
+    connected = bash(f"until grep -q 'Successfully connected' {home}/debug.log; do sleep 0.1; done")
     look = Use("ToolSearch", {"query": "swarm-memory retrieve", "max_results": 20})
-    with MessagesApi([look, Say("Done.")]) as api:
+    with MessagesApi([connected, look, Say("Done.")]) as api:
         claude = ClaudeCode(home, shop, api.url)
         environment = claude.config / "plugins" / "data" / "swarm-memory-swarm-memory" / "venv"
         shutil.copytree(claude.commands(), environment / "bin")
@@ -42,7 +43,7 @@ def test_the_plugin_starts_its_server_by_uv_and_its_hooks_by_what_that_installed
         assert claude.run(NEXT_TASK).code == 0
         wait_for_processes(shop)
     assert api.text_of(0).count(NOTES) == 1
-    assert "mcp__plugin_swarm-memory_swarm-memory__retrieve_memories" in json.dumps(api.requests[1])
+    assert "mcp__plugin_swarm-memory_swarm-memory__retrieve_memories" in json.dumps(api.requests[2])
     words = (home / "uv").read_text().split()
     assert words[:4] == [str(environment), "run", "--project", str(clone)]
     assert {"--frozen", "--no-default-groups", "--no-editable"} < {*words}

@@ -1,5 +1,6 @@
 """A server over HTTP ends soon and cleanly, whoever still listens or writes."""
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 from forked import CLI, run
 from http_server import INITIALIZE, HttpServer
-from patience import is_in_time
+from patience import HANG_S, is_in_time
+
+from swarm_memory.server.http.serve import have_signals_call
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
@@ -69,3 +72,18 @@ def test_an_address_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr
+
+
+async def test_on_windows_a_signal_is_heard_though_its_loops_know_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, before = asyncio.Event(), {each: signal.getsignal(each) for each in signal.valid_signals()}
+    with monkeypatch.context() as windows:
+        windows.setattr(sys, "platform", "win32")
+        have_signals_call(ended.set)
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        async with asyncio.timeout(HANG_S):
+            await ended.wait()
+    finally:
+        for each, handler in before.items():
+            if signal.getsignal(each) is not handler:
+                signal.signal(each, handler)
