@@ -34,6 +34,9 @@ characters."""
 _LEAST_TOKENS = 32
 """A last window of fewer says little, and is left out."""
 
+_FILLED = 1.25
+"""In one batch the longest text is at most so much longer than the shortest."""
+
 _WITHOUT_LOGS = 4
 _loading = threading.Lock()
 
@@ -92,7 +95,9 @@ class MiniLMEmbedder:
         vectors: dict[int, Vector] = {}
         batch: list[int] = []
         for at in sorted(range(len(rows)), key=lambda at: len(rows[at])):
-            if batch and len(rows[at]) * (len(batch) + 1) > MAX_TOKENS:  # larger batches are no faster
+            size = len(rows[at])
+            # Larger batches are no faster, and what fills up shorter texts costs as much as their own tokens.
+            if batch and (size * (len(batch) + 1) > MAX_TOKENS or size > _FILLED * len(rows[batch[0]])):
                 vectors.update(zip(batch, model.run([rows[each] for each in batch]), strict=True))
                 batch = []
             batch.append(at)
