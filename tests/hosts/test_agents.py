@@ -4,15 +4,13 @@ import io
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from hashlib import md5, sha256
 from pathlib import Path
-from typing import Any, cast
 
 import agent_records as told
 import pytest
-from agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIES, Record, write_lines
+from agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIES, Record, spoilings, write_lines
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
@@ -54,24 +52,11 @@ def test_tokens_are_counted_where_the_agent_tells_them(form: str, counts: tuple[
     assert (used.input_tokens, used.output_tokens, used.cache_read_tokens) == counts
 
 
-def _spoiled(value: Any) -> Iterator[Any]:
-    """Yield `value` with each part of it in turn replaced by what no format has there."""
-    if isinstance(value, dict):
-        whole = cast(Record, value)
-        yield from ({**whole, key: other} for key, each in whole.items() for other in _spoiled(each))
-    elif isinstance(value, list):
-        items = cast(list[Any], value)
-        for place, each in enumerate(items):
-            yield from ([*items[:place], other, *items[place + 1 :]] for other in _spoiled(each))
-    else:
-        yield [{"x": None}] if isinstance(value, str) else "x"
-
-
 @pytest.mark.parametrize("form", ["copilot", "gemini", "antigravity", "cursor_lines"])
 def test_records_of_another_shape_are_never_fatal(form: str) -> None:
     records: list[Record] = getattr(told, form)()
     for number, record in enumerate(records[:8]):
-        for spoiled in _spoiled(record):
+        for spoiled in spoilings(record):
             changed = [*records[:number], spoiled, *records[number + 1 :]]
             lines = io.StringIO("".join(f"{json.dumps(each)}\n" for each in changed))
             assert list(read_trajectories(lines))
@@ -80,7 +65,7 @@ def test_records_of_another_shape_are_never_fatal(form: str) -> None:
 def test_a_session_of_another_shape_is_never_fatal() -> None:
     session = told.opencode()
     for message in session["messages"][:4]:
-        for spoiled in _spoiled(message):
+        for spoiled in spoilings(message):
             changed = {**session, "messages": [spoiled, *session["messages"][4:]]}
             assert list(read_trajectories(io.StringIO(json.dumps(changed))))
 

@@ -2,13 +2,11 @@
 
 import gzip
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import codex_records as told
 import pytest
-from agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, write_lines
+from agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, spoilings, write_lines
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
@@ -121,23 +119,10 @@ def test_our_own_tools_are_left_out_and_those_of_servers_fail_by_what_is_told_of
     assert trajectory.injected_memory_ids == (ITEM,)
 
 
-def _spoiled(value: Any) -> Iterator[Any]:
-    """Yield `value` with each part of it in turn replaced by what no format has there."""
-    if isinstance(value, dict):
-        whole = cast(Record, value)
-        yield from ({**whole, key: other} for key, each in whole.items() for other in _spoiled(each))
-    elif isinstance(value, list):
-        items = cast(list[Any], value)
-        for place, each in enumerate(items):
-            yield from ([*items[:place], other, *items[place + 1 :]] for other in _spoiled(each))
-    else:
-        yield [{"x": None}] if isinstance(value, str) else "x"
-
-
 def test_records_of_another_shape_are_counted_and_never_fatal(tmp_path: Path) -> None:
     records = told.newer()
     for number, record in enumerate(records):
-        for spoiled in _spoiled(record):
+        for spoiled in spoilings(record):
             assert read(tmp_path, [*records[:number], spoiled, *records[number + 1 :]])
     strange = [told.line("teleport", {}), told.event("teleport_begun"), told.item("teleport")]
     found = read(tmp_path, [*records[:8], *strange, *records[8:]])

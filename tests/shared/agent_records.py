@@ -2,11 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 
@@ -253,3 +253,16 @@ STORIES: Mapping[str, Callable[[Path], Path]] = {
     ),
 }
 """By agent and form: writes the story into a folder and returns the file."""
+
+
+def spoilings(value: Any) -> Iterator[Any]:
+    """Yield `value` with each part of it in turn replaced by what no format has there."""
+    if isinstance(value, dict):
+        whole = cast(Record, value)
+        yield from ({**whole, key: other} for key, each in whole.items() for other in spoilings(each))
+    elif isinstance(value, list):
+        items = cast(list[Any], value)
+        for place, each in enumerate(items):
+            yield from ([*items[:place], other, *items[place + 1 :]] for other in spoilings(each))
+    else:
+        yield [{"x": None}] if isinstance(value, str) else "x"

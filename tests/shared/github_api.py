@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from loopback import Loopback
 
 Json = dict[str, Any]
 
@@ -19,7 +19,7 @@ def blob_sha(content: bytes) -> str:
 
 
 @dataclass
-class GitHubApi:
+class GitHubApi(Loopback):
     """One repository, `acme/shop`, whose files and issues a test changes; every request is kept."""
 
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -37,20 +37,11 @@ class GitHubApi:
     headers: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
 
     def __post_init__(self) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self.serve_by(_handler(self))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        return self.host
 
     @property
     def commit(self) -> str:

@@ -4,9 +4,10 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from loopback import Loopback
 
 Json = dict[str, Any]
 
@@ -36,7 +37,7 @@ Turn = Say | Use
 
 
 @dataclass
-class MessagesApi:
+class MessagesApi(Loopback):
     """Answers the main agent's requests with `script`, one turn each, and any other request with a short text.
 
     The main agent is told by its tools: only its requests offer Bash. Once the script is used up it says "Done.".
@@ -50,20 +51,11 @@ class MessagesApi:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self.serve_by(_handler(self))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        return self.host
 
     def take(self, body: Json) -> Turn:
         """Record the request and return the turn that answers it."""

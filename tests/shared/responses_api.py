@@ -4,10 +4,10 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
+from loopback import Loopback
 from messages_api import Say, Turn, Use
 
 Json = dict[str, Any]
@@ -19,7 +19,7 @@ def shell(command: str) -> Use:
 
 
 @dataclass
-class ResponsesApi:
+class ResponsesApi(Loopback):
     """Answers each request with the next turn of `script`; once it is used up it says "Done."."""
 
     script: Sequence[Turn]
@@ -27,24 +27,11 @@ class ResponsesApi:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-
-    @property
-    def host(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.serve_by(_handler(self))
 
     @property
     def url(self) -> str:
         return f"{self.host}/v1"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def answer(self, path: str, body: Json) -> bytes | None:
         """Record a request and return the stream that answers it; None for a path that is not there."""
