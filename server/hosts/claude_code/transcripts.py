@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.server.hosts.claude_code.host import projects_folder
 from swarm_memory.server.hosts.host import Origin, Transcripts
@@ -21,15 +20,13 @@ from swarm_memory.server.hosts.records import (
     as_text,
     as_time,
 )
+from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.learn.worth import QUESTION
-from swarm_memory.tools.text.cleaning import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
-    continues,
     is_own_tool,
     is_task_prompt,
     noted_ids,
-    session_task_id,
     strip_notes,
     task_text,
 )
@@ -61,16 +58,8 @@ def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
         head.append(line)
         if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
             break
-    source = origin.records
-    session = _Session(origin.limits, _session_id(head, origin), _agent_id(head[-1], origin))
-    counted = 0
-    for record in itertools.chain(head, lines):
-        finished = session.read(record)
-        if finished is not None:
-            yield finished.finished(source.skipped - counted)
-            counted = source.skipped
-    if session.draft is not None:
-        yield session.draft.finished(source.skipped - counted)
+    session = _Session("claude_code", origin.limits, _session_id(head, origin), _agent_id(head[-1], origin))
+    yield from session.read(itertools.chain(head, lines), origin.records, session.take)
 
 
 def _session_id(head: list[JsonObject], origin: Origin) -> str | None:
@@ -113,47 +102,34 @@ def subagent_files(transcript: Path) -> list[Path]:
 
 
 @dataclass(slots=True)
-class _Session:
-    """Where the reading of a session stands."""
-
-    limits: LearnSettings
-    session_id: str | None
-    agent_id: str | None
-    draft: Draft | None = None
-    number: int = 0
-    detour: bool = False
-    """A slash command is running: what the agent does for it belongs to no task."""
+class _Session(Session):
     asked: bool = False
     """The agent was asked what the task taught: what it says then is no part of it."""
-    noted: dict[str, None] = field(default_factory=dict[str, None])
-    """Ids that were put into the context before a task began."""
-    tools: dict[str, str] = field(default_factory=dict[str, str])
-    """Tool names by call id, of the running task."""
-    answered: set[str] = field(default_factory=set[str])
-    """Ids of its calls that have an observation: a session that was resumed repeats lines."""
     seen: set[int] = field(default_factory=set[int])
     """Hashes of the uuids of the lines read: a resumed session repeats lines."""
 
-    def read(self, record: JsonObject) -> Draft | None:
-        """Take one line; return the draft of the task that it ended."""
+    def take(self, record: JsonObject) -> bool:
+        """Take one line; those that are nobody's words or deeds are known too."""
         kind = record.get("type")
         if kind == "attachment":
             self._attachment(as_object(record.get("attachment")), as_time(record.get("timestamp")))
-            return None
-        if kind not in ("user", "assistant") or self._is_repeated(record):
-            return None
-        if bool(record.get("isSidechain")) is not (self.agent_id is not None):
-            return None
-        if record.get("isMeta") is True or record.get("isCompactSummary") is True:
+        elif (
+            kind not in ("user", "assistant")
+            or self._is_repeated(record)
+            or bool(record.get("isSidechain")) is not (self.agent_id is not None)
+        ):
+            pass
+        elif record.get("isMeta") is True or record.get("isCompactSummary") is True:
             text = all_text(as_object(record.get("message")).get("content"))
-            self._note(text)
+            self.note(text)
             self.asked = self.asked or QUESTION in text
-            return None
-        self.session_id = self.session_id or as_text(record.get("sessionId")) or None
-        if kind == "user":
-            return self._user(record)
-        self._assistant(record)
-        return None
+        else:
+            self.session_id = self.session_id or as_text(record.get("sessionId")) or None
+            if kind == "user":
+                self._user(record)
+            else:
+                self._assistant(record)
+        return True
 
     def _is_repeated(self, record: JsonObject) -> bool:
         uuid = as_text(record.get("uuid"))
@@ -173,56 +149,24 @@ class _Session:
         if attachment.get("hookEvent") == "SessionStart":
             self.noted.update(dict.fromkeys(strip_notes(text)[1]))
         else:
-            self._note(text)
+            self.note(text)
 
-    def _note(self, text: str) -> None:
-        if NOTES_OPEN in text:
-            ids = self.noted if self.draft is None else self.draft.injected
-            ids.update(dict.fromkeys(strip_notes(text)[1]))
-
-    def _user(self, record: JsonObject) -> Draft | None:
+    def _user(self, record: JsonObject) -> None:
         at = as_time(record.get("timestamp"))
         content = as_object(record.get("message")).get("content")
         for block in map(as_object, as_list(content)):
             if as_text(block.get("type")).endswith("tool_result"):
                 self._tool_result(block, record.get("toolUseResult"), at)
-        return self._prompt(all_text(content), at)
+        self._typed(all_text(content), at)
 
-    def _prompt(self, raw: str, at: datetime | None) -> Draft | None:
+    def _typed(self, raw: str, at: datetime | None) -> None:
         text = task_text(raw)
         if text.startswith(_INTERRUPTED):
-            if self.draft is not None and not self.detour:
-                self.draft.add("message", "user", text, at=at, interrupted=True)
-            return None
-        if not is_task_prompt(raw):
+            self.stop(text, at)
+        elif self.prompt(raw, at):
+            self.asked = False
+        else:
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
-            return None
-        self.detour = self.asked = False
-        if self.draft is not None and (self.agent_id is not None or continues(text, self.draft.task)):
-            self._note(raw)
-            self.draft.add("message", "user", text, at=at)
-            return None
-        return self._begin(text, raw, at)
-
-    def _begin(self, text: str, raw: str, at: datetime | None) -> Draft | None:
-        finished, self.number = self.draft, self.number + 1
-        session = self.session_id or "session"
-        self.draft = Draft(
-            task_id=f"{session}:agent-{self.agent_id}" if self.agent_id else session_task_id(session, self.number),
-            task=text,
-            source="claude_code",
-            limits=self.limits,
-            session_id=self.session_id,
-            agent_id=self.agent_id,
-            started_at=at,
-            ended_at=at,
-            injected=self.noted,
-        )
-        self.noted = {}
-        self.tools = {}
-        self.answered = set()
-        self._note(raw)
-        return finished
 
     def _assistant(self, record: JsonObject) -> None:
         message = as_object(record.get("message"))
@@ -277,7 +221,7 @@ class _Session:
             if name.endswith("retrieve_memories"):
                 self.draft.injected.update(dict.fromkeys(noted_ids(text)))
             return
-        self._note(text)
+        self.note(text)
         is_error = as_bool(block.get("is_error"))
         self.draft.add(
             "observation",
