@@ -75,7 +75,7 @@ def test_the_agents_own_items_are_kept_and_it_is_asked_once_a_task(tmp_path: Pat
     script = [*WORK, ANSWER, Say("Noted."), *WORK]
     project, api = worked(tmp_path, "agent", script, TASK, "now check that once more")
     asked = [place for place in range(len(api.requests)) if QUESTION in api.text_of(place)]
-    assert asked[0] == len(WORK)
+    assert asked[:1] == [len(WORK)]
     assert len(api.requests) == len(script), "not asked about the same task again"
     (item,) = memories(project)
     assert item["title"] == ITEM["title"]

@@ -79,7 +79,7 @@ def test_a_hook_that_hangs_ends_in_its_time_and_is_counted(learned: HookProject)
     os.mkfifo(state_folder() / "paused")
     began = time.monotonic()
     for times in (1, 2):
-        done = learned.hook("session-end")
+        done = learned.run("-m", "swarm_memory.server.hooks", "session-end")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         (noted,) = missed(learned.root)
         assert (noted.event, noted.reason, noted.times) == ("SessionEnd", "no answer within 1.3 s", times)

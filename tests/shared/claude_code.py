@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from patience import HANG_S, STATIC
+from patience import HANG_S, STATIC, UNHURRIED
 
 from swarm_memory.server.location import state_folder
 
@@ -16,7 +16,14 @@ CLAUDE = Path(os.environ.get("CLAUDE_CODE") or NODE / "claude")
 INSPECTOR = NODE / "mcp-inspector"
 INSTALL_HINT = "needs Node.js programs: npm ci --prefix tests/node"
 
-RUN_LIMIT_S = 60.0
+COMMAND = f"""
+import sys
+if sys.argv[1:2] == ["hook"]:
+    sys.argv.pop(1)
+    {UNHURRIED.strip().replace(chr(10), chr(10) + "    ")}
+from swarm_memory.server.console_script import main
+main()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +65,17 @@ class ClaudeCode:
             "DISABLE_TELEMETRY": "1",
             "DISABLE_ERROR_REPORTING": "1",
             "IS_SANDBOX": "1",
+            "MCP_TIMEOUT": str(int(HANG_S * 1000)),
+            "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS": str(int(HANG_S * 1000)),
             "LANG": "C.UTF-8",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
 
     def commands(self) -> Path:
-        """Return a folder with the command that shared settings name, as an installer writes it."""
+        """Return a folder with the command that shared settings name, as installers write it; its hooks unhurried."""
         script = self.home / "bin" / "swarm-memory"
         script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_text(f"#!{sys.executable}\nfrom swarm_memory.server.console_script import main\nmain()\n")
+        script.write_text(f"#!{sys.executable}\n{COMMAND}")
         script.chmod(0o755)
         return script.parent
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forked import CLI, run
-from patience import HANG_S, STATIC
+from patience import HANG_S, STATIC, UNHURRIED
 from stdio_server import Server, serving
 
 from swarm_memory.server.hooks.client import run_folder, short_name, socket_prefix
@@ -94,7 +94,7 @@ class HookProject:
         )
 
     def hook(self, verb: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
-        return self.run("-m", "swarm_memory.server.hooks", verb, told=told)
+        return self.run("-c", UNHURRIED, verb, told=told)
 
     def prompt(self, text: str = TASK, session: str = "s1", *, patient: bool = False) -> str:
         """Return what the hook of a prompt adds to it; a patient one waits for a server on a busy machine."""
