@@ -11,7 +11,8 @@ from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import ChatProviderSettings, Settings
-from swarm_memory.server.location import CHILD_VARIABLE, ENV_PREFIX, project_file, user_file
+from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
+from swarm_memory.server.location import project_file, user_file
 from swarm_memory.server.switch import DISABLED, switched_off
 
 if TYPE_CHECKING:

@@ -1,11 +1,12 @@
 """Where a project's database is, and the log beside it."""
 
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from swarm_memory.server.folders import own_state, project_root
 
 FOLDER = ".swarm"
 FILE = "memory.db"
@@ -13,12 +14,6 @@ LOG = "log"
 """Beside the database: what went wrong in the background."""
 
 MAX_LOG_BYTES = 1_000_000
-
-ENV_PREFIX = "SWARM_MEMORY_"
-"""Of the variables that are settings."""
-
-CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
-"""Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
 
 
 class Location(NamedTuple):
@@ -42,24 +37,19 @@ class Location(NamedTuple):
 def locate(cwd: Path | None = None, db: str | None = None) -> Location:
     """Return where the database of the project is that `cwd` (default: the process's) lies in.
 
-    The root is CLAUDE_PROJECT_DIR, else the nearest folder upwards with a `.git`, else `cwd`. The file is `db`, else
-    SWARM_MEMORY_DB, else `.swarm/memory.db` in the root. Nothing needs to exist.
+    The file is `db`, else SWARM_MEMORY_DB, else `.swarm/memory.db` in the root. Nothing needs to exist.
     """
-    here = Path(cwd or Path.cwd())
-    given = os.environ.get("CLAUDE_PROJECT_DIR")
-    root = Path(given) if given and cwd is None else _git_root(here) or here
-    root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links, which must be seen later
+    root = Path(project_root(None if cwd is None else str(cwd)))
     named = db or os.environ.get("SWARM_MEMORY_DB")
     if not named:
         return Location(root, root / FOLDER / FILE)
-    return Location(root, Path(os.path.abspath(os.path.expanduser(named))))  # noqa: PTH100, PTH111 - as above
+    # Not resolve(): it would follow links, which must be seen later.
+    return Location(root, Path(os.path.abspath(os.path.expanduser(named))))  # noqa: PTH100, PTH111
 
 
 def state_folder() -> Path:
     """Return the folder of what this user's installation knows by itself, outside every project; it may not exist."""
-    named = os.environ.get("XDG_STATE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
-    base = Path(named) if named and Path(named).is_absolute() else Path.home() / ".local" / "state"
-    return base / "swarm-memory"
+    return Path(own_state())
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
@@ -72,10 +62,6 @@ def user_file(environ: Mapping[str, str]) -> Path:
 def project_file(root: Path) -> Path:
     """Return the path of a project's settings file, whether or not it exists."""
     return root / FOLDER / "config.yaml"
-
-
-def _git_root(start: Path) -> Path | None:
-    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), None)
 
 
 def log_line(folder: Path, text: str) -> None:

@@ -28,7 +28,7 @@ class Missed(NamedTuple):
     """Seconds since 1970."""
 
 
-def note_missed(root: Path, event: str, reason: str) -> None:
+def note_missed(root: str | Path, event: str, reason: str) -> None:
     """Note that a hook could not do its work. Raises `OSError`."""
     path = _file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.server.chat.metering import ChatMeter, LimitedChatModel
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.server.location import CHILD_VARIABLE
+from swarm_memory.server.folders import CHILD_VARIABLE
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 
 

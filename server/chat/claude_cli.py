@@ -18,7 +18,7 @@ from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.exchange import Repair, Reply, exchange, schema_instruction
 from swarm_memory.server.chat.metering import ChatMeter, Tally
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
-from swarm_memory.server.location import CHILD_VARIABLE
+from swarm_memory.server.folders import CHILD_VARIABLE
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import parse_json
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest

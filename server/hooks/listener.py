@@ -6,17 +6,19 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from swarm_memory.server.bank import Bank
+from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.hooks.client import (
     GO,
-    MAX_LINE_BYTES,
+    MAX_REQUEST_BYTES,
     READY,
     given_settings,
     is_private,
@@ -24,27 +26,43 @@ from swarm_memory.server.hooks.client import (
     short_name,
     socket_prefix,
 )
+from swarm_memory.server.location import project_file, user_file
 
+if TYPE_CHECKING:
+    from swarm_memory.server.bank import Bank
+
+_MAX_LENGTHS_BYTES = 40
 EXCHANGE_S = 30.0
 """So long one exchange may take; the command has given up long before."""
 
 log = logging.getLogger(__name__)
 
 
-async def listen(bank: Bank, is_current: Callable[[], bool]) -> None:
+def settings_stamp(root: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Return what tells whether a project's settings files were changed; None for one that is not there."""
+    return tuple(map(_stamp, (project_file(root), user_file(os.environ))))
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
     """Answer hook commands until cancelled.
 
-    Where `is_current` says that the settings were changed since this process read them, commands do their work
-    themselves; so they do where no socket can be made, which is logged.
+    Where `may_answer` says no, commands do their work themselves; so they do where no socket can be made, which is
+    logged. It may raise a `SwarmMemoryError`.
     """
     if sys.platform == "win32":
         return
-    root, folder = os.path.realpath(bank.root), run_folder()  # noqa: ASYNC240 - once, at the start
-    path = folder / f"{socket_prefix(bank.root)}{os.getppid()}-{os.getpid()}.sock"
+    root = os.path.realpath(bank.root)  # noqa: ASYNC240 - once, at the start
+    path = os.path.join(run_folder(), f"{socket_prefix(bank.root)}{os.getppid()}-{os.getpid()}.sock")  # noqa: PTH118
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not is_private(folder):
-            raise PermissionError(errno.EPERM, "others may enter its folder")
+        _make_private(Path(run_folder()))
         with short_name(path) as address:
             listener = await anyio.create_unix_listener(address, mode=0o600)
     except OSError as error:
@@ -52,54 +70,63 @@ async def listen(bank: Bank, is_current: Callable[[], bool]) -> None:
         return
     try:
         async with listener:
-            await listener.serve(partial(_exchange, bank=bank, root=root, is_current=is_current))
+            await listener.serve(partial(_exchange, bank=bank, root=root, may_answer=may_answer))
     except* (OSError, anyio.BrokenResourceError) as error:  # no file descriptor is left for another connection
         log.warning("hooks do their work without this server from now on: %s", error.exceptions[0])
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108 - one system call
 
 
-async def _exchange(stream: ByteStream, bank: Bank, root: str, is_current: Callable[[], bool]) -> None:
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not is_private(str(folder)):
+        raise PermissionError(errno.EPERM, "others may enter its folder")
+
+
+async def _exchange(stream: ByteStream, bank: "Bank", root: str, may_answer: Callable[[], bool]) -> None:
     """Serve one command; whatever it sends, the server goes on."""
     async with stream:
         try:
             with anyio.move_on_after(EXCHANGE_S):
-                await _serve(stream, bank, root, is_current)
+                await _serve(stream, bank, root, may_answer)
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.DelimiterNotFound):
             pass  # the command did the work itself
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError, SwarmMemoryError) as error:
             log.warning("a hook's request could not be answered: %s", error)
 
 
-async def _serve(stream: ByteStream, bank: Bank, root: str, is_current: Callable[[], bool]) -> None:
+async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callable[[], bool]) -> None:
     lines = BufferedByteReceiveStream(stream)
-    request: Any = json.loads(await lines.receive_until(b"\n", MAX_LINE_BYTES))
-    if not isinstance(request, dict):
-        raise ValueError("it is no object")
-    asked = cast("dict[str, Any]", request)
-    if asked.get("root") != root:
+    lengths = [int(each) for each in (await lines.receive_until(b"\n", _MAX_LENGTHS_BYTES)).split()]
+    if len(lengths) != 2 or min(lengths) < 0 or sum(lengths) > MAX_REQUEST_BYTES:
+        raise ValueError("it is no request, or too long a one")
+    fields, told = [await lines.receive_exactly(length) for length in lengths]
+    of, parent, session, *settings = fields.split(b"\0")
+    if of != os.fsencode(root):
         return
-    event = asked.get("event")
-    if not isinstance(event, dict):
-        _note_session(bank, asked, asked.get("session_id"))
+    if not told:
+        _note_session(bank, parent, session.decode(errors="replace"))
         bank.wake_worker()
         return
-    if asked.get("settings") != given_settings() or not is_current():
+    event: Any = json.loads(told)
+    if not isinstance(event, dict):
+        raise ValueError("its event is no object")
+    if settings != given_settings() or not may_answer():
         return
     await stream.send(READY)
     if await lines.receive_exactly(len(GO)) != GO:
         return
     from swarm_memory.server.hooks.events import answer_hook
 
-    told = cast("dict[str, Any]", event)
     with bank.serving():
-        answer = await answer_hook(bank.toolbox, told, "server", bank.root)
+        answer = await answer_hook(bank.toolbox, cast("dict[str, Any]", event), "server", bank.root)
     await stream.send(json.dumps(answer).encode() + b"\n")
-    _note_session(bank, asked, told.get("session_id"))
+    _note_session(bank, parent, cast("dict[str, Any]", event).get("session_id"))
     bank.wake_worker()
 
 
-def _note_session(bank: Bank, asked: dict[str, Any], session_id: object) -> None:
+def _note_session(bank: "Bank", parent: bytes, session_id: object) -> None:
     """Over stdio the host that started the command is the client of this server, if it started that too."""
-    if isinstance(session_id, str) and asked.get("parent") == os.getppid():
+    if isinstance(session_id, str) and parent == str(os.getppid()).encode():
         bank.note_session("", session_id)

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.server.location import CHILD_VARIABLE, ENV_PREFIX, project_file, user_file
+from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
+from swarm_memory.server.location import project_file, user_file
 from swarm_memory.server.switch import DISABLED
 
 DATABASE, SQLITE = "SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE"

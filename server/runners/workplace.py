@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import RolloutRequest
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
-from swarm_memory.server.location import CHILD_VARIABLE, ENV_PREFIX
+from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
 from swarm_memory.tools.text.cleaning import one_line
 
 MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000

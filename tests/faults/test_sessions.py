@@ -131,7 +131,7 @@ async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path,
     record("C6", f"{count} sessions with their hooks: processes left {len(left)}, lock free")
     assert not left
     assert found.sound, found
-    assert not list(run_folder().glob("*.sock"))
+    assert not list(Path(run_folder()).glob("*.sock"))
 
 
 def asked(number: int) -> tuple[str, dict[str, Any]]:

@@ -19,11 +19,9 @@ from swarm_memory.server.location import state_folder
 from swarm_memory.server.missed import KEPT_DAYS, MAX_BYTES, missed, note_missed
 
 HURRIED = """
-import sys
-from functools import partial
 from swarm_memory.server.hooks import main
-name, _, _ = main.VERBS["prompt"]
-main.VERBS["prompt"] = name, {limit}, partial(main.ask_or_do, {answer})
+ask = main.ask
+main.PROMPT_S, main.ask = {limit}, lambda root, event, _: ask(root, event, {answer})
 main.main(["prompt"])
 """
 """The hook of a prompt with other limits of time."""
@@ -32,7 +30,7 @@ main.main(["prompt"])
 @contextmanager
 def server_that_only_says_ready(root: Path) -> Generator[None]:
     """Hold a socket of the project whose server takes the work and does not answer."""
-    folder = run_folder()
+    folder = Path(run_folder())
     folder.mkdir(mode=0o700, parents=True)
     with socket.socket(socket.AF_UNIX) as listener:
         with short_name(folder / f"{socket_prefix(root)}1-{os.getpid()}.sock") as address:
@@ -57,7 +55,7 @@ def server_that_only_says_ready(root: Path) -> Generator[None]:
 
 
 @pytest.mark.parametrize(
-    ("limit", "answer", "reason"), [(0.5, 30, "no answer within 0.5 s"), (30, 0.5, "did not answer within 0.4 s")]
+    ("limit", "answer", "reason"), [(0.5, 30, "no answer within 0.5 s"), (30, 0.4, "did not answer within 0.4 s")]
 )
 def test_a_server_that_took_a_prompt_and_does_not_answer_costs_only_the_time_that_there_is(
     learned: HookProject, limit: float, answer: float, reason: str

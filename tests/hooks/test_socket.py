@@ -1,7 +1,6 @@
 """A hook that asks a running server, as real processes: the same answer and record, and never a wait for a server."""
 
 import json
-import os
 import signal
 import socket
 import sys
@@ -9,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hook_project import NOTE, HookProject, wait_until
+from hook_project import NOTE, TASK, HookProject, wait_until
+from patience import STATIC
 
-from swarm_memory.server.hooks.client import READY, run_folder, short_name, socket_prefix
+from swarm_memory.server.hooks.client import READY, head, run_folder, short_name, socket_prefix
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.missed import missed
 
@@ -129,6 +129,24 @@ def test_a_server_whose_settings_were_changed_since_it_began_does_not_answer(lea
         assert record_of(learned, "again")["via"] == "hook"
 
 
+def test_a_prompt_that_a_server_answers_waits_for_no_import_that_takes_longer(learned: HookProject) -> None:
+    code = "import sys\nfrom swarm_memory.server.hooks import client, main\nclient.READY_S = 60.0\n"
+    code += "main.os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.exit(code))\nmain.main(['prompt'])"
+    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+    with learned.serving():
+        asked = learned.run("-c", code, told=told)
+        assert NOTE in json.loads(asked.stdout)["hookSpecificOutput"]["additionalContext"]
+        assert {"json", "pathlib", "re", "socket", "typing"}.isdisjoint(asked.stderr.split())
+        assert record_of(learned, "s1")["via"] == "server"
+        assert learned.cli("pause")
+        assert learned.run("-c", code, told=told).stdout == ""
+        assert missed(learned.root) == []
+        learned.cli("resume")
+        of_another = json.dumps(json.loads(told) | {"timestamp": 1, "session_id": "s2"})
+        assert learned.run("-c", code, told=of_another).stdout == ""
+        assert learned.rows("SELECT session_id FROM host_sessions") == [("s1",)]
+
+
 def test_the_socket_is_private(shop: HookProject) -> None:
     with shop.serving():
         (path,) = shop.sockets()
@@ -139,39 +157,48 @@ def test_the_socket_is_private(shop: HookProject) -> None:
 @pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
 def test_a_folder_of_sockets_that_is_open_to_others_is_not_used(learned: HookProject, mode: int) -> None:
     with learned.serving():
-        run_folder().chmod(mode)
+        Path(run_folder()).chmod(mode)
         assert NOTE in learned.prompt(patient=True)
-    run_folder().chmod(0o700)
+    Path(run_folder()).chmod(0o700)
     assert record_of(learned, "s1")["via"] == "hook"
 
 
 RUBBISH = (
     b"",
     b"\n",
-    b"[]\n",
-    b"{}\n",
     b"7\n",
+    b"7 x\n",
+    b"-1 7\n",
+    b"1 2 3\n",
+    b"1 1000000000\n",
+    b"0 2\n[]",
+    b"2 0\n7\n",
     b"\xff\xfe\n",
-    b'{"root": 7}\n',
     b"GET / HTTP/1.1\r\n\r\n",
     b"x" * 3_000_000,
     b"1" * 10_000 + b"\n",
 )
 
 
+def framed(root: Path, event: bytes, session: str = "") -> bytes:
+    """Return a request of this project, with the settings of its server."""
+    fields = b"\0".join([*head(root, session)[:3], *(f"{name}={value}".encode() for name, value in STATIC.items())])
+    return b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
+
+
 def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: HookProject) -> None:
     with learned.serving() as server:
         (path,) = learned.sockets()
-        root = os.path.realpath(learned.root)
-        asked: tuple[dict[str, Any], ...] = (
-            {"event": {"hook_event_name": ["x"]}},
-            {"event": {"hook_event_name": "UserPromptSubmit", "session_id": {}, "prompt": 3}},
-            {"event": {}, "settings": []},
-            {"event": {"session_id": "\ud800", "hook_event_name": "UserPromptSubmit", "prompt": "\ud800 mend it all"}},
-            {"session_id": 5, "parent": "x"},
-            {"session_id": "x" * 500_000, "parent": os.getpid()},
+        events: tuple[Any, ...] = (
+            [],
+            7,
+            {},
+            {"hook_event_name": ["x"]},
+            {"hook_event_name": "UserPromptSubmit", "session_id": {}, "prompt": 3},
+            {"session_id": "\ud800", "hook_event_name": "UserPromptSubmit", "prompt": "\ud800 mend it all"},
         )
-        told = [json.dumps({"root": root, "settings": {}, **each}).encode() + b"\n" for each in asked]
+        told = [framed(learned.root, json.dumps(event).encode()) for event in events]
+        told += [framed(learned.root, b"{]"), framed(learned.root, b"", "x" * 500_000)]
         for each in (*RUBBISH, *told):
             for follow in (b"go\n", b"no\n", b""):
                 send(path, each, follow)
@@ -184,7 +211,7 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
 def test_a_server_goes_on_answering_after_json_that_is_nested_too_deep(learned: HookProject) -> None:
     with learned.serving() as server:
         (path,) = learned.sockets()
-        send(path, b"[" * 100_000 + b"\n", b"")
+        send(path, framed(learned.root, b"[" * 100_000), b"")
         assert server.call("memory_status").get("isError") is not True
         assert NOTE in learned.prompt(patient=True)
         assert record_of(learned, "s1")["via"] == "server"
@@ -198,7 +225,7 @@ def send(path: Path, text: bytes, follow: bytes) -> None:
         try:
             channel.sendall(text)
             channel.shutdown(socket.SHUT_WR) if not follow else None
-            if text.endswith(b"\n") and channel.recv(100) == READY:
+            if text and channel.recv(100) == READY:
                 channel.sendall(follow)
                 channel.recv(10_000)
         except (BrokenPipeError, ConnectionResetError):

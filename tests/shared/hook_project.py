@@ -133,7 +133,7 @@ class HookProject:
 
     def sockets(self) -> list[Path]:
         """Return the sockets of the project's servers."""
-        return sorted(run_folder().glob(f"{socket_prefix(self.root)}*.sock"))
+        return sorted(Path(run_folder()).glob(f"{socket_prefix(self.root)}*.sock"))
 
     @contextmanager
     def serving(self, *options: str, listens: bool = True) -> Generator[Server]:

@@ -64,9 +64,9 @@ class Caller:
 
     async def hook(self, root: Path, **event: Any) -> dict[str, Any]:
         """Let the host that started this server run a hook command that asks it; return hook JSON."""
-        answer = await to_thread.run_sync(ask, root, event, HANG_S)
+        answer = await to_thread.run_sync(ask, root, json.dumps(event).encode(), HANG_S)
         assert answer is not None, "the server did not take it"
-        return answer
+        return json.loads(answer)
 
     async def error(self, tool: str, /, **arguments: Any) -> str:
         """Call a tool that is to fail, and return what it says."""
@@ -90,9 +90,10 @@ def connected(place: Location, settings: Settings, monkeypatch: pytest.MonkeyPat
             place=lambda: place,
             listen=lambda bank: listen(bank, lambda: True),
         )
+        sockets = Path(run_folder())
         async with Client(server) as client:
             with fail_after(HANG_S):
-                while not list(run_folder().glob("*.sock")):
+                while not list(sockets.glob("*.sock")):  # noqa: ASYNC240 - it is there at once
                     await lowlevel.checkpoint()
             yield Caller(client)
 

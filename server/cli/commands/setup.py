@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -71,10 +72,13 @@ def serve(
 
 
 def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
-    from swarm_memory.server.hooks.client import settings_stamp
+    from swarm_memory.server.hooks.listener import listen, settings_stamp
     from swarm_memory.server.mcp.app import build_server
+    from swarm_memory.server.switch import switched_off
 
-    read = settings_stamp(invocation.root)
+    root = invocation.root
+    read = settings_stamp(root)
+    is_enabled = cache(lambda: invocation.settings().settings.enabled)
 
     def worker(toolbox: "Toolbox") -> "Worker":
         from swarm_memory.server.wiring import make_worker
@@ -83,18 +87,18 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
         gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
         return made
 
-    async def listen(bank: "Bank") -> None:
-        from swarm_memory.server.hooks.listener import listen
-
-        await listen(bank, lambda: settings_stamp(invocation.root) == read)
+    def may_answer() -> bool:
+        """Tell whether hooks are on, and would read the settings that this process has read."""
+        return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
 
     return build_server(
         invocation.open_toolbox,
         worker,
         on_closed,
-        invocation.root,
+        root,
         place=lambda: invocation.place,
-        listen=None if invocation.overrides else listen,  # hooks know nothing of what the command line sets
+        # Hooks know nothing of what the command line sets.
+        listen=None if invocation.overrides else partial(listen, may_answer=may_answer),
         hold_empty=invocation.empty_toolbox,
     )
 

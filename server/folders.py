@@ -1,0 +1,43 @@
+"""Names of folders and variables, as plain strings: all that a hook command asks before it imports anything slow."""
+
+# ruff: noqa: PTH100, PTH109, PTH110, PTH111, PTH117, PTH118, PTH120 - pathlib takes longer to import than all the rest
+import os
+import sys
+
+ENV_PREFIX = "SWARM_MEMORY_"
+"""Of the variables that are settings."""
+
+CHILD_VARIABLE = "SWARM_MEMORY_CHILD"
+"""Set to 1 in an agent that we start ourselves: our hooks do nothing where it is set. It is no setting."""
+
+
+def project_root(cwd: str | None = None) -> str:
+    """Return the root of the project that `cwd` (default: the process's) lies in.
+
+    It is CLAUDE_PROJECT_DIR, else the nearest folder upwards with a `.git`, else `cwd`. A link stays one.
+    """
+    given = os.environ.get("CLAUDE_PROJECT_DIR")
+    here = os.path.abspath(cwd or os.getcwd())
+    return os.path.abspath(given if given and cwd is None else _git_root(here) or here)
+
+
+def _git_root(folder: str) -> str | None:
+    while not os.path.exists(os.path.join(folder, ".git")):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return None
+    return folder
+
+
+def own_state() -> str:
+    """Return the folder of what this user's installation knows by itself, outside every project; it may not exist.
+
+    Raises `RuntimeError` where the system knows no home of this user's.
+    """
+    named = os.environ.get("XDG_STATE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
+    if not named or not os.path.isabs(named):
+        home = os.path.expanduser("~")
+        if home == "~":
+            raise RuntimeError("this user has no home folder: set HOME")
+        named = os.path.join(home, ".local", "state")
+    return os.path.join(named, "swarm-memory")
