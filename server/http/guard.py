@@ -1,4 +1,4 @@
-"""Stands before every route of an HTTP server: token, rate, number at once, and time of a request.
+"""Stands before every route of an HTTP server: who is known, rate, number at once, and time of a request.
 
 Host, Origin, kind and size of a request are checked by the SDK behind it.
 """
@@ -48,12 +48,28 @@ class RateLimit:
         return 0.0 if admitted else (1.0 - left) / self._per_second
 
 
+def has_bearer(token: str) -> Callable[[Scope], bool]:
+    """Return what tells whether a request carries the token."""
+    expected = token.encode()
+
+    def admits(scope: Scope) -> bool:
+        given = Headers(scope=scope).getlist("authorization")
+        scheme, _, told = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        return scheme.lower() == "bearer" and hmac.compare_digest(told.strip().encode("latin-1"), expected)
+
+    return admits
+
+
 class Guard:
     """An ASGI application that passes on only what may come in."""
 
-    def __init__(self, app: ASGIApp, token: str, limits: HttpSettings) -> None:
+    def __init__(
+        self, app: ASGIApp, admits: Callable[[Scope], bool], limits: HttpSettings, *, refuses: bool = True
+    ) -> None:
+        """Whom `admits` does not know is refused, or without `refuses` passed on, a few times a second."""
         self._app = app
-        self._token = token.encode()
+        self._admits = admits
+        self._refuses = refuses
         self._limits = limits
         self._known = RateLimit(limits.requests_per_s, limits.burst)
         self._strangers = RateLimit(STRANGERS_PER_S, STRANGERS_BURST)
@@ -91,15 +107,11 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         client = (scope.get("client") or ("unknown", 0))[0]
-        if self._has_token(scope):
+        if self._admits(scope):
             return _too_often(self._known.seconds_to_wait(client))
-        needed = _refused(401, "A bearer token is needed", {"www-authenticate": "Bearer"})
-        return _too_often(self._strangers.seconds_to_wait(client)) or needed
-
-    def _has_token(self, scope: Scope) -> bool:
-        given = Headers(scope=scope).getlist("authorization")
-        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), self._token)
+        if (late := _too_often(self._strangers.seconds_to_wait(client))) or not self._refuses:
+            return late
+        return _refused(401, "A bearer token is needed", {"www-authenticate": "Bearer"})
 
     async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request whose body must have come in, up to its end, in time."""

@@ -8,25 +8,26 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
 from ipaddress import ip_address
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette import sse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
-from swarm_memory.server.http.guard import Guard
+from swarm_memory.server.http.guard import Guard, has_bearer
 from swarm_memory.server.http.sessions import Sessions
 
-PATH = "/mcp"
+PATH, VIEWER = "/mcp", "/ui"
 MAX_HEADER_BYTES = 32 * 1024
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 CLOSE_TIMEOUT_S = 2.0
@@ -94,45 +95,78 @@ class _Server(uvicorn.Server):
         yield
 
 
+class Pages(Protocol):
+    """What is seen in a browser; it lets browsers in by itself."""
+
+    def admits(self, scope: Scope) -> bool:
+        """Tell whether a request comes from a browser that was let in."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
 def run_http(
-    server: MCPServer[Any], address: Address, token: str, limits: HttpSettings, on_listening: Callable[[str], None]
-) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP comes; `on_listening` is given the URL when clients can call it.
-
-    Raises `ConfigError` when the address cannot be listened on.
-    """
-    with _listen(address) as listener:
-        anyio.run(_run, server, address, token, limits, listener, on_listening)
-
-
-async def _run(
     server: MCPServer[Any],
     address: Address,
     token: str,
     limits: HttpSettings,
-    listener: socket.socket,
     on_listening: Callable[[str], None],
+    pages: Pages | None = None,
 ) -> None:
-    application = server.streamable_http_app(
-        streamable_http_path=PATH,
-        host=address.host,
-        transport_security=transport_security(address, listener.getsockname()[1]),
-        max_request_body_size=limits.max_body_bytes,
-        max_sessions=limits.max_sessions,
-        session_idle_timeout=limits.session_idle_s,
-    )
-    Sessions(server.session_manager, limits.max_sessions)
-    guard = Guard(application, token, limits)
-    running = _Server(_config(guard, limits))
-    _still_streams()
+    """Serve until SIGINT, SIGTERM or SIGHUP comes, with `pages` beside; `on_listening` is given the origin then.
+
+    Raises `ConfigError` when the address cannot be listened on.
+    """
+
+    async def serve(listener: socket.socket) -> None:
+        application = server.streamable_http_app(
+            streamable_http_path=PATH,
+            host=address.host,
+            transport_security=transport_security(address, listener.getsockname()[1]),
+            max_request_body_size=limits.max_body_bytes,
+            max_sessions=limits.max_sessions,
+            session_idle_timeout=limits.session_idle_s,
+        )
+        Sessions(server.session_manager, limits.max_sessions)
+        _still_streams()
+        guards = [Guard(application, has_bearer(token), limits)]
+        if pages is not None:
+            guards.append(Guard(pages, pages.admits, limits, refuses=False))
+        await _serve(guards, limits, listener, on_listening)
+
+    with _listen(address) as listener:
+        anyio.run(serve, listener)
+
+
+def run_pages(pages: Pages, address: Address, limits: HttpSettings, on_listening: Callable[[str], None]) -> None:
+    """As `run_http`, with pages alone."""
+
+    async def serve(listener: socket.socket) -> None:
+        await _serve([Guard(pages, pages.admits, limits, refuses=False)], limits, listener, on_listening)
+
+    with _listen(address) as listener:
+        anyio.run(serve, listener)
+
+
+async def _serve(
+    guards: Sequence[Guard], limits: HttpSettings, listener: socket.socket, on_listening: Callable[[str], None]
+) -> None:
+    """Serve what stands behind the first guard, and below `VIEWER` what stands behind the last."""
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and (scope["path"] == VIEWER or scope["path"].startswith(f"{VIEWER}/"))
+        await guards[-1 if is_page else 0](scope, receive, send)
+
+    running = _Server(_config(application, limits))
 
     def end() -> None:
         _end_in_time()
-        guard.close()
+        for guard in guards:
+            guard.close()
         running.end()
 
     have_signals_call(end)
-    on_listening(url_of(listener))
+    on_listening(origin_of(listener))
     await running.serve([listener])
 
 
@@ -141,10 +175,10 @@ def _still_streams() -> None:
     sse._shutdown_watcher = anyio.sleep_forever  # pyright: ignore[reportPrivateUsage] - there is no other way
 
 
-def url_of(listener: socket.socket) -> str:
-    """Return the URL at which clients reach a listening socket."""
+def origin_of(listener: socket.socket) -> str:
+    """Return how the URL begins at which clients reach a listening socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}{PATH}" if ":" in host else f"http://{host}:{port}{PATH}"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def transport_security(address: Address, port: int) -> TransportSecuritySettings:
@@ -160,10 +194,10 @@ def transport_security(address: Address, port: int) -> TransportSecuritySettings
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 
-def _config(guard: Guard, limits: HttpSettings) -> uvicorn.Config:
+def _config(application: ASGIApp, limits: HttpSettings) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a malformed request is its sender's fault
     return uvicorn.Config(
-        guard,
+        application,
         http=_timed_protocol(limits.header_timeout_s),
         ws="none",
         lifespan="on",

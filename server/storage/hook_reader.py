@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from swarm_memory.schema.sqlite.events import ASKED, INJECTED, RETRIEVED, TOLD_AT_FAILURE, TRIED, WITHHELD
 from swarm_memory.schema.sqlite.ids import new_id
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import plain_module
@@ -22,18 +23,6 @@ if TYPE_CHECKING:
 
 GLOBAL_PROJECT = "*"
 LEARN = "learn"
-RETRIEVED = "reasoning_memory.retrieved"
-INJECTED, WITHHELD = "task.injected", "task.withheld"
-"""What a task was given, and what was found for it and kept from it; the subject is the task."""
-
-TOLD_AT_FAILURE = "failure.told"
-"""A way out of an error that a session was told, or that was kept from it; the subject is the session."""
-
-TRIED = "reasoning_memory.tried"
-"""A way out was tried in a task, and worked there or did not; the subject is the memory."""
-
-ASKED = "agent.asked"
-"""The agent was asked what a task taught; the subject is the task."""
 
 _MOST_WAYS = 20
 _BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journal"), queries("ways_out")

@@ -39,6 +39,7 @@ WITHOUT_JSON = {
     ("cap",),
     *((group,) for group in ("memories", "jobs", "matts", "sources", "tools", "benchmark")),
     ("serve",),
+    ("ui",),
     ("export",),
     ("tools", "export"),
 }

@@ -137,6 +137,7 @@ def serving_http(folder: Path, home: Path, options: list[str], settings: Mapping
             assert process.stderr is not None
             told = process.stderr.readline().decode()
             assert "serving " in told, told + process.stderr.read().decode()
+            assert b"pages for a browser" in process.stderr.readline()
             url, token_file = told.split("serving ", 1)[1].strip().split("; the bearer token is in ")
             yield HttpServer(process, url, Path(token_file), told)
         finally:

@@ -12,6 +12,7 @@ import pytest
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, TRAJECTORY, Scope, new_id
 from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
+from swarm_memory.schema.sqlite import events
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.server.storage import hook_reader
@@ -107,7 +108,7 @@ async def test_all_that_is_told_is_recorded_and_nothing_of_it_told_again(
 
     with opened(place, 0.3) as bank:
         assert bank.tell_ways_out(SESSION, SIGNATURE, three, never) == "told"
-    (event,) = await store.events_of_kind(here, hook_reader.RETRIEVED, 9)
+    (event,) = await store.events_of_kind(here, events.RETRIEVED, 9)
     assert event.data["scores"] == dict.fromkeys(ids[:3], 1.0)
     assert [item.usage_count for item in await store.get_memories([here], ids)] == [1, 1, 1, 0]
     assert [ask(place), ask(place)] == [ids[3], None]
@@ -135,7 +136,7 @@ async def test_that_tasks_keep_to_a_way_is_noted_a_few_times_and_counts_for_no_e
         await learn(f"Thing {number}", OTHER, task_id=f"t{number}", more=(TriedWay("", item.id),))
     (way,) = await store.known_ways(here, [SIGNATURE])
     assert way[1:] == (item.id, 1, 1)
-    assert len((await store.memory_histories([here], [item.id], [hook_reader.TRIED]))[item.id]) == 9
+    assert len((await store.memory_histories([here], [item.id], [events.TRIED]))[item.id]) == 9
 
 
 async def test_ways_that_a_link_sets_against_each_other_are_told_of(
@@ -220,7 +221,7 @@ async def test_the_telling_is_recorded_as_a_retrieval_of_the_sessions_task(
     given = await store.injections(here, f"{SESSION}:2")
     assert (list(given.given), given.withheld, given.held_out) == ([item.id], (), False)
     assert (await store.statistics(here, embedder.name)).retrievals == 1
-    (event,) = await store.events_of_kind(here, hook_reader.RETRIEVED, 9)
+    (event,) = await store.events_of_kind(here, events.RETRIEVED, 9)
     assert event.data["failure"] == SIGNATURE
     assert (event.data["session_id"], event.data["task_id"], event.data["query"]) == (SESSION, f"{SESSION}:2", "")
     (read,) = await store.get_memories([here], [item.id])
@@ -262,7 +263,7 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
     ):
         bank.tell_ways_out(SESSION, SIGNATURE, first, never)
     assert time.monotonic() - started < 1
-    assert await store.events_of_kind(here, hook_reader.TOLD_AT_FAILURE, 9) == []
+    assert await store.events_of_kind(here, events.TOLD_AT_FAILURE, 9) == []
     assert ask(place) == item.id
 
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -71,7 +71,12 @@ def serve(
     run_stdio(lambda on_closed: _build(invocation, on_closed))
 
 
-def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
+def _build(
+    invocation: Invocation,
+    on_closed: "Callable[[], None] | None" = None,
+    on_bank: "Callable[[Bank], None] | None" = None,
+) -> "MCPServer[Bank]":
+    """`on_bank` is given the bank that the server holds."""
     from swarm_memory.server.hooks.listener import listen, settings_stamp
     from swarm_memory.server.mcp.app import build_server
     from swarm_memory.server.switch import switched_off
@@ -91,14 +96,19 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
         """Tell whether hooks are on, and would read the settings that this process has read."""
         return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
 
+    async def hear(bank: "Bank") -> None:
+        if on_bank is not None:
+            on_bank(bank)
+        if not invocation.overrides:  # hooks know nothing of what the command line sets
+            await listen(bank, may_answer)
+
     return build_server(
         invocation.open_toolbox,
         worker,
         on_closed,
         root,
         place=lambda: invocation.place,
-        # Hooks know nothing of what the command line sets.
-        listen=None if invocation.overrides else partial(listen, may_answer=may_answer),
+        listen=hear,
         hold_empty=invocation.empty_toolbox,
     )
 
@@ -106,22 +116,28 @@ def _build(invocation: Invocation, on_closed: "Callable[[], None] | None" = None
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
     """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
 
-    from swarm_memory.server.http.serve import Address, allowed_names, is_loopback, run_http
+    from swarm_memory.server.cli.commands.ui import viewer
+    from swarm_memory.server.http.serve import PATH, VIEWER, Address, allowed_names, is_loopback, run_http
     from swarm_memory.server.http.token import load_token
     from swarm_memory.server.http.token import token_file as file_for
     from swarm_memory.server.location import user_file
+    from swarm_memory.server.viewer.access import Access
 
     limits = invocation.settings().settings.http
     address = Address(host, port, allowed_names(host, names))
     path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
     token = load_token(path)
+    banks: list[Bank] = []
+    pages = viewer(invocation, lambda: banks[-1], Access(address.names, token))
 
-    def tell(url: str) -> None:
-        click.echo(f"swarm-memory: serving {url}; the bearer token is in {path}", err=True)
+    def tell(origin: str) -> None:
+        click.echo(f"swarm-memory: serving {origin}{PATH}; the bearer token is in {path}", err=True)
+        pages_at = f"{pages.link(origin)} (once; later {origin}{VIEWER} with the token)"
+        click.echo(f"swarm-memory: pages for a browser: {pages_at}", err=True)
         if not is_loopback(host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
-    run_http(_build(invocation), address, token, limits, tell)
+    run_http(_build(invocation, on_bank=banks.append), address, token, limits, tell, pages)
 
 
 class LogBesideBank(logging.Handler):

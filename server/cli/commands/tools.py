@@ -1,16 +1,21 @@
-"""`tools`: log calls, summarize what they teach, show guidance, move and forget a project's tool memory."""
+"""`tools`: log calls, show what they teach, move and forget them; `cap`: shorten what is printed."""
 
+import codecs
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from swarm_memory.schema.base import counted, plural
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.server.cli.console import json_option, print_json, print_table, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.tools.text.capping import MAX_TOKENS, cap_stream
 
 if TYPE_CHECKING:
     from swarm_memory.schema.tool_memory import LogResult, SummarizeResult, ToolGuidance, ToolMemory
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 MAX_INPUT_BYTES = 50_000_000
+READ_BYTES = 1 << 16
+MAX_EVENT_BYTES = 64_000_000
 names_argument = click.argument("names", nargs=-1, metavar="[TOOL]...")
 
 
@@ -222,4 +229,65 @@ def _show_imported(done: "ImportedTools", as_json: bool) -> None:
         sys.exit(1)
 
 
-COMMANDS = {"tools": tools}
+@click.command()
+@click.option("--max-tokens", default=MAX_TOKENS, show_default=True, type=click.IntRange(100, 1_000_000))
+@click.option("--hook", is_flag=True, help="Read a PostToolUse event, and answer with the shortened output.")
+@click.pass_obj
+def cap(invocation: Invocation, max_tokens: int, hook: bool) -> None:
+    """Keep the head and the tail of standard input where it has more than so many tokens.
+
+    What is shorter passes to the byte. A line between head and tail says how much was left out. Input may be of any
+    size: no more of it is held than what is printed.
+
+    \b
+    Examples:
+      make test 2>&1 | swarm-memory cap
+      curl -s https://example.org/page | swarm-memory cap --max-tokens 3000
+
+    With --hook it is a command for PostToolUse of Claude Code, 2.1.121 or later; the manual has the entry.
+    """
+    if hook:
+        _answer_hook(invocation, max_tokens)
+        return
+    out = sys.stdout.buffer
+    for part in cap_stream(_decoded(), max_tokens):
+        out.write(part.encode("utf-8", "surrogateescape"))
+        out.flush()
+
+
+def _decoded() -> Iterator[str]:
+    """Yield standard input as text that gives the same bytes again, whatever they are."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    stream = cast("BufferedReader", sys.stdin.buffer)
+    while read := stream.read1(READ_BYTES):
+        yield decoder.decode(read)
+    yield decoder.decode(b"", final=True)
+
+
+def _answer_hook(invocation: Invocation, max_tokens: int) -> None:
+    """Print the answer to an event where there is one; a fault of ours is noted and never reaches the host."""
+    from swarm_memory.server.hosts.claude_code.outputs import capped_output
+    from swarm_memory.server.missed import note_missed
+    from swarm_memory.server.switch import switched_off
+
+    root = invocation.root
+    try:
+        event = _event()
+        if switched_off(root) is None and (answer := capped_output(event, max_tokens)):
+            click.echo(json.dumps(answer))
+    except (SwarmMemoryError, ValueError, RecursionError) as error:
+        with suppress(OSError):
+            note_missed(root, "PostToolUse", f"the output was not shortened: {error}")
+
+
+def _event() -> dict[str, Any]:
+    told = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
+    if len(told) > MAX_EVENT_BYTES:
+        raise ValueError(f"the event is larger than {MAX_EVENT_BYTES:,} bytes")
+    event: Any = json.loads(told)
+    if not isinstance(event, dict):
+        raise ValueError("the event is not a JSON object")
+    return cast("dict[str, Any]", event)
+
+
+COMMANDS = {"tools": tools, "cap": cap}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
+from swarm_memory.schema.sqlite.events import INJECTED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.threads import reads, writes
-from swarm_memory.server.storage.hook_reader import INJECTED, WITHHELD
 from swarm_memory.server.storage.stores.journal import SqliteJournal
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text

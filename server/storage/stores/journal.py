@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
-from swarm_memory.server.storage.hook_reader import RETRIEVED, RetrievalRow, write_retrieval
+from swarm_memory.server.storage.hook_reader import RetrievalRow, write_retrieval
 from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scope,

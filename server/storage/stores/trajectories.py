@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.hook_reader import TRIED, to_json, ways_of
+from swarm_memory.server.storage.hook_reader import to_json, ways_of
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, count_added, find_patterns
 from swarm_memory.server.storage.stores.rows import (

@@ -1,0 +1,134 @@
+"""Who may see the pages: a browser that came by a one-time link, or that was given the server's bearer token."""
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+KEY_LIFETIME_S = 600.0
+"""A link that nobody followed for so long opens nothing."""
+
+SESSION_IDLE_S = 12 * 3600.0
+MAX_SESSIONS = 32
+"""Of browsers at once; the one not heard of for longest is forgotten first."""
+
+MAX_NOTICES = 5
+
+
+class Undo(NamedTuple):
+    """The form that takes an action back: where it goes, and its fields."""
+
+    action: str
+    fields: Mapping[str, str]
+
+
+class Notice(NamedTuple):
+    """What the next page says of an action."""
+
+    text: str
+    undo: Undo | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """One browser that was let in."""
+
+    form_token: str
+    """Stands in every form: what is posted without it comes from another page."""
+    seen: float
+    notices: list[Notice] = field(default_factory=list[Notice])
+
+    def say(self, notice: Notice) -> None:
+        """Have the next page say it."""
+        self.notices = [*self.notices, notice][-MAX_NOTICES:]
+
+    def take_notices(self) -> list[Notice]:
+        """Return what was not said yet; it is said once."""
+        notices, self.notices = self.notices, []
+        return notices
+
+
+class Access:
+    """Lets browsers in, and knows them again by their cookie."""
+
+    def __init__(
+        self, names: Sequence[str], token: str | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`names` are those that `Host` may hold, each with or without a port; `token` lets in besides the links."""
+        self._names = frozenset(names)
+        self._token = token
+        self._now = now
+        self._keys: dict[str, float] = {}
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        # Cookies of one machine are not told apart by their port: each server names its own.
+        self.cookie = f"swarm-memory-{secrets.token_hex(4)}"
+
+    def new_key(self) -> str:
+        """Return what a link lets in by, once."""
+        key = secrets.token_urlsafe(32)
+        self._keys[key] = self._now() + KEY_LIFETIME_S
+        return key
+
+    @property
+    def takes_token(self) -> bool:
+        """Whether a browser may come in by the bearer token."""
+        return self._token is not None
+
+    def enter(self, key: str = "", token: str = "") -> str | None:
+        """Return the cookie's value for a browser with a key or the token; None: neither is right."""
+        ends = self._keys.pop(key, None)
+        by_token = self._token is not None and hmac.compare_digest(token.strip().encode(), self._token.encode())
+        if not by_token and (ends is None or ends < self._now()):
+            return None
+        value = secrets.token_urlsafe(32)
+        self._sessions[value] = Session(secrets.token_urlsafe(32), self._now())
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        return value
+
+    def session(self, scope: Scope) -> Session | None:
+        """Return the session of a request; None: its browser was not let in, or not heard of for long."""
+        try:
+            cookies = SimpleCookie("; ".join(Headers(scope=scope).getlist("cookie")))
+        except CookieError:
+            return None
+        value = cookies[self.cookie].value if self.cookie in cookies else ""
+        session = self._sessions.get(value)
+        if session is None or session.seen + SESSION_IDLE_S < self._now():
+            self._sessions.pop(value, None)
+            return None
+        session.seen = self._now()
+        self._sessions.move_to_end(value)
+        return session
+
+    def leave(self, session: Session) -> None:
+        """Forget a browser."""
+        self._sessions = OrderedDict((value, each) for value, each in self._sessions.items() if each is not session)
+
+    def knows(self, scope: Scope) -> bool:
+        """Tell whether a request comes from a browser that was let in."""
+        return self.session(scope) is not None
+
+    def is_called_by_name(self, headers: Headers) -> bool:
+        """Tell whether `Host` is one of our names: a foreign one is that of a page that was led here (rebinding)."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1:
+            return False
+        name, colon, port = hosts[0].lower().rpartition(":")
+        bare = name if colon and port.isdigit() else hosts[0].lower()
+        return bool({hosts[0].lower(), bare} & self._names)
+
+
+def is_own_form(headers: Headers, session: Session, token: str) -> bool:
+    """Tell whether a posted form is one of ours: by its token, by where it comes from, and by what the browser says."""
+    origin = headers.get("origin", "")
+    same = origin.partition("://")[2].lower() == headers.get("host", "").lower()
+    fetched = headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    return same and fetched and hmac.compare_digest(token.encode(), session.form_token.encode())

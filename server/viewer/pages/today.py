@@ -1,0 +1,69 @@
+"""Today: what was learned and told lately, what it did, and what is out of order."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from swarm_memory.schema.benchmark import Plot, Series
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.outcome import WeekMetrics
+from swarm_memory.schema.sqlite.events import RETRIEVED
+from swarm_memory.server.missed import told as what_hooks_missed
+from swarm_memory.server.viewer.page import Asked, Page, Route
+from swarm_memory.tools.benchmark.charts import svg
+from swarm_memory.tools.credit.metrics import weekly_metrics
+from swarm_memory.tools.memories.edit import list_memories
+from swarm_memory.tools.memories.status import memory_status
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.toolbox import Toolbox
+
+SHOWN = 8
+WEEKS = 26
+
+
+async def today(asked: Asked) -> Page:
+    """Show how things stand."""
+    toolbox = asked.toolbox
+    weeks = (await weekly_metrics(toolbox))[-WEEKS:]
+    status = await memory_status(toolbox)
+    failed = await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN)
+    told = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN)
+    return Page(
+        "today.html",
+        {
+            "status": status,
+            "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
+            "told": [(event, memories) for event, memories in await _with_memories(toolbox, told)],
+            "missed": what_hooks_missed(asked.root),
+            "failed": failed,
+            "week": weeks[-1] if weeks else None,
+            "plots": [Markup(svg(plot)) for plot in _plots(weeks)],  # noqa: S704 - nothing in a plot can become markup
+        },
+    )
+
+
+async def _with_memories(toolbox: Toolbox, told: Sequence[Event]) -> list[tuple[Event, list[MemoryItem]]]:
+    """Return each retrieval with the memories that it gave, as far as they are still there."""
+    ids = {event.subject_id: list(_scores(event)) for event in told}
+    wanted = list(dict.fromkeys(each for some in ids.values() for each in some))
+    found = {item.id: item for item in await toolbox.store.get_memories(toolbox.scope.readable(), wanted)}
+    return [(event, [found[each] for each in ids[event.subject_id] if each in found]) for event in told]
+
+
+def _scores(event: Event) -> dict[str, object]:
+    scores = event.data.get("scores")
+    return dict(scores) if isinstance(scores, dict) else {}
+
+
+def _plots(weeks: Sequence[WeekMetrics]) -> list[Plot]:
+    """Return the pictures of the weeks; none for a single one."""
+    if len(weeks) < 2:
+        return []
+    names = [f"{week.week:%d %b}" for week in weeks]
+    tasks = Series(name="tasks", x=tuple(names), y=tuple(float(week.tasks) for week in weeks))
+    items = Series(name="memories learned", x=tuple(names), y=tuple(float(week.new_items) for week in weeks))
+    return [Plot(title="Each week", kind="bar", y_label="number", series=(tasks, items))]
+
+
+ROUTES = (Route("/", today),)

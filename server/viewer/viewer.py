@@ -1,0 +1,229 @@
+"""The pages in the browser: who is let in, how they are drawn, and how an error becomes one of them."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from importlib.resources import files
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, StorageError, SwarmMemoryError
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.config import ResolvedSettings
+from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
+from swarm_memory.server.viewer.drawing import environment, version_of
+from swarm_memory.server.viewer.page import Asked, Done, Handler, Page, Route
+from swarm_memory.server.viewer.pages import today
+from swarm_memory.tools.text.cleaning import clean
+
+BASE = "/ui"
+PACKAGE = "swarm_memory.server.viewer"
+MAX_FORM_BYTES = 256 * 1024
+MAX_FIELDS = 400
+
+PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (("Today", "/", today.ROUTES),)
+"""In the order of the menu: the name, the path, and all routes of each."""
+
+_STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_STATUSES: tuple[tuple[type[SwarmMemoryError], HTTPStatus], ...] = (
+    (NotFoundError, HTTPStatus.NOT_FOUND),
+    (InputError, HTTPStatus.BAD_REQUEST),
+    (ConfigError, HTTPStatus.CONFLICT),
+    (StorageError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (SwarmMemoryError, HTTPStatus.BAD_GATEWAY),
+)
+"""First match wins."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """What the pages are of."""
+
+    bank: Callable[[], Bank]
+    settings: Callable[[], ResolvedSettings]
+    now: Callable[[], datetime]
+    read_only: bool = False
+
+
+class Viewer:
+    """An ASGI application for what lies below `/ui`."""
+
+    def __init__(
+        self,
+        viewed: Viewed,
+        access: Access,
+        lifespan: "Callable[[Starlette], AbstractAsyncContextManager[None]] | None" = None,
+    ) -> None:
+        """`lifespan` holds what no other server holds."""
+        self._viewed = viewed
+        self._access = access
+        self._static = {name: files(PACKAGE).joinpath("static", name).read_bytes() for name in _STATIC}
+        self._pages = environment(BASE, {name: version_of(data) for name, data in self._static.items()}, viewed.now)
+        self._app: ASGIApp = Starlette(
+            routes=[
+                StarletteRoute(f"{BASE}/enter", self._enter, methods=["GET", "POST"]),
+                StarletteRoute(f"{BASE}/leave", self._leave, methods=["POST"]),
+                StarletteRoute(f"{BASE}/static/{{version}}/{{name}}", self._file, methods=["GET"]),
+                *(
+                    StarletteRoute(
+                        BASE if each.path == "/" else BASE + each.path,
+                        self._endpoint(each.handler, path),
+                        methods=[each.method],
+                    )
+                    for _, path, routes in PAGES
+                    for each in routes
+                ),
+            ],
+            exception_handlers={HTTPException: self._refused, Exception: self._failed},
+            lifespan=lifespan,
+        )
+
+    def admits(self, scope: Scope) -> bool:
+        """Tell whether a request comes from a browser that was let in."""
+        return self._access.knows(scope)
+
+    def link(self, origin: str) -> str:
+        """Return the address that lets a browser in once, at a server whose address begins with `origin`."""
+        return f"{origin}{BASE}/enter?{urlencode({'key': self._access.new_key()})}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+    def _endpoint(self, handler: Handler, menu: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            session = self._let_in(request)
+            try:
+                return await self._answer(request, handler, menu, session)
+            except SwarmMemoryError as error:
+                status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+                return self._error(request, status, str(error), session)
+
+        return answer
+
+    async def _answer(self, request: Request, handler: Handler, menu: str, session: Session) -> Response:
+        posted = request.method == "POST"
+        form = await _form(request) if posted else {}
+        if posted and not is_own_form(request.headers, session, form.pop("form_token", "")):
+            raise HTTPException(403, "This form is not one of this page, or of an earlier visit: load the page again.")
+        if posted and self._viewed.read_only:
+            raise HTTPException(403, "These pages were opened to look only: `swarm-memory ui` without --read-only.")
+        bank = self._viewed.bank()
+        with bank.serving():
+            toolbox = await (bank.toolbox() if posted else bank.for_reading())
+            query = {name: clean(value) for name, value in request.query_params.items()}
+            asked = Asked(toolbox, request.path_params, query, form, bank.root, self._viewed.settings, bank.wake_worker)
+            found = await handler(asked)
+        if isinstance(found, Done):
+            session.say(Notice(found.says, found.undo))
+            return RedirectResponse(BASE + found.to.rstrip("/"), 303, _HEADERS)
+        return self._page(request, found, menu, session, toolbox.scope.project)
+
+    def _let_in(self, request: Request) -> Session:
+        """Return the session of a request. Raises `HTTPException`."""
+        if not self._access.is_called_by_name(request.headers):
+            raise HTTPException(421, "This server is not called by that name.")
+        session = self._access.session(request.scope)
+        if session is None:
+            raise HTTPException(401)
+        return session
+
+    def _page(self, request: Request, page: Page, menu: str, session: Session, project: str) -> Response:
+        shown = {
+            "menu": [(name, BASE + path.rstrip("/"), path == menu) for name, path, _ in PAGES],
+            "project": project,
+            "read_only": self._viewed.read_only,
+            "form_token": session.form_token,
+            "here": request.url.path,
+            "query": request.query_params,
+            "notices": session.take_notices(),
+        }
+        return self._drawn(request, page.template, shown | dict(page.shown))
+
+    def _drawn(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
+        body = self._pages.get_template(template).render(shown).encode()
+        tag = f'"{version_of(body)}"'
+        if status == 200 and request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=_HEADERS)
+        return Response(body, status, {**_HEADERS, "etag": tag}, "text/html")
+
+    def _error(self, request: Request, status: int, text: str, session: Session | None = None) -> Response:
+        shown = {"status": status, "phrase": HTTPStatus(status).phrase, "text": text, "inside": session is not None}
+        return self._drawn(request, "error.html", shown, status)
+
+    async def _enter(self, request: Request) -> Response:
+        """Let a browser in. It goes on by a page of ours: a cookie that was just set is not sent along a redirect
+        that another site began."""
+        if not self._access.is_called_by_name(request.headers):
+            raise HTTPException(421, "This server is not called by that name.")
+        form = await _form(request) if request.method == "POST" else {}
+        value = self._access.enter(request.query_params.get("key", ""), form.get("token", ""))
+        if value is None:
+            raise HTTPException(401, "That link was used, or is too old." if not form else "That is not the token.")
+        answer = self._drawn(request, "entered.html", {})
+        answer.set_cookie(self._access.cookie, value, path=BASE, httponly=True, samesite="strict")
+        return answer
+
+    async def _leave(self, request: Request) -> Response:
+        session = self._let_in(request)
+        if not is_own_form(request.headers, session, (await _form(request)).get("form_token", "")):
+            raise HTTPException(403)
+        self._access.leave(session)
+        raise HTTPException(401, "You left. Only a new link lets you in again.")
+
+    async def _file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._static:
+            raise HTTPException(404)
+        headers = {**_HEADERS, "cache-control": "max-age=31536000, immutable"}
+        return Response(self._static[name], 200, headers, _STATIC[name])
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 401:
+            told = "" if error.detail == "Unauthorized" else error.detail
+            return self._drawn(request, "enter.html", {"told": told, "takes_token": self._access.takes_token}, 401)
+        return self._error(request, error.status_code, error.detail, self._access.session(request.scope))
+
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        log.error("a page failed: %s %s", request.method, request.url.path, exc_info=error)
+        return self._error(request, 500, "Something unforeseen went wrong; the log beside the bank says what.")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Return a posted form; of a field that was given twice the last. Raises `HTTPException`."""
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_FORM_BYTES:
+                raise HTTPException(413, f"That is more than {MAX_FORM_BYTES // 1024} KB.")
+    except ClientDisconnect as error:
+        raise HTTPException(400) from error
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=MAX_FIELDS)
+    except ValueError as error:
+        raise HTTPException(400, "That is no form.") from error
+    return {name: clean(value) for name, value in pairs}

@@ -1,0 +1,88 @@
+"""The pages of a real bank, as a browser that was let in asks for them; no network, no script."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from html import unescape
+from urllib.parse import urlencode
+
+import httpx
+from laid_bank import laid
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.config import ResolvedSettings, resolve_settings
+from swarm_memory.server.location import Location
+from swarm_memory.server.viewer.access import Access
+from swarm_memory.server.viewer.viewer import Viewed, Viewer
+from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
+from swarm_memory.tools.toolbox import Toolbox
+
+ORIGIN = "http://127.0.0.1:8765"
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass
+class Browsing:
+    """A browser without scripts, and the bank that it sees."""
+
+    client: httpx.AsyncClient
+    access: Access
+    bank: Bank
+
+    async def page(self, path: str = "", status: int = 200) -> str:
+        """Return the page at a path below `/ui`."""
+        answer = await self.client.get(f"/ui{path}")
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    async def text(self, path: str = "") -> str:
+        """Return what a reader sees of a page: words without markup, on one line."""
+        return seen(await self.page(path))
+
+    async def post(self, path: str, origin: str = ORIGIN, status: int = 303, **fields: str) -> str:
+        """Post a form with the token of the page, and return what the page says that comes next."""
+        shown = await self.client.get("/ui")
+        token = re.search(r'name="form_token" value="([^"]+)"', shown.text)
+        given = {"form_token": token[1] if token else "", **fields}
+        headers = {"origin": origin, "content-type": "application/x-www-form-urlencoded"}
+        answer = await self.client.post(f"/ui{path}", content=urlencode(given), headers=headers)
+        assert answer.status_code == status, answer.text
+        return seen((await self.client.get(answer.headers["location"])).text if status == 303 else answer.text)
+
+    async def toolbox(self) -> Toolbox:
+        """Return the toolbox of the bank that is looked at."""
+        return await self.bank.toolbox()
+
+
+def seen(page: str) -> str:
+    """Return the words of a page, without markup."""
+    body = page.partition("<body>")[2]
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+@asynccontextmanager
+async def browsing(
+    place: Location, settings: Settings, *, read_only: bool = False, made: bool = True, let_in: bool = True
+) -> AsyncGenerator[Browsing]:
+    """Open the pages of a project; `made`: its bank is there."""
+    if made:
+        laid(place.database)
+    access = Access(NAMES, "token-of-the-server-that-is-long-enough")
+    bank = Bank(
+        lambda: open_toolbox(place, settings), None, place.root, lambda: place, lambda: empty_toolbox(place, settings)
+    )
+
+    def resolved() -> ResolvedSettings:
+        return resolve_settings(place.root, {})
+
+    viewer = Viewer(Viewed(lambda: bank, resolved, SystemClock().now, read_only), access)
+    transport = httpx.ASGITransport(viewer)
+    async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+        if let_in:
+            assert (await client.get(viewer.link(""))).status_code == 200
+        try:
+            yield Browsing(client, access, bank)
+        finally:
+            await bank.close()

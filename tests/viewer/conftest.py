@@ -1,0 +1,19 @@
+"""What the tests of the pages share."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+from browsed import Browsing, browsing
+from served import place, settings
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.location import Location
+
+__all__ = ["place", "settings"]
+
+
+@pytest.fixture
+async def browser(place: Location, settings: Settings) -> AsyncGenerator[Browsing]:
+    """A browser that was let in, on the pages of an empty bank."""
+    async with browsing(place, settings) as opened:
+        yield opened
