@@ -19,7 +19,8 @@ STATIC = {"SWARM_MEMORY_EMBEDDING__PROVIDER": "static"}
 UNHURRIED = """
 import sys
 from swarm_memory.server.hooks import main
-main.VERBS = {verb: (event, 60.0, do) for verb, (event, _, do) in main.VERBS.items()}
+leave = main.leave_in_time
+main.leave_in_time = lambda limit_s, root, name: leave(60.0, root, name)
 main.main(sys.argv[1:])
 """
 """A hook command that lets the host go only when it has ended: a busy machine needs longer than its limit to start."""
