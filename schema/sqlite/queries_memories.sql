@@ -54,6 +54,8 @@ FROM (
     AND p.status IN (SELECT value FROM json_each(:statuses))
     AND (:domain IS NULL OR p.domain = :domain)
     AND (:task_id IS NULL OR p.task_id = :task_id)
+    AND (:agent_id IS NULL OR p.agent_id = :agent_id)
+    AND (:outcome IS NULL OR p.outcome = :outcome)
     AND (:tags = '[]' OR NOT EXISTS (
       SELECT 1 FROM json_each(:tags) AS wanted
       WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)

@@ -20,12 +20,12 @@ from swarm_memory.server.storage.stores.forgetting import Traces, find_traces, f
 from swarm_memory.server.storage.stores.jobs import SqliteJobs
 from swarm_memory.server.storage.stores.journal import Recorder, SqliteBenchmarks
 from swarm_memory.server.storage.stores.memories import SqliteMemories
-from swarm_memory.server.storage.stores.retention import SqliteRetention
+from swarm_memory.server.storage.stores.review import SqliteReview
 from swarm_memory.server.storage.stores.rollouts import SqliteRollouts
 from swarm_memory.server.storage.stores.sources import SqliteSources
 from swarm_memory.server.storage.stores.tool_memory import SqliteToolMemory
 from swarm_memory.server.storage.stores.trajectories import SqliteTrajectories
-from swarm_memory.server.storage.stores.upkeep import SqliteUpkeep, SqliteVectors
+from swarm_memory.server.storage.stores.upkeep import SqliteRetention, SqliteUpkeep, SqliteVectors
 from swarm_memory.tools.ports.care import Inspection
 from swarm_memory.tools.ports.memories import Forgotten
 from swarm_memory.tools.ports.models import Embedder
@@ -87,6 +87,7 @@ class SqliteStore(SqliteMemories, SqliteTrajectories, SqliteJobs, SqliteCredit, 
         self.tool_memory = SqliteToolMemory(self)
         self.benchmarks = SqliteBenchmarks(self)
         self.retention = SqliteRetention(self)
+        self.review = SqliteReview(self)
 
     async def close(self) -> None:
         """Write what is queued (at most 2 s) and close. A second call does nothing."""

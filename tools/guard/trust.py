@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, ScoredMemory
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.upkeep import DECIDED, TAKEN_BACK
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -18,6 +19,9 @@ MAX_UNVERIFIED = 1
 
 CREDITED, REINFORCED = "reasoning_memory.credited", "reasoning_memory.reinforced"
 RESTORED = "reasoning_memory.active"
+
+VOUCHING = ("keep", "restore")
+"""Decisions by which the user speaks for a memory."""
 
 _WIDER = 4
 """So many times more are looked at for verified ones, when too many are unverified."""
@@ -54,23 +58,32 @@ def rests_on_evidence(item: MemoryItem) -> bool:
 
 
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
-    """Whether the user restored it, or another task of another session drew the same or succeeded by using it.
+    """Whether the user restored or kept it, or another task of another session drew the same or succeeded by using it.
 
     What was hearsay to begin with, or is of suspect wording, must be drawn by one who was not told. (`novelty`
     reinforces by no other.)
     """
     doubted = item.provenance.hearsay or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
+    vouched = 0
     for event in history:
-        if event.kind == RESTORED and "run_id" not in event.data:
-            return True
+        vouched += _vouches(event)
         # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness of hearsay.
         is_use = event.kind == CREDITED and _succeeded(event) and not doubted
         if event.kind == REINFORCED or is_use:
             witness = [str(told) for told in map(event.data.get, ("task_id", "session_id")) if told is not None]
             if witness and not any(_is_of(each, mine) for each in witness for mine in own):
                 return True
-    return False
+    return vouched > 0
+
+
+def _vouches(event: Event) -> int:
+    """Return 1 where the user spoke for a memory, -1 where that was taken back, 0 for all else."""
+    if event.kind == RESTORED:
+        return int("run_id" not in event.data)
+    if event.data.get("decision") not in VOUCHING:
+        return 0
+    return {DECIDED: 1, TAKEN_BACK: -1}.get(event.kind, 0)
 
 
 async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
@@ -78,7 +91,7 @@ async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
     asked = {item.id: item for item in items if not rests_on_evidence(item)}
     if not asked:
         return set()
-    kinds = (RESTORED, CREDITED, REINFORCED)
+    kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
     histories = await toolbox.store.memory_histories(toolbox.scope.readable(), list(asked), kinds)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
 

@@ -73,19 +73,26 @@ async def edit_memory(
     given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was
     changed.
     """
+    (item,) = await get_memories(toolbox, [memory_id])
+    edited = edited_item(toolbox, item, change, by_hand=by_hand)
+    if edited == item:
+        return item
+    (stored,) = await prepare(toolbox, [edited])
+    await toolbox.store.replace_memory(stored, toolbox.embedder.name, _reason(reason, "edited"))
+    return edited
+
+
+def edited_item(toolbox: Toolbox, item: MemoryItem, change: MemoryChange, *, by_hand: bool = True) -> MemoryItem:
+    """Return a memory as an edit makes it, and `gated_edit` lets it be. Raises `InputError` as `edit_memory`."""
     changes = {name: value for name, value in change._asdict().items() if value is not None}
     if not changes:
         raise InputError("nothing to change: give a title, description, content, tags or domain")
-    (item,) = await get_memories(toolbox, [memory_id])
     edited = item.model_copy(update=checked_texts({**_texts(item), **changes}, toolbox.settings))
     if edited == item:
         return item
     if not by_hand and item.provenance.is_users_word:
         edited = _with_provenance(edited, judge="agent")
-    edited = gated_edit(item, edited)
-    (stored,) = await prepare(toolbox, [edited])
-    await toolbox.store.replace_memory(stored, toolbox.embedder.name, _reason(reason, "edited"))
-    return edited
+    return gated_edit(item, edited)
 
 
 async def set_memory_status(

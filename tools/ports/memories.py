@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Standing
+from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Outcome, Standing
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
@@ -126,6 +126,8 @@ class MemoryFilter(NamedTuple):
     """Case-insensitive part of the title or content."""
     limit: int = 50
     offset: int = 0
+    outcome: Outcome | None = None
+    agent_id: str | None = None
 
 
 class DayLimit(NamedTuple):

@@ -11,7 +11,7 @@ from swarm_memory.tools.ports.rollouts import RolloutStore
 from swarm_memory.tools.ports.sources import SourceStore
 from swarm_memory.tools.ports.tool_memory import ToolMemoryStore
 from swarm_memory.tools.ports.trajectories import TrajectoryStore
-from swarm_memory.tools.ports.upkeep import Retention, Upkeep, Vectors
+from swarm_memory.tools.ports.upkeep import Retention, Review, Upkeep, Vectors
 
 
 class Clock(Protocol):
@@ -41,6 +41,9 @@ class Store(MemoryStore, TrajectoryStore, JobQueue, Journal, Credits, RolloutSto
 
     @property
     def retention(self) -> Retention: ...
+
+    @property
+    def review(self) -> Review: ...
 
     async def close(self) -> None:
         """Write what is queued (at most 2 s) and close."""

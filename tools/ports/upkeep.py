@@ -1,4 +1,4 @@
-"""What the upkeep of the bank (consolidation) reads and writes: values and the port. No adapter is known here."""
+"""What the upkeep of the bank reads and writes, by consolidation and by a person. No adapter is known here."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,7 +7,11 @@ from typing import Literal, NamedTuple, Protocol, get_args
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Standing
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Standing
+from swarm_memory.schema.outcome import UseMethod
+from swarm_memory.schema.trajectory import Label
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import SearchQuery, SearchResult, StoredMemory
 from swarm_memory.tools.ports.models import Vector
 
 Retained = Literal["trajectories", "events", "metrics", "tool_calls"]
@@ -17,6 +21,9 @@ RETAINED: tuple[Retained, ...] = get_args(Retained)
 
 FINISHED = "consolidation.finished"
 """The event of a run that ended."""
+
+DECIDED, TAKEN_BACK = "reasoning_memory.decided", "reasoning_memory.taken_back"
+"""What a person decided about a memory, with all that is needed to take it back; that it was taken back."""
 
 
 class UpkeepItem(NamedTuple):
@@ -210,4 +217,103 @@ class Upkeep(Protocol):
 
     async def undo_upkeep(self, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
         """Restore what a batch changed, in one transaction, wherever it is still as the batch left it."""
+        ...
+
+
+class Telling(NamedTuple):
+    """One time that a memory was told, or kept from a task that is held out."""
+
+    at: datetime
+    withheld: bool
+    at_failure: bool
+    """Whether it was told beside a failed call; else for a prompt or a query."""
+    query: str
+    via: str | None
+    score: float | None
+    task_id: str | None
+    session_id: str | None
+    task: str
+    """The beginning of the task's words; empty where its trajectory is not kept."""
+    label: Label | None = None
+    """What came of the task; None while nobody knows."""
+    use: UseMethod | None = None
+    change: float | None = None
+    """What that changed the memory's confidence by."""
+
+
+class Facets(NamedTuple):
+    """What memories can be told apart by, with how many have each, the most frequent first."""
+
+    domains: Mapping[str, int]
+    tags: Mapping[str, int]
+    agents: Mapping[str, int]
+    statuses: Mapping[str, int]
+    projects: Mapping[str, int]
+    """All of the tenant, by name, with their active memories."""
+
+
+class Redone(NamedTuple):
+    """One memory as a person saw it, and as it is to be."""
+
+    before: MemoryItem
+    after: MemoryItem
+    stored: StoredMemory | None
+    """`after` with its indexes, where its texts or its trust are other ones; None: at most status or scope are."""
+    told: Mapping[str, JsonValue]
+    """For the audit trail."""
+
+
+class Decision(NamedTuple):
+    """What a person decided, or took back, about some memories."""
+
+    kind: str
+    """Of its events: `DECIDED` or `TAKEN_BACK`."""
+    changes: tuple[Redone, ...]
+    at: datetime
+    reason: str
+    links: tuple[MemoryLink, ...] = ()
+    unlinked: tuple[MemoryLink, ...] = ()
+
+
+class Review(Protocol):
+    """What a person reads who looks after memories, and what is decided. All errors are `StorageError`s."""
+
+    async def search_aside(self, query: SearchQuery, found: SearchResult) -> SearchResult:
+        """Return the nearest of what no search of these scopes finds, counted as `found`; none without a vector.
+
+        That is what is quarantined or archived in them, and what is active in other projects of the tenant.
+        """
+        ...
+
+    async def tellings(self, scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Telling]:
+        """Return when a memory was told in the scopes, or kept from a task, newest first."""
+        ...
+
+    async def contradicting(self, scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
+        """Return the links between active memories that contradict each other, newest first."""
+        ...
+
+    async def idle(self, scope: Scope, before: datetime, below: float, limit: int) -> list[UpkeepItem]:
+        """Return active memories, none that the user said, without use since a moment and at most so sure.
+
+        The least sure first; without their directions.
+        """
+        ...
+
+    async def most_told(self, scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
+        """Return the active memories that were told most often, none that never was."""
+        ...
+
+    async def quarantined(self, scopes: Sequence[Scope]) -> int:
+        """Return how many memories are in quarantine."""
+        ...
+
+    async def decisions(self, scopes: Sequence[Scope]) -> list[Event]:
+        """Return what was decided about memories and what of it taken back, oldest first."""
+        ...
+
+    async def facets(self, scopes: Sequence[Scope]) -> Facets: ...
+
+    async def write_decision(self, decision: Decision, embedder: str) -> bool:
+        """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
         ...

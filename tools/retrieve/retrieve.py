@@ -14,7 +14,7 @@ from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, S
 from swarm_memory.tools.retrieve.agreement import with_other_ways, without_contradictions
 from swarm_memory.tools.retrieve.fit import Fit
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
-from swarm_memory.tools.retrieve.query import own_words, vectors_of
+from swarm_memory.tools.retrieve.query import Vectors, own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     contenders,
     diversify,
@@ -60,21 +60,66 @@ async def retrieve(
     fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside 1…50,
     `StorageError` from the store.
     """
-    started = time.perf_counter()
-    settings, credit = toolbox.settings.retrieve, toolbox.settings.credit
+    credit = toolbox.settings.credit
+    found = (await stages_of(toolbox, query, k, only)).found
+    if task_id is None and credit.holdout_rate:
+        found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
+    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    record = RetrievalRecord(
+        retrieval_id=found.retrieval_id,
+        scope=toolbox.scope,
+        query=found.query,
+        scores={each.item.id: each.score for each in found.memories},
+        latency_ms=found.latency_ms,
+        at=toolbox.clock.now(),
+        task_id=task_id,
+        session_id=session_id,
+        withheld=is_withheld,
+        via=via,
+    )
+    told = await _recorded(toolbox, found, record)
+    return _withheld(told, credit.holdout_rate) if is_withheld else told
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """One retrieval, and what each of its stages left."""
+
+    search: SearchQuery
+    vectors: Vectors
+    result: SearchResult
+    fit: Fit
+    wanted: int
+    scored: Sequence["Scored"]
+    chosen: tuple[ScoredMemory, ...]
+    """The best that fit and are not too much alike."""
+    offered: tuple[ScoredMemory, ...]
+    """With other ways past the same errors."""
+    fitting: tuple[ScoredMemory, ...]
+    """With verified ones before further unverified ones."""
+    found: Retrieval
+    """Without those that a surer one contradicts."""
+
+    def best(self, count: int, penalty: float) -> list["Scored"]:
+        """Return at most so many that fit, best first, with that weight of diversity."""
+        return _chosen(self.scored, self.fit, count, penalty)
+
+
+async def stages_of(toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY) -> Stages:
+    """Go the way of a retrieval and record nothing. Raises as `retrieve`."""
+    started, settings = time.perf_counter(), toolbox.settings.retrieve
     wanted = settings.k if k is None else k
     text, notices = _checked(query, wanted)
-    search, result, cosines = await _searched(toolbox, text, wanted, only, notices)
+    search, vectors = await _asked(toolbox, text, wanted, only, notices)
+    result, cosines = vectors.compared(await toolbox.store.search(search))
     fit = Fit.of(toolbox, result, search.tokens)
     scored = await _reranked(
         toolbox, text, _scored(toolbox, result, cosines, _target(toolbox, text, notices)), fit, notices
     )
     chosen = _memories(_chosen(scored, fit, wanted, settings.delta))
+    offered = await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen
     fitting = await prefer_verified(
-        toolbox,
-        await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen,
-        lambda k, known: _memories(_chosen(scored, fit, k, 0.0), known),
-        wanted,
+        toolbox, offered, lambda most, known: _memories(_chosen(scored, fit, most, 0.0), known), wanted
     )
     agreeing = await without_contradictions(toolbox, fitting)
     memories = tuple(sorted(agreeing, key=lambda each: -each.item.provenance.standing))
@@ -95,30 +140,16 @@ async def retrieve(
         nearest=nearest,
         legs=result.legs,
         embedder=toolbox.embedder.name,
-        notices=(*notices, *result.notices, *([OUTSIDE_HOLDOUT] if task_id is None and credit.holdout_rate else [])),
+        notices=(*notices, *result.notices),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
-    record = RetrievalRecord(
-        retrieval_id=found.retrieval_id,
-        scope=toolbox.scope,
-        query=found.query,
-        scores={each.item.id: each.score for each in found.memories},
-        latency_ms=found.latency_ms,
-        at=toolbox.clock.now(),
-        task_id=task_id,
-        session_id=session_id,
-        withheld=is_withheld,
-        via=via,
-    )
-    told = await _recorded(toolbox, found, record)
-    return _withheld(told, credit.holdout_rate) if is_withheld else told
+    return Stages(search, vectors, result, fit, wanted, scored, chosen, offered, fitting, found)
 
 
-async def _searched(
+async def _asked(
     toolbox: Toolbox, text: str, wanted: int, only: SearchFilter, notices: list[str]
-) -> tuple[SearchQuery, SearchResult, list[float | None]]:
-    """Return what was asked, what was found, and the cosines that decide its order."""
+) -> tuple[SearchQuery, Vectors]:
+    """Return the search of a text, and its vectors."""
     settings = toolbox.settings.retrieve
     said, words = await own_words(toolbox, text)
     if said != text:
@@ -133,7 +164,7 @@ async def _searched(
         only=only,
         views=vectors.views,
     )
-    return search, *vectors.compared(await toolbox.store.search(search))
+    return search, vectors
 
 
 def _checked(query: str, k: int) -> tuple[str, list[str]]:
@@ -162,7 +193,7 @@ def _target(toolbox: Toolbox, text: str, notices: list[str]) -> TargetTime | Non
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class Scored:
     """A candidate and the parts of its score."""
 
     candidate: Candidate
@@ -188,7 +219,7 @@ class _Scored:
 
 def _scored(
     toolbox: Toolbox, result: SearchResult, cosines: Sequence[float | None], target: TargetTime | None
-) -> list[_Scored]:
+) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
     keywords = [candidate.keyword for candidate in result.candidates]
@@ -199,7 +230,7 @@ def _scored(
         ideal = ideal_keyword_score(result.documents, result.document_frequency)
         relevances = scaled_fusion(cosines, keywords, ideal, weight)
     best = max(relevances, default=0.0) or 1.0  # the best has 1, so that recency and confidence weigh alike everywhere
-    scored: list[_Scored] = []
+    scored: list[Scored] = []
     for candidate, value in zip(result.candidates, relevances, strict=True):
         relevance = unit(value / best)
         age_s = (now - candidate.created_at).total_seconds()
@@ -211,11 +242,11 @@ def _scored(
             score += settings.time_boost * closeness(target, candidate.created_at)
         if candidate.project == GLOBAL_PROJECT != own:
             score -= settings.project_preference
-        scored.append(_Scored(candidate, relevance, recent, confidence, score))
+        scored.append(Scored(candidate, relevance, recent, confidence, score))
     return scored
 
 
-def _chosen(scored: Sequence[_Scored], fit: Fit, k: int, penalty: float) -> list[_Scored]:
+def _chosen(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
     """Return at most `k` that fit, best first, and no two that are too much alike where `penalty` is above 0."""
     fitting = contenders(
         [each.score for each in scored], lambda index: fit.is_met_by(scored[index].candidate), k, penalty
@@ -227,7 +258,7 @@ def _chosen(scored: Sequence[_Scored], fit: Fit, k: int, penalty: float) -> list
     return [replace(pool[index], penalty=subtracted) for index, subtracted in picked]
 
 
-async def _reranked(toolbox: Toolbox, text: str, scored: list[_Scored], fit: Fit, notices: list[str]) -> list[_Scored]:
+async def _reranked(toolbox: Toolbox, text: str, scored: list[Scored], fit: Fit, notices: list[str]) -> list[Scored]:
     """Return the candidates. Where a reranker is set, the best that fit take each other's scores in its order.
 
     Whom it does not judge stays behind.
@@ -245,7 +276,7 @@ async def _reranked(toolbox: Toolbox, text: str, scored: list[_Scored], fit: Fit
     return [replace(each, score=moved.get(each.candidate.id, each.score)) for each in scored]
 
 
-def _memories(chosen: Sequence[_Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
+def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
     """Read those that are not known yet."""
     return tuple(each.memory(each.candidate.read_item()) for each in chosen if each.candidate.id not in known)
 

@@ -64,7 +64,7 @@ _QUERIES, _BANK, _WAYS = queries("memories"), queries("bank"), queries("ways_out
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
 
-_OF_CALLS = re.compile(f'"(?:{WAY_OUT}|{OPEN_PROBLEM})"')
+OF_CALLS = re.compile(f'"(?:{WAY_OUT}|{OPEN_PROBLEM})"')
 """The tags of what was drawn from calls, in an item's JSON; within a text a quote is escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
@@ -446,7 +446,7 @@ def _candidates(
             cosine=known.get(seq) if distance is None else 1.0 - distance,
             keyword=score,
             words=words,
-            is_strategy=_OF_CALLS.search(item[3]) is None,
+            is_strategy=OF_CALLS.search(item[3]) is None,
             read_item=partial(item_of, item),
             read_vector=partial(_decoded, blob, quantization),
             views=seen.get(seq, ()),

@@ -1,11 +1,11 @@
-"""The upkeep of the bank: what a consolidation reads, writes and takes back, and the vectors of another embedder.
+"""The upkeep of the bank: what a consolidation reads, writes and takes back, vectors, and what goes once it is old.
 
 What is to be changed, and why, is decided elsewhere; here is only checked that an item is still as it was seen. A batch
 leaves one event that holds all that is needed to undo it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,11 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
+from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, reads_beside, writes
 from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.stores.credit import OUTCOME
+from swarm_memory.server.storage.stores.forgetting import FORGOTTEN, Task, blank_task
 from swarm_memory.server.storage.stores.memories import put_status
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
@@ -29,11 +31,14 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
+from swarm_memory.server.storage.stores.tool_memory import leave_window
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import (
     FINISHED,
+    RETAINED,
     Aging,
     PendingUpkeep,
+    Retained,
     UpkeepBatch,
     UpkeepChange,
     UpkeepEnd,
@@ -50,7 +55,19 @@ CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 TOOK = "consolidation_ms"
 """The metric of a run that ended; the event of that run says what it did."""
 
+REMOVED = "(removed: older than retention.trajectories_days)"
+"""Stands where the words of a trajectory stood: the memories that came of it still name it."""
+
+_RETENTION_ROWS: Mapping[Retained, tuple[str, ...]] = {
+    "trajectories": ("trajectories",),
+    "events": ("events", "jobs"),
+    "metrics": ("metrics",),
+    "tool_calls": ("tool_calls",),
+}
+"""The rows that go with each kind: their queries `old_…` and `drop_…`."""
+
 _QUERIES, _BANK, _JOURNAL = queries("upkeep"), queries("bank"), queries("journal")
+_RETENTION = queries("retention")
 
 
 class SqliteUpkeep(BankThreads):
@@ -75,14 +92,14 @@ class SqliteUpkeep(BankThreads):
         self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
     ) -> list[UpkeepItem]:
         values = {**_space(connection, scope, embedder, dimensions), "after": after, "limit": limit}
-        return [_item(row) for row in connection.execute(_QUERIES["upkeep_items"], values).fetchall()]
+        return [upkeep_item(row) for row in connection.execute(_QUERIES["upkeep_items"], values).fetchall()]
 
     @reads
     def upkeep_items_of(
         self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
     ) -> list[UpkeepItem]:
         values = {**_space(connection, scope, embedder, dimensions), "ids": to_json(list(ids))}
-        return [_item(row) for row in connection.execute(_QUERIES["upkeep_items_of"], values).fetchall()]
+        return [upkeep_item(row) for row in connection.execute(_QUERIES["upkeep_items_of"], values).fetchall()]
 
     @reads
     def memory_links(self, connection: "Connection", scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
@@ -205,6 +222,47 @@ class SqliteVectors(Part):
         await self.write(self._index.rebuild)
 
 
+class SqliteRetention(Part):
+    """The age of what one bank keeps."""
+
+    @reads
+    def oldest(self, connection: "Connection", scope: Scope) -> dict[Retained, datetime]:
+        values = _old_values(connection, scope)
+        found: dict[Retained, datetime] = {}
+        for kind in RETAINED:
+            row = connection.execute(_RETENTION[f"oldest_{kind}"], values).fetchone()
+            if row and row[0]:
+                found[kind] = to_moment(row[0])
+        return found
+
+    @reads
+    def expired(self, connection: "Connection", scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+        values = _old_values(connection, scope)
+        return [kind for kind, limit in before.items() if any(_old(connection, kind, values, limit, 1).values())]
+
+    async def remove(self, scope: Scope, kind: Retained, before: datetime, limit: int) -> int:
+        found = await self._look(scope, kind, before, limit)
+        return await self._drop(scope, found) if any(found.values()) else 0
+
+    @reads_beside
+    def _look(
+        self, connection: "Connection", scope: Scope, kind: Retained, before: datetime, limit: int
+    ) -> dict[str, list[Any]]:
+        return _old(connection, kind, _old_values(connection, scope), before, limit)
+
+    @writes
+    def _drop(self, connection: "Connection", scope: Scope, found: Mapping[str, Sequence[Any]]) -> int:
+        scope_id, gone = find_scope(connection, scope), 0
+        for name, keys in found.items():
+            if name == "trajectories" and scope_id is not None:
+                gone += sum(blank_task(connection, Task(scope_id, task_id), REMOVED) for task_id in keys)
+            elif name == "tool_calls":
+                gone += leave_window(connection, keys)
+            elif keys:
+                gone += connection.execute(_RETENTION[f"drop_{name}"], (to_json(list(keys)),)).rowcount
+        return gone
+
+
 class _BatchWriter:
     """Writes the changes of one batch, or takes them back."""
 
@@ -284,7 +342,7 @@ def _space(connection: "Connection", scope: Scope, embedder: str, dimensions: in
     return {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
 
 
-def _item(row: Sequence[Any]) -> UpkeepItem:
+def upkeep_item(row: Sequence[Any]) -> UpkeepItem:
     position, item_id, confidence, usage_count, created_at, last_used, reason, version, standing, vector = row
     return UpkeepItem(
         position,
@@ -330,3 +388,22 @@ def _restore_aging(connection: "Connection", scope_id: int, former: str | None, 
         connection.execute(_QUERIES["delete_aging"], (scope_id,))
     else:
         connection.execute(_QUERIES["put_aging"], (scope_id, former))
+
+
+def _old_values(connection: "Connection", scope: Scope) -> dict[str, Any]:
+    known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
+    return known | {"scope_id": find_scope(connection, scope)}
+
+
+def _old(
+    connection: "Connection", kind: Retained, values: Mapping[str, Any], before: datetime, limit: int
+) -> dict[str, list[Any]]:
+    """Return the keys of what is old, by the rows they are of."""
+    asked = {**values, "before": to_text(before), "limit": limit}
+    return {
+        name: _first(connection.execute(_RETENTION[f"old_{name}"], asked).fetchall()) for name in _RETENTION_ROWS[kind]
+    }
+
+
+def _first(rows: Iterable[Sequence[Any]]) -> list[Any]:
+    return [row[0] for row in rows]

@@ -1,0 +1,109 @@
+-- name: aside
+-- Positions of the newest items that no search from some scopes (a list of pairs) finds: not active there, or of other projects of the tenant.
+SELECT p.seq FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
+WHERE s.tenant_id = :tenant_id AND (p.status <> 'active') = (
+  s.project IN (SELECT value ->> 1 FROM json_each(:scopes)))
+ORDER BY p.seq DESC LIMIT :limit;
+
+-- name: candidates_aside
+-- What scoring needs of items by their positions (a JSON list), whatever their status.
+SELECT
+  p.seq, t.tokens,
+  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.status_reason, p.outcome, p.standing
+FROM json_each(:seqs) AS wanted
+CROSS JOIN patterns AS p ON p.seq = wanted.value
+JOIN scopes AS s ON s.id = p.scope_id
+JOIN pattern_tokens AS t ON t.seq = p.seq;
+
+-- name: tellings
+-- The newest times that an item was told in some scopes (a JSON list), or kept from a task, with the newest outcome of that task and the beginning of its words.
+SELECT e.type, e.created_at, e.subject_id, e.data, o.data, substr(t.query, 1, :chars)
+FROM (
+  SELECT
+    seq, scope_id, type, subject_id, data, created_at,
+    CASE type WHEN :withheld THEN subject_id ELSE data ->> '$.task_id' END AS task_id
+  FROM events
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND type IN (:retrieved, :withheld)
+    AND seq >= coalesce((SELECT min(seq) FROM events WHERE subject_id = :id), 0) AND instr(data, :id)
+  ORDER BY seq DESC LIMIT :limit
+) AS e
+LEFT JOIN events AS o ON o.seq = (
+  SELECT max(seq) FROM events WHERE subject_id = e.task_id AND +type = :outcome AND +scope_id = e.scope_id)
+LEFT JOIN task_trajectories AS t ON t.seq = (
+  SELECT max(seq) FROM task_trajectories WHERE scope_id = e.scope_id AND task_id = e.task_id)
+ORDER BY e.seq DESC;
+
+-- name: contradicting
+-- Links between active items of some scopes (a JSON list) that contradict each other, the newest first.
+SELECT l.src_id, l.dst_id, l.relation, l.weight
+FROM pattern_links AS l
+CROSS JOIN patterns AS s ON s.id = l.src_id AND s.status = 'active'
+CROSS JOIN patterns AS d ON d.id = l.dst_id AND d.status = 'active'
+WHERE l.relation = 'contradicts' AND s.scope_id IN (SELECT value FROM json_each(:scopes))
+  AND d.scope_id IN (SELECT value FROM json_each(:scopes))
+ORDER BY l.created_at DESC, l.rowid DESC LIMIT :limit;
+
+-- name: idle
+-- Active items of a scope, but for what the user said, that were not used since a moment and are surer of no more than some.
+SELECT
+  seq, id, confidence, usage_count, created_at, last_used, status_reason, updated_at, standing, NULL
+FROM patterns
+WHERE scope_id = :scope_id AND status = 'active' AND standing <= 0 AND confidence <= :below
+  AND coalesce(last_used, created_at) < :before
+ORDER BY confidence, seq LIMIT :limit;
+
+-- name: most_told
+-- Ids of the active items of some scopes (a JSON list) that were told most often.
+SELECT p.id FROM patterns AS p
+WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' AND p.usage_count > 0
+ORDER BY p.usage_count DESC, p.seq LIMIT :limit;
+
+-- name: quarantined
+-- How many items of some scopes (a JSON list) are in quarantine.
+SELECT count(*) FROM patterns
+WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'quarantined';
+
+-- name: events_of_types
+-- What of some types (a JSON list) happened in some scopes (a JSON list), oldest first.
+SELECT type, created_at, subject_id, data FROM events
+WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND type IN (SELECT value FROM json_each(:types))
+ORDER BY seq;
+
+-- name: facets
+-- What items of some scopes (a JSON list) can be told apart by, and how many have each; the most frequent first.
+SELECT * FROM (
+  SELECT 'domain' AS facet, domain AS value, count(*) AS items FROM patterns
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND domain IS NOT NULL GROUP BY domain
+  UNION ALL
+  SELECT 'agent', agent_id, count(*) FROM patterns
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND agent_id IS NOT NULL GROUP BY agent_id
+  UNION ALL
+  SELECT 'tag', t.tag, count(*) FROM pattern_tags AS t JOIN patterns AS p ON p.seq = t.seq
+  WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) GROUP BY t.tag
+  UNION ALL
+  SELECT 'status', status, count(*) FROM patterns
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) GROUP BY status)
+ORDER BY items DESC, value;
+
+-- name: projects
+-- The projects of a tenant, and how many active items each has.
+SELECT project, active FROM scopes WHERE tenant_id = ? ORDER BY project;
+
+-- name: move_pattern
+-- Put an item into another scope.
+UPDATE patterns SET scope_id = ?, updated_at = ? WHERE seq = ?;
+
+-- name: move_events
+-- Put what happened to it there too.
+UPDATE events SET scope_id = :scope_id WHERE subject_id = :id AND scope_id = :former;
+
+-- name: link
+-- Link two items unless they are linked so already, or one of them is gone.
+INSERT INTO pattern_links (src_id, dst_id, relation, weight, created_at)
+SELECT s.id, d.id, :relation, :weight, :at FROM patterns AS s JOIN patterns AS d ON d.id = :dst_id
+WHERE s.id = :src_id ON CONFLICT DO NOTHING;
+
+-- name: unlink
+-- Take a link away.
+DELETE FROM pattern_links WHERE src_id = :src_id AND dst_id = :dst_id AND relation = :relation;

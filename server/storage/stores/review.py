@@ -1,0 +1,221 @@
+"""What a person reads who looks after memories, and what is decided about them."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.schema.outcome import OutcomeRecord
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.engine.threads import Part, reads, writes
+from swarm_memory.server.storage.hook_reader import RETRIEVED, WITHHELD
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.vectors import view_cosines
+from swarm_memory.server.storage.search.words import keyword_scores, unpack
+from swarm_memory.server.storage.stores.credit import OUTCOME
+from swarm_memory.server.storage.stores.memories import OF_CALLS, MemoryWriter, find_patterns, put_status
+from swarm_memory.server.storage.stores.rows import (
+    event_of,
+    find_scopes,
+    item_of,
+    log_event,
+    made,
+    make_scope,
+    named,
+    pairs,
+    to_json,
+    to_moment,
+    to_text,
+)
+from swarm_memory.server.storage.stores.upkeep import upkeep_item
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import Candidate, SearchQuery, SearchResult, View
+from swarm_memory.tools.ports.upkeep import DECIDED, TAKEN_BACK, Decision, Facets, Telling, UpkeepItem
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+MAX_ASIDE = 5_000
+"""So many of what no search finds are compared with a query, the newest."""
+
+_NEAREST = 30
+_TASK_CHARS = 300
+_MOVING = {"confidence", "usage_count", "last_used"}
+"""What tasks change in a memory, whatever is decided about it."""
+
+_FACETS = {"domain": "domains", "tag": "tags", "agent": "agents", "status": "statuses"}
+_MAX_FACET = 100
+
+_QUERIES, _MEMORIES = queries("review"), queries("memories")
+
+
+class SqliteReview(Part):
+    """The review of one bank's memories."""
+
+    @reads
+    def search_aside(self, connection: "Connection", query: SearchQuery, found: SearchResult) -> SearchResult:
+        if query.vector is None:
+            return found._replace(candidates=())
+        index = self.bank.index
+        asked = {"scopes": pairs(query.scopes), "tenant_id": query.scopes[0].tenant_id, "limit": MAX_ASIDE}
+        seqs = [seq for (seq,) in connection.execute(_QUERIES["aside"], asked).fetchall()]
+        own = view_cosines(connection, index, (View(query.embedder, query.vector),), seqs) if seqs else {}
+        compared = [(cosine, seq) for seq, (cosine,) in own.items() if cosine is not None]
+        near = {seq: cosine for cosine, seq in sorted(compared, reverse=True)[:_NEAREST]}
+        if not near:
+            return found._replace(candidates=())
+        views = view_cosines(connection, index, query.views, list(near)) if query.views else {}
+        rows = connection.execute(_QUERIES["candidates_aside"], {"seqs": to_json(list(near))}).fetchall()
+        scored = keyword_scores(found.documents, found.document_frequency, [unpack(row[1]) for row in rows])
+        candidates = tuple(
+            Candidate(
+                id=item[0],
+                project=item[2],
+                confidence=item[4],
+                created_at=to_moment(item[6]),
+                standing=standing,
+                cosine=near[seq],
+                keyword=score,
+                words=words,
+                is_strategy=OF_CALLS.search(item[3]) is None,
+                read_item=partial(item_of, item),
+                read_vector=_no_vector,
+                views=views.get(seq, ()),
+            )
+            for (seq, _, *item, standing), (score, words) in zip(rows, scored, strict=True)
+        )
+        return found._replace(candidates=candidates)
+
+    @reads
+    def tellings(self, connection: "Connection", scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Telling]:
+        values = {"scopes": _ids(connection, scopes), "id": memory_id, "limit": limit, "chars": _TASK_CHARS}
+        values |= {"retrieved": RETRIEVED, "withheld": WITHHELD, "outcome": OUTCOME}
+        rows = connection.execute(_QUERIES["tellings"], values).fetchall()
+        return [told for row in rows if (told := _telling(memory_id, row)) is not None]
+
+    @reads
+    def contradicting(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
+        values = {"scopes": _ids(connection, scopes), "limit": limit}
+        return [made(MemoryLink, row) for row in named(connection, _QUERIES["contradicting"], values)]
+
+    @reads
+    def idle(
+        self, connection: "Connection", scope: Scope, before: datetime, below: float, limit: int
+    ) -> list[UpkeepItem]:
+        scope_id = next(iter(find_scopes(connection, (scope,))), None)
+        values = {"scope_id": scope_id, "before": to_text(before), "below": below, "limit": limit}
+        return [upkeep_item(row) for row in connection.execute(_QUERIES["idle"], values).fetchall()]
+
+    @reads
+    def most_told(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
+        values = {"scopes": _ids(connection, scopes), "limit": limit}
+        ids = [row[0] for row in connection.execute(_QUERIES["most_told"], values).fetchall()]
+        asked = {"ids": to_json(ids), "scopes": pairs(scopes)}
+        return [item_of(row) for row in connection.execute(_MEMORIES["get_patterns"], asked).fetchall()]
+
+    @reads
+    def quarantined(self, connection: "Connection", scopes: Sequence[Scope]) -> int:
+        (count,) = connection.execute(_QUERIES["quarantined"], {"scopes": _ids(connection, scopes)}).fetchone()
+        return int(count)
+
+    @reads
+    def decisions(self, connection: "Connection", scopes: Sequence[Scope]) -> list[Event]:
+        values = {"scopes": _ids(connection, scopes), "types": to_json([DECIDED, TAKEN_BACK])}
+        return [event_of(row) for row in connection.execute(_QUERIES["events_of_types"], values).fetchall()]
+
+    @reads
+    def facets(self, connection: "Connection", scopes: Sequence[Scope]) -> Facets:
+        found: dict[str, dict[str, int]] = {name: {} for name in _FACETS.values()}
+        for facet, value, items in connection.execute(_QUERIES["facets"], {"scopes": _ids(connection, scopes)}):
+            if len(found[_FACETS[facet]]) < _MAX_FACET:
+                found[_FACETS[facet]][value] = items
+        projects = dict(connection.execute(_QUERIES["projects"], (scopes[0].tenant_id,)).fetchall())
+        return Facets(**found, projects=projects)
+
+    @writes
+    def write_decision(self, connection: "Connection", decision: Decision, embedder: str) -> bool:
+        places = [_place(connection, each.before) for each in decision.changes]
+        if None in places:
+            return False
+        writer, index, at = MemoryWriter(connection, self.bank, embedder), self.bank.index, to_text(decision.at)
+        for (before, after, stored, told), place in zip(decision.changes, places, strict=True):
+            assert place is not None
+            seq, scope_id = place
+            if after.scope != before.scope:
+                scope_id = _move(connection, index, place, after, at)
+            wanted = (after.status, after.status_reason)
+            if wanted != (before.status, before.status_reason):
+                put_status(connection, index, (seq, scope_id, before.status), wanted, decision.at)
+            if stored is not None:
+                writer.replace(stored, decision.reason)
+            log_event(connection, scope_id, decision.kind, after.id, dict(told), decision.at)
+        for name, links in (("link", decision.links), ("unlink", decision.unlinked)):
+            for link in links:
+                connection.execute(_QUERIES[name], {**link.model_dump(), "at": at})
+        index.tidy(connection)
+        return True
+
+
+def _ids(connection: "Connection", scopes: Sequence[Scope]) -> str:
+    return to_json(list(find_scopes(connection, scopes)))
+
+
+def _place(connection: "Connection", seen: MemoryItem) -> tuple[int, int] | None:
+    """Return where an item stands (position, scope id), or None where it is not as it was seen."""
+    asked = {"ids": to_json([seen.id]), "scopes": pairs((seen.scope,))}
+    rows = connection.execute(_MEMORIES["get_patterns"], asked).fetchall()
+    if not rows or item_of(rows[0]).model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
+        return None
+    ((seq, _, scope_id, _),) = find_patterns(connection, (seen.scope,), (seen.id,))
+    return seq, scope_id
+
+
+def _move(connection: "Connection", index: Index, place: tuple[int, int], item: MemoryItem, at: str) -> int:
+    """Put an item with its history into another scope, of which the id is returned. It keeps its status so far."""
+    seq, former = place
+    scope_id = make_scope(connection, item.scope)
+    if item.status == "active":
+        index.leave(connection, seq, former)
+    connection.execute(_QUERIES["move_pattern"], (scope_id, at, seq))
+    connection.execute(_QUERIES["move_events"], {"scope_id": scope_id, "id": item.id, "former": former})
+    if item.status == "active":
+        index.enter(connection, seq, scope_id)
+    return scope_id
+
+
+def _telling(memory_id: str, row: Sequence[Any]) -> Telling | None:
+    """Return a telling of a row; None where the memory is only named in the query."""
+    kind, at, subject, text, outcome, task = row
+    data: dict[str, Any] = json.loads(text)
+    withheld = kind == WITHHELD
+    if memory_id not in (data.get("ids", ()) if withheld else data.get("scores", {})):
+        return None
+    record = None if outcome is None else OutcomeRecord.model_validate(_without_figure(outcome))
+    credit = next((each for each in record.credits if each.memory_id == memory_id), None) if record else None
+    return Telling(
+        at=to_moment(at),
+        withheld=withheld,
+        at_failure="failure" in data,
+        query=data.get("query", ""),
+        via=data.get("via"),
+        score=None if withheld else data["scores"][memory_id],
+        task_id=subject if withheld else data.get("task_id"),
+        session_id=data.get("session_id"),
+        task=task or "",
+        label=None if record is None else record.label,
+        use=None if credit is None else credit.method,
+        change=None if credit is None else credit.applied,
+    )
+
+
+def _without_figure(text: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(text)
+    data.pop("figure", None)
+    return data
+
+
+def _no_vector() -> None:
+    return None

@@ -1,0 +1,145 @@
+"""What wants a person's decision, and all that is known of one memory, on a real bank."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+from clock import NOW
+
+from swarm_memory.schema.base import new_id
+from swarm_memory.schema.memory import MemoryLink, Provenance
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
+from swarm_memory.tools.credit.outcome import record_outcome
+from swarm_memory.tools.memories.decide import edit, keep, merge, undo, withdraw
+from swarm_memory.tools.memories.desk import Card, DeskKind, desk, desk_counts, latest_decisions
+from swarm_memory.tools.memories.edit import MemoryChange
+from swarm_memory.tools.memories.record import memory_record
+from swarm_memory.tools.ports.memories import RetrievalRecord
+from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+Add = Callable[..., Awaitable[str]]
+
+CHECKED = Provenance(judge="evidence")
+LONG_AGO = NOW - timedelta(days=200)
+
+
+async def contradict(toolbox: Toolbox, one: str, other: str) -> None:
+    link = MemoryLink(src_id=one, dst_id=other, relation="contradicts", weight=0.9)
+    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), (link,)))
+
+
+async def tell(toolbox: Toolbox, memory_id: str, task_id: str, *, withheld: bool = False) -> None:
+    record = RetrievalRecord(
+        new_id("rt"), toolbox.scope, "the query", {memory_id: 0.7}, 1.0, NOW, task_id, "s1", withheld, "hook"
+    )
+    await toolbox.store.record_retrieval(record)
+    await toolbox.store.injections(toolbox.scope, task_id)  # what is queued is written
+
+
+async def cards(toolbox: Toolbox, kind: DeskKind) -> list[Card]:
+    found = await desk(toolbox, kind)
+    assert getattr(await desk_counts(toolbox), kind) == len(found)
+    return found
+
+
+async def test_an_empty_bank_asks_for_no_decision(toolbox: Toolbox) -> None:
+    assert (await desk_counts(toolbox)).total == 0
+    assert await latest_decisions(toolbox) == []
+
+
+async def test_what_is_in_quarantine_lies_beside_what_it_contradicts(toolbox: Toolbox, add: Add) -> None:
+    known = await add("Use pnpm here", provenance=CHECKED)
+    held = await add("Never use pnpm here", status="active", provenance=CHECKED)
+    await contradict(toolbox, held, known)
+    await toolbox.store.set_status((toolbox.scope,), [held], "quarantined", f"contradicts {known}")
+    (card,) = await cards(toolbox, "quarantined")
+    assert (card.item.id, card.reason, card.other and card.other.id) == (held, f"contradicts {known}", known)
+    decided = await keep(toolbox, held, "quarantined", known)
+    assert (await desk_counts(toolbox)).total == 0  # nor as a pair that contradicts each other
+    await undo(toolbox, decided.id)
+    assert await cards(toolbox, "quarantined") == [card]
+
+
+async def test_a_pair_that_contradicts_each_other_waits_until_it_is_decided(toolbox: Toolbox, add: Add) -> None:
+    one, other = [await add(title, provenance=CHECKED) for title in ("Use pnpm", "Use npm")]
+    await contradict(toolbox, one, other)
+    await contradict(toolbox, other, one)
+    (card,) = await cards(toolbox, "contradicting")
+    assert card.other is not None
+    assert {card.item.id, card.other.id} == {one, other}
+    for decide in (lambda: keep(toolbox, other, "contradicting", one), lambda: merge(toolbox, one, other)):
+        decided = await decide()
+        assert await cards(toolbox, "contradicting") == []
+        assert [(each.id, each.what) for each in await latest_decisions(toolbox)] == [(decided.id, decided.what)]
+        await undo(toolbox, decided.id)
+        assert len(await cards(toolbox, "contradicting")) == 1
+
+
+async def test_what_was_not_told_for_long_and_has_faded_is_stale_until_it_is_kept(toolbox: Toolbox, add: Add) -> None:
+    old = await add("Restart the daemon", created_at=LONG_AGO, confidence=0.6, provenance=CHECKED)
+    await add("Sure for long", created_at=LONG_AGO, confidence=1.0, last_used=NOW, usage_count=1, provenance=CHECKED)
+    await add("Said", created_at=LONG_AGO, provenance=Provenance(distiller="user"))
+    await add("New and unsure", confidence=0.1, provenance=CHECKED)
+    (card,) = await cards(toolbox, "stale")
+    assert (card.item.id, card.confidence) == (old, pytest.approx(0.6 * 0.5 ** (200 / 90), abs=1e-5))
+    assert card.reason == "not told for 200 days; its confidence has faded to 0.13, and 0.30 is worth keeping"
+    await keep(toolbox, old, "stale")
+    assert await cards(toolbox, "stale") == []
+
+
+async def test_only_what_is_told_and_nobody_vouches_for_is_unverified(toolbox: Toolbox, add: Add) -> None:
+    doubtful = await add("Clear the cache", usage_count=3, provenance=Provenance(distiller="model", judge="model"))
+    await add("Never told", provenance=Provenance(distiller="model", judge="model"))
+    await add("Checked", usage_count=9, provenance=CHECKED)
+    (card,) = await cards(toolbox, "unverified")
+    assert (card.item.id, card.reason) == (doubtful, "told 3 times, and only a model vouches for it")
+    await keep(toolbox, doubtful, "unverified")
+    assert await cards(toolbox, "unverified") == []
+
+
+async def test_a_withdrawn_memory_leaves_the_desk_and_comes_back_when_that_is_taken_back(
+    toolbox: Toolbox, add: Add
+) -> None:
+    doubtful = await add("Clear the cache", usage_count=3, provenance=Provenance(distiller="model"))
+    decided = await withdraw(toolbox, [doubtful])
+    assert await cards(toolbox, "unverified") == []
+    await undo(toolbox, decided.id)
+    assert len(await cards(toolbox, "unverified")) == 1
+
+
+async def test_a_record_has_the_very_steps_the_versions_the_tellings_and_the_links(toolbox: Toolbox, add: Add) -> None:
+    steps = tuple(Step(id=f"s{at}", kind="message", role="assistant", text=f"step {at}") for at in range(1, 8))
+    done = Trajectory(task_id="t0", task="Fix the login", steps=steps)
+    verdict = Verdict(label="Success", confidence=0.9, judge="evidence")
+    kept = await toolbox.store.save_verdict(toolbox.scope, new_id("tr"), done, verdict)
+    source = Provenance(task_id="t0", trajectory_id=kept, evidence=("s4", "s5"), judge="evidence")
+    one, other = await add("Parse the token", provenance=source), await add("Skip the token")
+    await edit(toolbox, one, MemoryChange(content="1. Parse it.\n2. Send it."))
+    await contradict(toolbox, one, other)
+    await tell(toolbox, one, "t1")
+    await record_outcome(toolbox, "t1", Verdict.by_agent("Success"), named=[one], given=True)
+    await tell(toolbox, one, "t2", withheld=True)
+    await tell(toolbox, other, "t3")
+    record = await memory_record(toolbox, one)
+    assert record.source is not None
+    assert (record.source.task, record.source.verdict) == ("Fix the login", verdict)
+    assert [step.id for step in record.source.steps] == ["s3", "s4", "s5", "s6"]
+    assert record.source.evidence == {"s4", "s5"}
+    assert [(each.content, each.until is None) for each in record.versions] == [
+        ("1. Do it.", False),
+        ("1. Parse it.\n2. Send it.", True),
+    ]
+    assert [(link.relation, item.id) for link, item in record.links] == [("contradicts", other)]
+    held, told = record.tellings
+    assert (held.withheld, held.task_id, held.via, held.label) == (True, "t2", "hook", None)
+    assert (told.withheld, told.task_id, told.query, told.score) == (False, "t1", "the query", 0.7)
+    assert (told.label, told.use, told.change) == ("Success", "cited", 0.05)
+
+
+async def test_what_a_query_only_names_is_not_told(toolbox: Toolbox, add: Add) -> None:
+    one = await add("Parse the token")
+    await retrieve(toolbox, f"what is {one}?", task_id="t1")
+    await toolbox.store.injections(toolbox.scope, "t1")
+    assert (await memory_record(toolbox, one)).tellings == ()

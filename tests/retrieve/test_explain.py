@@ -1,0 +1,109 @@
+"""A search tells of all that it considered why it is told or not, and leaves no trace."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from swarm_memory.schema.memory import MemoryLink, Provenance
+from swarm_memory.tools.ports.memories import SearchFilter
+from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.retrieve.explain import Explanation, explain
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+Add = Callable[..., Awaitable[str]]
+
+CHECKED = Provenance(judge="evidence")
+QUERY = "handle the login flow with CSRF tokens"
+LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach it to the POST.")
+
+
+def why(explained: Explanation, memory_id: str) -> str:
+    every = {each.memory.item.id: each for each in (*explained.considered, *explained.aside)}
+    return every[memory_id].why or ""
+
+
+def with_settings(toolbox: Toolbox, **changes: object) -> Toolbox:
+    settings = toolbox.settings.model_copy(update={"retrieve": toolbox.settings.retrieve.model_copy(update=changes)})
+    return replace(toolbox, settings=settings)
+
+
+async def test_it_tells_the_very_answer_and_the_parts_that_sum_to_each_score(toolbox: Toolbox, add: Add) -> None:
+    for at in range(4):
+        await add(f"{LOGIN[0]} in form {at}", LOGIN[1], project="*" if at else "shop", provenance=CHECKED)
+    explained, given = await explain(toolbox, QUERY), await retrieve(toolbox, QUERY)
+    assert explained.found.preamble == given.preamble
+    assert explained.found.memories == given.memories
+    told = [each for each in explained.considered if each.place]
+    assert [each.memory for each in told] == list(given.memories)
+    assert [each.place for each in told] == [1, 2, 3]
+    for each in explained.considered:
+        assert sum(value for _, value in each.parts) == pytest.approx(each.memory.score, abs=2e-3)
+    (behind,) = [each for each in explained.considered if not each.place]
+    assert behind.why
+
+
+async def test_it_is_not_recorded_and_no_use_is_counted(toolbox: Toolbox, add: Add) -> None:
+    told = await add(*LOGIN)
+    await explain(toolbox, QUERY)
+    await toolbox.store.injections(toolbox.scope, "t1")  # what is queued is written
+    assert (await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)).retrievals == 0
+    assert [each.usage_count for each in await toolbox.store.get_memories((toolbox.scope,), [told])] == [0]
+
+
+async def test_the_floor_and_the_distance_are_named_with_their_figures(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN)
+    other = await add("Rotate certificates of the kubernetes cluster")
+    assert why(await explain(toolbox, QUERY), other).startswith("too far from the query: it has 0.")
+    assert why(await explain(toolbox, "paint a wall green with tokens"), other).startswith("below the floor: the best")
+
+
+async def test_what_no_search_finds_is_named_with_the_reason_and_what_is_far_is_not(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN)
+    held = await add("Handle login flows with tokens", status="quarantined", status_reason="screened: an order")
+    gone = await add("Handle the login with CSRF", status="archived", status_reason="withdrawn by the user")
+    foreign = await add(*LOGIN, project="bank")
+    await add("Rotate certificates", status="quarantined")
+    explained = await explain(toolbox, QUERY)
+    assert {each.memory.item.id for each in explained.aside} == {held, gone, foreign}
+    assert why(explained, held) == "in quarantine: screened: an order"
+    assert why(explained, gone) == "archived: withdrawn by the user"
+    assert why(explained, foreign) == "it belongs to project bank"
+    assert (await explain(toolbox, QUERY, only=SearchFilter(domain="web"))).aside == ()
+
+
+async def test_each_stage_says_what_it_left_behind(toolbox: Toolbox, add: Add) -> None:
+    sure = await add(*LOGIN, confidence=0.9, provenance=CHECKED)
+    against = await add(f"{LOGIN[0]} by hand", LOGIN[1], confidence=0.2, provenance=CHECKED)
+    link = MemoryLink(src_id=against, dst_id=sure, relation="contradicts", weight=0.9)
+    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", toolbox.clock.now(), (), (link,)))
+    explained = await explain(toolbox, QUERY)
+    assert why(explained, against) == f'"{LOGIN[0]}" says otherwise, and is surer or newer'
+    problem = await add(f"Unsolved: {LOGIN[0]}", LOGIN[1], tags=("open-problem",), outcome="Failure")
+    assert why(await explain(toolbox, QUERY), problem) == "it tells of an error that nothing ended: no advice"
+
+
+async def test_the_second_that_nobody_vouches_for_gives_way_to_a_verified_one(toolbox: Toolbox, add: Add) -> None:
+    unsure = Provenance(distiller="model", judge="model")
+    doubtful = [await add(*LOGIN, confidence=0.9, provenance=unsure) for _ in range(2)]
+    await add(f"{LOGIN[0]} on the phone", LOGIN[1], confidence=0.1, provenance=CHECKED)
+    explained = await explain(with_settings(toolbox, delta=0.0), QUERY, k=2)
+    assert sum("vouches for it" in why(explained, each) for each in doubtful) == 1
+
+
+async def test_what_fits_but_not_into_the_budget_is_named(toolbox: Toolbox, add: Add) -> None:
+    for at in range(5):
+        await add(f"{LOGIN[0]} {at} " + "with care " * 15, LOGIN[1], provenance=CHECKED)
+    explained = await explain(with_settings(toolbox, token_budget=110, delta=0.0), QUERY, k=5)
+    left = [each for each in explained.considered if not each.place]
+    assert left
+    assert {each.why for each in left} == {"it fits, but not into what is left of 110 tokens"}
+
+
+async def test_what_says_much_of_a_better_one_gives_way_to_another_subject(toolbox: Toolbox, add: Add) -> None:
+    await add(*LOGIN, confidence=0.9, provenance=CHECKED)
+    twin = await add(*LOGIN, confidence=0.7, provenance=CHECKED)
+    await add("Refresh CSRF tokens when a login expires", "1. Ask for a fresh page.", provenance=CHECKED)
+    explained = await explain(with_settings(toolbox, delta=1.0), QUERY, k=2)
+    assert why(explained, twin) == "it says much of what a better one says: another subject comes first"

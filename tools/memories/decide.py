@@ -1,0 +1,226 @@
+"""What a person decides about memories: keep, edit, merge, withdraw, restore, promote; each can be taken back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.tools.memories.edit import MemoryChange, edited_item, get_memories
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.upkeep import DECIDED, TAKEN_BACK, Decision, Redone
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.toolbox import Toolbox
+
+What = Literal["keep", "edit", "merge", "withdraw", "restore", "promote"]
+DECISION = "dc"
+
+_CHANGEABLE = ("scope", "title", "description", "content", "tags", "domain", "status", "status_reason", "provenance")
+_EMBEDDED = ("title", "description", "content", "tags", "domain", "provenance")
+"""What stands in a memory's text and its indexes."""
+
+
+class Decided(NamedTuple):
+    """A decision that was written, or taken back."""
+
+    id: str
+    what: What
+    items: tuple[MemoryItem, ...]
+    """The memories as they are now."""
+
+
+async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None = None) -> Decided:
+    """Have a memory stay as it is, and not come back to the desk for the same reason; who keeps it vouches for it.
+
+    `why` is the reason why it lay there, `other_id` the memory that it stands against: that one stays too. One in
+    quarantine is restored. Raises as `get_memories`.
+    """
+    items = await get_memories(toolbox, [memory_id] if other_id is None else [memory_id, other_id])
+    changes = {item.id: _restored(item) if item.status == "quarantined" else item for item in items}
+    about: dict[str, JsonValue] = {"why": why}
+    if other_id is not None:
+        about["pair"] = [memory_id, other_id]
+    return await _decide(toolbox, "keep", items, changes, about)
+
+
+async def edit(toolbox: Toolbox, memory_id: str, change: MemoryChange) -> Decided:
+    """Change texts as `edit_memory` does. Raises as that."""
+    (item,) = await get_memories(toolbox, [memory_id])
+    return await _decide(toolbox, "edit", [item], {item.id: edited_item(toolbox, item, change)})
+
+
+async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
+    """Archive one of two memories as a duplicate of the other, which is restored where it was withdrawn.
+
+    Raises `InputError` for one memory twice, and as `get_memories`.
+    """
+    if kept_id == other_id:
+        raise InputError("a memory cannot be merged with itself: name two")
+    kept, other = items = await get_memories(toolbox, [kept_id, other_id])
+    archived = _with(other, status="archived", status_reason=f"duplicate of {kept.id} (by the user)")
+    link = MemoryLink(src_id=other.id, dst_id=kept.id, relation="duplicate_of", weight=1.0)
+    changes = {kept.id: kept if kept.status == "active" else _restored(kept), other.id: archived}
+    about: dict[str, JsonValue] = {"pair": [kept.id, other.id]}
+    return await _decide(toolbox, "merge", items, changes, about, [link])
+
+
+async def withdraw(toolbox: Toolbox, ids: Sequence[str]) -> Decided:
+    """Archive memories: they are kept, and told no more. Raises as `get_memories`."""
+    items = await get_memories(toolbox, ids)
+    archived = {item.id: _with(item, status="archived", status_reason="withdrawn by the user") for item in items}
+    return await _decide(toolbox, "withdraw", items, archived)
+
+
+async def restore(toolbox: Toolbox, ids: Sequence[str]) -> Decided:
+    """Have memories be told again; who restores them vouches for them, their wording too. Raises as `get_memories`."""
+    items = await get_memories(toolbox, ids)
+    return await _decide(toolbox, "restore", items, {item.id: _restored(item) for item in items})
+
+
+async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
+    """Lift an active memory into the user's global scope: every project is told it. Its history goes with it.
+
+    Raises `InputError` for one that is there already or is not active, and as `get_memories`.
+    """
+    (item,) = await get_memories(toolbox, [memory_id])
+    if item.scope.project == GLOBAL_PROJECT:
+        raise InputError(f"{memory_id} is of every project already")
+    if item.status != "active":
+        raise InputError(f"{memory_id} is {item.status}: restore it first")
+    lifted = _with(item, scope=Scope(tenant_id=item.scope.tenant_id))
+    return await _decide(toolbox, "promote", [item], {item.id: lifted})
+
+
+async def undo(toolbox: Toolbox, decision_id: str) -> Decided:
+    """Take a decision back: its memories and links are again as they were before it.
+
+    What tasks changed since (confidence, uses) stays. Raises `NotFoundError` for a decision that is unknown or was
+    taken back, `InputError` where one of its memories was changed or forgotten since: then nothing is taken back.
+    """
+    events = standing(await toolbox.store.review.decisions(toolbox.scope.readable())).get(decision_id)
+    if events is None:
+        raise NotFoundError(f"no decision {decision_id[:60]!r} that could be taken back")
+    what: Any = events[0].data["decision"]
+    told = {str(event.subject_id): event.data for event in events}
+    items = await toolbox.store.get_memories(toolbox.scope.readable(), list(told))
+    later = [item.id for item in items if not _is_as(item, told[item.id]["after"])]
+    if gone := [*later, *(told.keys() - {item.id for item in items})]:
+        raise InputError(f"{', '.join(gone)} was changed since: this decision cannot be taken back")
+    back = [MemoryItem.model_validate({**item.model_dump(), **_former(told[item.id])}) for item in items]
+    links = [MemoryLink.model_validate(link) for data in told.values() for link in _list(data.get("links"))]
+    decision = Decision(
+        TAKEN_BACK,
+        await _redone(toolbox, items, back, {each: _told(decision_id, what, {}) for each in told}),
+        toolbox.clock.now(),
+        f"{what} was taken back",
+        unlinked=tuple(links),
+    )
+    return await _write(toolbox, decision, Decided(decision_id, what, tuple(back)))
+
+
+def standing(decisions: Iterable[Event]) -> dict[str, list[Event]]:
+    """Return the events of each decision that was not taken back, by its id, oldest first."""
+    found: dict[str, list[Event]] = {}
+    for event in decisions:
+        decision_id = str(event.data.get("id"))
+        if event.kind == TAKEN_BACK:
+            found.pop(decision_id, None)
+        elif "id" in event.data:
+            found.setdefault(decision_id, []).append(event)
+    return found
+
+
+async def _decide(
+    toolbox: Toolbox,
+    what: What,
+    items: Sequence[MemoryItem],
+    wanted: Mapping[str, MemoryItem],
+    about: Mapping[str, JsonValue] | None = None,
+    links: Sequence[MemoryLink] = (),
+) -> Decided:
+    decision_id = new_id(DECISION)
+    after = [wanted[item.id] for item in items]
+    new = await _new_links(toolbox, links)
+    told: dict[str, dict[str, JsonValue]] = {}
+    for before, item in zip(items, after, strict=True):
+        told[item.id] = _told(decision_id, what, about or {}) | _difference(before, item)
+    if new:
+        told[items[0].id]["links"] = [link.model_dump(mode="json") for link in new]
+    if what != "keep" and not new and list(items) == after:
+        raise InputError(f"nothing to {what}: it is so already")
+    redone = await _redone(toolbox, items, after, told)
+    decision = Decision(DECIDED, redone, toolbox.clock.now(), f"{what} by the user", links=tuple(new))
+    return await _write(toolbox, decision, Decided(decision_id, what, tuple(after)))
+
+
+async def _write(toolbox: Toolbox, decision: Decision, done: Decided) -> Decided:
+    if not await toolbox.store.review.write_decision(decision, toolbox.embedder.name):
+        raise InputError("somebody else changed this memory meanwhile: look at it again")
+    return done
+
+
+async def _new_links(toolbox: Toolbox, links: Sequence[MemoryLink]) -> list[MemoryLink]:
+    """Return those links that do not stand yet: taking a decision back takes no older ones away."""
+    known = {
+        (each.src_id, each.dst_id, each.relation)
+        for scope in toolbox.scope.readable()
+        for each in await toolbox.store.memory_links(scope, [link.src_id for link in links])
+    }
+    return [link for link in links if (link.src_id, link.dst_id, link.relation) not in known]
+
+
+async def _redone(
+    toolbox: Toolbox,
+    before: Sequence[MemoryItem],
+    after: Sequence[MemoryItem],
+    told: Mapping[str, Mapping[str, JsonValue]],
+) -> tuple[Redone, ...]:
+    """Return the changes, with new indexes for what has other texts or another trust. Raises `ModelError`."""
+    rewritten = [item for former, item in zip(before, after, strict=True) if _differs(former, item, _EMBEDDED)]
+    stored = {each.item.id: each for each in await prepare(toolbox, rewritten)} if rewritten else {}
+    return tuple(
+        Redone(former, item, stored.get(item.id), told[item.id]) for former, item in zip(before, after, strict=True)
+    )
+
+
+def _restored(item: MemoryItem) -> MemoryItem:
+    source = item.provenance
+    if source.standing < 0:
+        item = _with(item, provenance=source.model_copy(update={"suspect": None}))
+    return item if item.status == "active" else _with(item, status="active", status_reason="by the user")
+
+
+def _with(item: MemoryItem, **changes: Any) -> MemoryItem:
+    return item.model_copy(update=changes)
+
+
+def _told(decision_id: str, what: What, about: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {"id": decision_id, "decision": what, **about}
+
+
+def _difference(before: MemoryItem, after: MemoryItem) -> dict[str, JsonValue]:
+    """Return the values of what a decision changes, before and after it."""
+    changed = {name for name in _CHANGEABLE if _differs(before, after, (name,))}
+    former, later = (item.model_dump(mode="json", include=changed) for item in (before, after))
+    return {"former": former, "after": later}
+
+
+def _differs(one: MemoryItem, other: MemoryItem, names: Sequence[str]) -> bool:
+    return any(getattr(one, name) != getattr(other, name) for name in names)
+
+
+def _is_as(item: MemoryItem, values: JsonValue) -> bool:
+    """Whether a memory has the values that a decision gave it."""
+    wanted: Any = values
+    return item.model_dump(mode="json", include=set(wanted)) == wanted
+
+
+def _former(data: Mapping[str, JsonValue]) -> dict[str, Any]:
+    former: Any = data["former"]
+    return former
+
+
+def _list(value: JsonValue) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,118 @@
+"""All that is known of one memory: the steps it was drawn from, who was told it and what came of that, its versions."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.schema.trajectory import Step, Verdict
+from swarm_memory.tools.memories.edit import get_memories
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.upkeep import Telling
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_TELLINGS = 200
+BESIDE = 1
+"""So many steps before and after each that a memory was drawn from are shown with it."""
+
+
+class Version(NamedTuple):
+    """A text that the memory had, until a moment."""
+
+    title: str
+    description: str
+    content: str
+    tags: tuple[str, ...]
+    domain: str | None
+    until: datetime | None
+    """None: it has it now."""
+    reason: str | None
+    """Why it was changed then."""
+
+
+class Source(NamedTuple):
+    """The task that a memory was drawn from."""
+
+    trajectory_id: str
+    task_id: str
+    task: str
+    verdict: Verdict | None
+    steps: tuple[Step, ...]
+    """Those of the evidence, and those beside them, in order."""
+    evidence: frozenset[str]
+    """Ids of the former."""
+
+
+class MemoryRecord(NamedTuple):
+    """One memory with all that is known of it."""
+
+    item: MemoryItem
+    source: Source | None
+    """None: it came from no task, or the task's record is gone."""
+    tellings: tuple[Telling, ...]
+    """Newest first, at most 200."""
+    versions: tuple[Version, ...]
+    """Oldest first; the last is what it says now."""
+    history: tuple[Event, ...]
+    """Oldest first."""
+    links: tuple[tuple[MemoryLink, MemoryItem], ...]
+    """Each with the other memory."""
+
+
+async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
+    """Return all that is known of a memory. Raises as `get_memories`."""
+    (item,) = await get_memories(toolbox, [memory_id])
+    readable = toolbox.scope.readable()
+    history = await toolbox.store.memory_history(readable, memory_id)
+    links = await toolbox.store.memory_links(item.scope, [memory_id])
+    others = [link.dst_id if link.src_id == memory_id else link.src_id for link in links]
+    known = {each.id: each for each in await toolbox.store.get_memories(readable, others)} if others else {}
+    return MemoryRecord(
+        item=item,
+        source=await _source(toolbox, item),
+        tellings=tuple(await toolbox.store.review.tellings(readable, memory_id, MAX_TELLINGS)),
+        versions=tuple(_versions(item, history)),
+        history=tuple(history),
+        links=tuple((link, known[other]) for link, other in zip(links, others, strict=True) if other in known),
+    )
+
+
+async def _source(toolbox: Toolbox, item: MemoryItem) -> Source | None:
+    origin = item.provenance
+    if origin.trajectory_id is None:
+        return None
+    found = await toolbox.store.get_trajectory(toolbox.scope, origin.trajectory_id)
+    if found is None:
+        return None
+    trajectory, verdict = found
+    near = {
+        place + beside
+        for place, step in enumerate(trajectory.steps)
+        if step.id in origin.evidence
+        for beside in range(-BESIDE, BESIDE + 1)
+    }
+    steps = tuple(step for place, step in enumerate(trajectory.steps) if place in near)
+    evidence = frozenset(step.id for step in steps if step.id in origin.evidence)
+    return Source(origin.trajectory_id, trajectory.task_id, trajectory.task, verdict, steps, evidence)
+
+
+def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterable[Version]:
+    for event in history:
+        former = event.data.get("pattern_data")
+        if isinstance(former, str):
+            reason = event.data.get("reason")
+            yield _version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
+    yield _version(item.model_dump(include={"title", "description", "content", "tags", "domain"}), None, None)
+
+
+def _version(texts: dict[str, Any], until: datetime | None, reason: str | None) -> Version:
+    return Version(
+        title=texts["title"],
+        description=texts.get("description", ""),
+        content=texts["content"],
+        tags=tuple(texts.get("tags", ())),
+        domain=texts.get("domain"),
+        until=until,
+        reason=reason,
+    )
