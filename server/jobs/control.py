@@ -68,26 +68,25 @@ async def manage_jobs(
         return await toolbox.store.list_jobs(toolbox.scope, _ALL, _LISTED)
     if not job_id:
         raise InputError(f"job_id is missing: action {action} is about one job")
-    found = await _found(toolbox, job_id)
     match action:
         case "status":
-            return [found]
+            return [await _found(toolbox, job_id)]
         case "cancel":
-            await _cancel(toolbox, found)
-            return [await _found(toolbox, found.id)]
+            return [await cancel(toolbox, job_id)]
         case "resume":
-            found = await _resume(toolbox, found)
+            found = await resume(toolbox, job_id)
             wake()
         case "result":
-            pass
+            found = await _found(toolbox, job_id)
     return [await _follow(toolbox, found.id, on_progress)]
 
 
-async def _resume(toolbox: Toolbox, job: Job) -> Job:
+async def resume(toolbox: Toolbox, job_id: str) -> Job:
     """Queue a job that failed or was cancelled once more, with what it was asked; one that has not ended stays.
 
-    A scaling run goes on where it stopped. Raises `InputError` for a job that completed.
+    A scaling run goes on where it stopped. Raises `InputError` for a job that completed, `NotFoundError`.
     """
+    job = await _found(toolbox, job_id)
     if job.status not in ENDED:
         return job
     if job.status == "completed":
@@ -98,12 +97,14 @@ async def _resume(toolbox: Toolbox, job: Job) -> Job:
     return await _found(toolbox, await toolbox.queue(job.kind, job.key, job.payload))
 
 
-async def _cancel(toolbox: Toolbox, job: Job) -> None:
-    """Cancel a job that has not ended, and with it the scaling run that it works on."""
+async def cancel(toolbox: Toolbox, job_id: str) -> Job:
+    """Cancel a job that has not ended, and with it the scaling run that it works on. Raises `NotFoundError`."""
+    job = await _found(toolbox, job_id)
     run_id: Any = job.payload.get("run_id")
     if job.status not in ENDED and isinstance(run_id, str):
         await toolbox.store.cancel_run(toolbox.scope, run_id)
     await toolbox.store.cancel_job(toolbox.scope, job.id)
+    return await _found(toolbox, job.id)
 
 
 async def _found(toolbox: Toolbox, job_id: str) -> Job:

@@ -22,7 +22,7 @@ from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
 from swarm_memory.server.viewer.drawing import environment, version_of
 from swarm_memory.server.viewer.page import Asked, Done, Handler, Page, Route
-from swarm_memory.server.viewer.pages import today
+from swarm_memory.server.viewer.pages import benchmarks, jobs, settings, sources, today
 from swarm_memory.tools.text.cleaning import clean
 
 BASE = "/ui"
@@ -30,7 +30,13 @@ PACKAGE = "swarm_memory.server.viewer"
 MAX_FORM_BYTES = 256 * 1024
 MAX_FIELDS = 400
 
-PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (("Today", "/", today.ROUTES),)
+PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
+    ("Today", "/", today.ROUTES),
+    ("Sources", "/sources", sources.ROUTES),
+    ("Jobs", "/jobs", jobs.ROUTES),
+    ("Benchmarks", "/benchmarks", benchmarks.ROUTES),
+    ("Settings", "/settings", settings.ROUTES),
+)
 """In the order of the menu: the name, the path, and all routes of each."""
 
 _STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}

@@ -1,0 +1,83 @@
+"""Sources, jobs, benchmarks and settings in the browser."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from browsed import Browsing, browsing
+
+from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.location import Location
+from swarm_memory.server.sources.indexing import IndexRequest, index
+from swarm_memory.server.viewer.pages.settings import meanings
+
+
+async def test_sources_are_listed_and_searched(browser: Browsing, tmp_path: Path) -> None:
+    assert "Nothing is indexed" in await browser.text("/sources")
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    (folder / "shop.md").write_text("# Refunds\n\nA refund <b>needs</b> the receipt.\n", encoding="utf-8")
+    await index(await browser.toolbox(), IndexRequest(kind="document", path=folder.name), tmp_path)
+    assert "handbook document 1 1 just now" in await browser.text("/sources")
+    found = await browser.page("/sources?q=refund+receipt")
+    assert "A refund &lt;b&gt;needs" in found
+    assert "Nothing is" in await browser.text("/sources?q=quasars&kind=tool")
+
+
+async def test_a_job_is_cancelled_and_begun_again_by_its_button(browser: Browsing) -> None:
+    toolbox = await browser.toolbox()
+    job_id = await toolbox.queue("consolidate", "bank")
+    assert f"consolidate {job_id} queued" in await browser.text("/jobs")
+    assert "is cancelled" in await browser.post(f"/jobs/{job_id}", action="cancel")
+    assert job_id not in await browser.text("/jobs?status=queued")
+    assert "is queued" in await browser.post(f"/jobs/{job_id}", action="resume")
+    assert "action is cancel or resume" in await browser.post(f"/jobs/{job_id}", action="delete", status=400)
+    assert "Not Found" in await browser.post("/jobs/job_01J8", action="cancel", status=404)
+
+
+async def test_a_run_of_a_benchmark_is_shown_with_tables_and_plots_as_text(browser: Browsing) -> None:
+    toolbox = await browser.toolbox()
+    mark = "<script>alert(1)</script>"
+    results = SuiteResults(
+        tables=(Table(title="Found", headings=("system", "R@5"), rows=((mark, "71.2"),), note="of 30"),),
+        plots=(Plot(title=mark, series=(Series(name=mark, x=(1.0, 5.0), y=(0.2, 0.7)),)),),
+    )
+    run = BenchmarkRun(
+        run_id="bench_1",
+        suite="retrieval",
+        status="completed",
+        options={},
+        settings={},
+        seed=7,
+        versions={},
+        machine={},
+        started_at=datetime.now(UTC),
+        results=results,
+    )
+    await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)
+    assert "retrieval bench_1 completed" in await browser.text("/benchmarks")
+    page = await browser.page("/benchmarks/bench_1")
+    assert "71.2" in page
+    assert "<polyline" in page
+    assert mark not in page
+    assert "no run" in await browser.page("/benchmarks/nowhere", status=404)
+
+
+async def test_settings_say_what_they_do_and_where_they_were_given_and_no_secret(
+    place: Location, settings: Settings
+) -> None:
+    folder = place.root / ".swarm"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text("retrieve: {k: 7}\n", encoding="utf-8")
+    user = Path.home() / ".config" / "swarm-memory" / "config.yaml"
+    user.parent.mkdir(parents=True)
+    user.write_text("embedding: {api_key: sk-do-not-show-this-one}\n", encoding="utf-8")
+    async with browsing(place, settings) as browser:
+        page = await browser.text("/settings")
+    assert "sk-do-not" not in page
+    assert f"retrieve.k 7 {folder / 'config.yaml'}" in page
+    assert "Weight of relevance." in page
+
+
+def test_most_settings_say_what_they_do() -> None:
+    assert len(meanings()) > 80
