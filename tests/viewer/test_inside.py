@@ -1,5 +1,6 @@
 """Sources, jobs, benchmarks and settings in the browser."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,21 +8,28 @@ from browsed import Browsing, browsing
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
 from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import Passage
 from swarm_memory.server.location import Location
-from swarm_memory.server.sources.indexing import IndexRequest, index
 from swarm_memory.server.viewer.pages.settings import meanings
+from swarm_memory.tools.ports.sources import ReadGroup
+from swarm_memory.tools.sources.sources import index_source
 
 
-async def test_sources_are_listed_and_searched(browser: Browsing, tmp_path: Path) -> None:
+async def test_sources_are_listed_and_searched(browser: Browsing) -> None:
     assert "Nothing is indexed" in await browser.text("/sources")
-    folder = tmp_path / "handbook"
-    folder.mkdir()
-    (folder / "shop.md").write_text("# Refunds\n\nA refund <b>needs</b> the receipt.\n", encoding="utf-8")
-    await index(await browser.toolbox(), IndexRequest(kind="document", path=folder.name), tmp_path)
+
+    async def groups() -> AsyncIterator[ReadGroup]:
+        told = "A refund <b>needs</b> the receipt."
+        yield (
+            "shop.md",
+            "1",
+            lambda: [Passage(kind="document", group="shop.md", position=0, title="Refunds", content=told)],
+        )
+
+    await index_source(await browser.toolbox(), "document", "handbook", groups())
     assert "handbook document 1 1 just now" in await browser.text("/sources")
-    found = await browser.page("/sources?q=refund+receipt")
-    assert "A refund &lt;b&gt;needs" in found
-    assert "Nothing is" in await browser.text("/sources?q=quasars&kind=tool")
+    assert "A refund &lt;b&gt;needs" in await browser.page("/sources?q=refund+receipt")
+    assert "receipt" not in await browser.text("/sources?q=refund&kind=tool")
 
 
 async def test_a_job_is_cancelled_and_begun_again_by_its_button(browser: Browsing) -> None:
