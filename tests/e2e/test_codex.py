@@ -13,7 +13,7 @@ from messages_api import Say, Turn
 from patience import HANG_S, STATIC
 from record_demo import TASK
 from responses_api import ResponsesApi, shell
-from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
+from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes, write_settings_to_look_for
 
 from swarm_memory.server.location import state_folder
 
@@ -73,10 +73,16 @@ class CodexCli:
         return done.stdout
 
 
-def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_failure(tmp_path: Path) -> None:
-    codex = CodexCli(tmp_path / "home", checkout(tmp_path / "shop"))
+def with_codex(folder: Path, project: Path) -> CodexCli:
+    """Give a person of its own a project."""
+    codex = CodexCli(folder / "home", project)
     (codex.home / ".codex").mkdir(parents=True)
     (codex.home / ".bash_profile").write_text(f"export PATH={codex.environment['PATH']}\n")  # commands run in a login
+    return codex
+
+
+def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_failure(tmp_path: Path) -> None:
+    codex = with_codex(tmp_path, checkout(tmp_path / "shop"))
     codex.ours("install", "--agent", "codex")
     first = codex.session(FIRST, TASK)
     assert "swarm-memory-notes" not in first.told(0)
@@ -95,3 +101,13 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
     sessions = json.loads(codex.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3
+
+
+def test_a_call_that_failed_in_the_session_before_is_warned_of_where_that_is_wanted(tmp_path: Path) -> None:
+    codex, task = with_codex(tmp_path, tmp_path / "shop"), "Tell me which answer the settings hold"
+    write_settings_to_look_for(codex.project)
+    codex.ours("install", "--agent", "codex")
+    codex.session([shell("cat settings.ini"), shell("cat config/settings.ini"), Say("It holds 42.")], task)
+    told = codex.session([shell("cat settings.ini"), Say("As noted.")], task).told(1)
+    assert "Note from earlier calls: `Bash` failed before" in told
+    assert "cat config/settings.ini" in told

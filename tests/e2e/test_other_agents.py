@@ -13,7 +13,7 @@ from claude_code import NODE
 from messages_api import Say, Turn, Use
 from patience import HANG_S, STATIC
 from record_demo import TASK
-from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
+from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes, write_settings_to_look_for
 
 from swarm_memory.server.location import state_folder
 
@@ -82,15 +82,21 @@ def _provider(api: ChatApi) -> object:
     return {"provider": {"mock": mock}, "model": "mock/mock-1", "small_model": "mock/mock-1"}
 
 
-@pytest.mark.parametrize("agent", PACKAGES)
-def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_failure(agent: str, tmp_path: Path) -> None:
+def someone_with(agent: str, home: Path, project: Path) -> Person:
+    """Return a person whose agent asks nothing at its start, or skip the test where there is no such agent."""
     if not _binary(agent).exists():
         install = f"npm i --no-save --prefix tests/node {PACKAGES[agent]}@{VERSIONS[agent]}"
         pytest.skip(f"needs {agent}: {install}, or {agent.upper()}_CLI=PATH")
-    person = Person(agent, tmp_path / "home", checkout(tmp_path / "shop"))
-    (person.home / ".gemini").mkdir(parents=True)
-    (person.home / ".gemini" / "settings.json").write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
-    (person.home / ".bash_profile").write_text(f"export PATH={person.environment()['PATH']}\n")
+    person = Person(agent, home, project)
+    (home / ".gemini").mkdir(parents=True)
+    (home / ".gemini" / "settings.json").write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    (home / ".bash_profile").write_text(f"export PATH={person.environment()['PATH']}\n")
+    return person
+
+
+@pytest.mark.parametrize("agent", PACKAGES)
+def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_failure(agent: str, tmp_path: Path) -> None:
+    person = someone_with(agent, tmp_path / "home", checkout(tmp_path / "shop"))
     person.ours("install", "--agent", agent, "--user")
     first = person.session([TESTS, "cat README.md", SETUP, TESTS], "The 2 tests pass now.", TASK)
     assert "swarm-memory-notes" not in first.told(0)
@@ -107,3 +113,16 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
     sessions = json.loads(person.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3
+
+
+def test_copilot_is_warned_before_a_call_that_failed_in_the_session_before(tmp_path: Path) -> None:
+    person, task = (
+        someone_with("copilot", tmp_path / "home", tmp_path / "shop"),
+        "Tell me which answer the settings hold",
+    )
+    write_settings_to_look_for(person.project)
+    person.ours("install", "--agent", "copilot", "--user")
+    person.session(["cat settings.ini", "cat config/settings.ini"], "It holds 42.", task)
+    told = person.session(["cat settings.ini"], "As noted.", task).told(1)
+    assert "Note from earlier calls: `bash` failed before" in told
+    assert "cat config/settings.ini" in told

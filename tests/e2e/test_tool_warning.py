@@ -1,12 +1,11 @@
 """The real Claude Code is warned before a call that failed in an earlier session, only where that is switched on."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from messages_api import Say, Turn, bash
-from sessions import IN_CLAUDE_CODE, run_session, swarm_memory
+from sessions import IN_CLAUDE_CODE, run_session, swarm_memory, write_settings_to_look_for
 
 pytestmark = IN_CLAUDE_CODE
 
@@ -17,11 +16,7 @@ SECOND: list[Turn] = [bash("cat settings.ini"), Say("As noted.")]
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_call_that_failed_in_the_session_before_is_warned_of_once_it_is_wanted(tmp_path: Path, wanted: bool) -> None:
     project = tmp_path / "shop"
-    (project / "config").mkdir(parents=True)
-    (project / "config" / "settings.ini").write_text("answer = 42\n")
-    (project / ".swarm").mkdir(mode=0o700)
-    (project / ".swarm" / "config.yaml").write_text(f"hooks: {{warn_before_tools: {str(wanted).lower()}}}\n")
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    write_settings_to_look_for(project, warn=wanted)
     swarm_memory(project, "install", "--project")
     run_session(project, tmp_path / "first", FIRST, "Tell me which answer the settings hold")
     api, _ = run_session(project, tmp_path / "second", SECOND, "Tell me which answer the settings hold")

@@ -134,6 +134,7 @@ def test_copilot_tells_of_a_command_that_failed_in_the_result_of_one_that_ran(ho
     assert agent.heard("SessionStart", {"session_id": "s-1", "source": "resume"}) == {}
     assert agent.answered("UserPromptSubmit", CONTEXT) == {"additionalContext": "Run make first"}
     assert agent.answered("PreToolUse", CONTEXT)["hookSpecificOutput"]["additionalContext"] == "Run make first"
+    assert agent.heard("PreToolUse", {"tool_name": "Read"})["tool_name"] == "view", "as its sessions call it"
     assert agent.answered("SessionStart", {"systemMessage": "x"}) == {}
 
 

@@ -17,6 +17,9 @@ EVENTS = {
 """By our event: that of Copilot CLI. Its names in PascalCase have it speak as Claude Code does, nearly."""
 
 EVENTS_FILE = "events.jsonl"
+_TOOLS = {"Bash": "bash", "Read": "view", "Edit": "edit", "Write": "create", "Grep": "grep", "Glob": "glob"}
+"""What its hooks call a tool, in the words of Claude Code, and what its sessions do."""
+
 _EXIT_CODE = re.compile(r"with exit code (-?[0-9]{1,10})>\s*\Z")
 
 
@@ -37,6 +40,8 @@ def heard(event: str, said: Said) -> Said:
     told: Said = {**said, "hook_event_name": event, "transcript_path": transcript}
     if event == "SessionStart" and said.get("source") == "resume":
         return {}
+    if event == "PreToolUse":
+        return {**told, "tool_name": _TOOLS.get(str(said.get("tool_name")), said.get("tool_name"))}
     if event != "PostToolUseFailure":
         return told
     result: Said = said.get("tool_result") or {}
