@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from swarm_memory.schema.base import Model, Timestamp, Unit
-from swarm_memory.schema.trajectory import Judge, Label
+from swarm_memory.schema.trajectory import Judge, Label, TrajectorySource
 
 UseMethod = Literal["cited", "overlap", "none"]
 """How it was seen that a memory was used: the agent named it, its actions match it, or it was not seen."""
@@ -72,6 +72,37 @@ class OutcomeRecord(Model):
     def used(self) -> int:
         """How many memories the task was seen to use."""
         return sum(credit.method != "none" for credit in self.credits)
+
+
+class RecordedTask(Model):
+    """One task as a list tells it, by one trajectory: mostly the newest."""
+
+    trajectory_id: str
+    task_id: str
+    task: str
+    """The beginning of what was asked."""
+    is_blank: bool
+    """Whether the words were removed or forgotten."""
+    source: TrajectorySource | None
+    """None: it was written before sources were."""
+    agent_id: str | None
+    session_id: str | None
+    began: Timestamp | None
+    ended: Timestamp
+    """When it was recorded, where nothing tells when it ended."""
+    label: Label | None
+    """None: nobody judged it."""
+    confidence: Unit | None
+    judge: Judge | None
+    failures: int | None
+    """Calls of tools that failed; None: not counted."""
+    run_id: str | None
+    """The run that learned from it."""
+    matts_run_id: str | None
+    taught: int
+    """Memories that came from the task, whatever became of them."""
+    outcome: OutcomeRecord | None
+    """What the task had of memories, and what it took."""
 
 
 class ArmFigures(Model):

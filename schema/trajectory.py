@@ -16,7 +16,7 @@ TrajectorySource = Literal[
 ]  # fmt: skip
 """The host whose transcript it was read from, or the form in which it was given."""
 Label = Literal["Success", "Failure", "Undecided"]
-Judge = Literal["model", "agent", "evidence"]
+Judge = Literal["model", "agent", "evidence", "user"]
 
 
 class Step(Model):
@@ -102,6 +102,11 @@ class Verdict(Model):
 
     @classmethod
     def by_agent(cls, label: Label, confidence: float = 1.0, reasons: Sequence[str] = ()) -> "Verdict":
-        """Return the acting agent's own verdict, or its user's."""
+        """Return the acting agent's own verdict, or what its user said through it."""
         sure = 0.0 if label == "Undecided" else confidence
         return cls(label=label, confidence=sure, reasons=tuple(reasons), judge="agent")
+
+    @classmethod
+    def by_user(cls, label: Label, reasons: Sequence[str] = ()) -> "Verdict":
+        """Return what the user said by hand: nothing is surer."""
+        return cls(label=label, confidence=0.0 if label == "Undecided" else 1.0, reasons=tuple(reasons), judge="user")

@@ -14,3 +14,6 @@ TRIED = "reasoning_memory.tried"
 
 ASKED = "agent.asked"
 """The agent was asked what a task taught; the subject is the task."""
+
+VERDICT = "task.verdict"
+"""The verdict on a task was changed, or asked for once more; the subject is the task."""

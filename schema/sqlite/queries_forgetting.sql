@@ -125,6 +125,11 @@ WHERE scope_id = :scope_id AND status NOT IN ('queued', 'running') AND json_vali
     SELECT run_id FROM matts_runs WHERE scope_id = :scope_id AND task_id = :task_id
   ));
 
+-- name: clear_verdicts_of_task
+-- Take the reasons out of what tells how a task was judged before.
+UPDATE events SET data = json_replace(data, '$.from.reasons', json('[]'), '$.to.reasons', json('[]'))
+WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type;
+
 -- name: clear_session_of_task
 -- Take the task's words out of the session that is at it.
 UPDATE host_sessions SET task = :query WHERE scope_id = :scope_id AND task_id = :task_id;

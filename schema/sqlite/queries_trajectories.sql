@@ -6,13 +6,13 @@ UPDATE patterns SET confidence = min(1.0, confidence + ?), updated_at = ? WHERE 
 -- Write a trajectory, or its newer verdict.
 INSERT INTO task_trajectories (
   id, task_id, scope_id, agent_id, query, trajectory_json, content_digest, started_at, ended_at, judge_label,
-  judge_conf, verdict_json, run_id, created_at, content_hash
+  judge_conf, verdict_json, run_id, created_at, content_hash, source, session_id, failures
 ) VALUES (
   :id, :task_id, :scope_id, :agent_id, :query, :trajectory_json, :content_digest, :started_at, :ended_at,
-  :judge_label, :judge_conf, :verdict_json, :run_id, :created_at, :content_hash
+  :judge_label, :judge_conf, :verdict_json, :run_id, :created_at, :content_hash, :source, :session_id, :failures
 ) ON CONFLICT (id) DO UPDATE SET
   judge_label = excluded.judge_label, judge_conf = excluded.judge_conf, verdict_json = excluded.verdict_json,
-  run_id = coalesce(excluded.run_id, run_id)
+  run_id = coalesce(excluded.run_id, run_id), failures = coalesce(excluded.failures, failures)
 WHERE scope_id = excluded.scope_id AND content_digest = excluded.content_digest;
 
 -- name: recent_tasks
@@ -50,6 +50,7 @@ WHERE p.task_id = :task_id AND p.scope_id = :scope_id AND p.status <> 'archived'
   AND p.run_id IN (
   SELECT run_id FROM task_trajectories
   WHERE scope_id = :scope_id AND task_id = :task_id AND run_id IS NOT NULL AND run_id <> :run_id
+  UNION ALL SELECT :replaces
 );
 
 -- name: get_trajectory

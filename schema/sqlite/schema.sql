@@ -89,7 +89,7 @@ CREATE TABLE task_trajectories (
   matts_run_id TEXT,
   created_at TEXT NOT NULL,
   content_hash TEXT NOT NULL
-);
+, source TEXT, session_id TEXT, failures INTEGER);
 
 CREATE INDEX task_trajectories_by_task ON task_trajectories (scope_id, task_id, content_digest);
 
@@ -448,3 +448,8 @@ GROUP BY tenant_id, project;
 CREATE INDEX patterns_by_domain ON patterns (scope_id, domain) WHERE status = 'active' AND domain IS NOT NULL;
 
 CREATE INDEX patterns_by_agent ON patterns (scope_id, agent_id) WHERE status = 'active' AND agent_id IS NOT NULL;
+
+CREATE INDEX task_trajectories_by_time
+ON task_trajectories (scope_id, coalesce(ended_at, created_at), judge_label, source, task_id);
+
+CREATE INDEX tool_calls_failed ON tool_calls (scope_id, created_at) WHERE success = 0;

@@ -48,6 +48,7 @@ COMMANDS = {
     "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
     "export": ("Memories", "memories", "Write all memories as JSONL"),
     "import": ("Memories", "memories", "Read what export wrote; --all: what all agents did here"),
+    "verdict": ("Memories", "learn", "Say that the verdict on a task was wrong, or judge it again"),
     "judge": ("Memories", "learn", "Say whether tasks were met, and why"),
     "distill": ("Memories", "learn", "Show what trajectories would teach"),
     "status": ("How it stands", "status", "How the bank stands"),

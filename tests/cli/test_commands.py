@@ -438,6 +438,16 @@ def test_an_outcome_of_a_task_without_memories_says_that_none_is_credited(swarm:
     assert "no memory was given to this task" in told
 
 
+def test_a_verdict_is_said_otherwise_and_given_back(swarm: Shell, learned: str) -> None:
+    task_id = swarm("memories", "show", learned, "--json").json[0]["provenance"]["task_id"]
+    wrong = swarm("verdict", task_id, "failure", "--reason", "another service", "--json").json
+    assert (wrong["former"]["label"], wrong["verdict"]["judge"]) == ("Success", "user")
+    told = swarm("verdict", task_id, "Success").out
+    assert "before: Failure 1.00 by user" in told
+    assert "your word stands" in swarm("verdict", task_id, "again").out
+    assert swarm("verdict", "nobody", "success").code == 2
+
+
 def test_a_bank_in_order_is_told_as_such(swarm: Shell, learned: str) -> None:
     told = swarm("consolidate").out
     assert told == "1 memory compared (the new ones).\nNothing was to be put in order.\n"

@@ -1,6 +1,7 @@
 """Credit: what came of a task, by how much it changes the confidence of exactly the memories that the task had."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
@@ -59,25 +60,36 @@ async def record_outcome(
     if former is not None and former.given and not given:
         label, judge, given = former.label, former.judge, True
     items = await _injected(toolbox, task_id, retrieved, known)
-    uses = _uses(toolbox, items, retrieved, known, named)
+    seen = former if known is not None and not known.steps else None  # its words were removed: what was seen stays seen
+    uses = seen.credits if seen is not None else _uses(toolbox, items, retrieved, known, named)
     settings = toolbox.settings.credit
     fixed = {item.id for item in items if item.provenance.is_users_word}
     credits = tuple(
-        Credit(**use.model_dump(), change=0.0 if use.memory_id in fixed else change_for(label, use.method, settings))
+        Credit(
+            memory_id=use.memory_id,
+            method=use.method,
+            overlap=use.overlap,
+            change=0.0 if use.memory_id in fixed else change_for(label, use.method, settings),
+        )
         for use in uses
     )
+    said: dict[str, Any] = {
+        "label": label,
+        "judge": judge,
+        "given": given,
+        "credits": credits,
+        "status": _status(label, credits),
+    }
+    if seen is not None:
+        return await toolbox.store.save_outcome(toolbox.scope.readable(), seen.model_copy(update=said))
     record = OutcomeRecord(
+        **said,
         task_id=task_id,
         digest=known.content_digest if known else "",
-        label=label,
-        judge=judge,
-        given=given,
         arm=_arm(retrieved, bool(items)),
         randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
-        credits=credits,
         figures=figures_of(known, settings) if known else TaskFigures(),
         at=(known.ended_at if known else None) or toolbox.clock.now(),
-        status=_status(label, credits),
     )
     return await toolbox.store.save_outcome(toolbox.scope.readable(), record)
 

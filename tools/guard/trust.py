@@ -45,7 +45,8 @@ Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
-    """Whether an item is the user's word, or was drawn here, without a model, under a verdict of hard evidence.
+    """Whether an item is the user's word, or was drawn here, without a model, under a verdict of hard evidence or of
+    the user's.
 
     No evidence vouches for what the agent was told, nor for a wording that is suspect.
     """
@@ -54,7 +55,8 @@ def rests_on_evidence(item: MemoryItem) -> bool:
         return source.standing > 0
     if source.hearsay:
         return False
-    return source.judge == "evidence" and source.distiller in {"extractive", "agent"} and source.imported_from is None
+    is_here = source.distiller in {"extractive", "agent"} and source.imported_from is None
+    return is_here and source.judge in {"evidence", "user"}
 
 
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:

@@ -5,6 +5,7 @@ When enough is new, its consolidation is queued.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
 from swarm_memory.schema.memory import WAY_OUT, Distillation, LearnResult, MemoryDraft, MemoryItem
@@ -87,6 +88,34 @@ async def learn(
     )
 
 
+async def learn_anew(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
+    """Learn from a trajectory as it is kept under another verdict, in place of what was learned from it `before`.
+
+    What it does not give again is archived, as after a later version of its task. Credit is the caller's. Raises
+    `StorageError`.
+    """
+    reading, replaced = read(kept), before.run_id
+    drawn = await distill(toolbox, reading, verdict)
+    origin = Origin(new_id(RUN), toolbox.scope, before.trajectory_id, kept, verdict, drawn)
+    found = await new_items(toolbox, kept, lambda had: _items(toolbox, origin, drawn.drafts, had))
+    found = replace(found, reinforcement=0.0)  # what it found again, it found before
+    written = await _write(toolbox, origin, Judged(verdict, verdict, None), found, kept, reading, replaced)
+    if isinstance(written, LearnedBefore):
+        return await _already(toolbox, kept, written)
+    return LearnResult(
+        status="learned" if found.new else "nothing_new",
+        task_id=kept.task_id,
+        trajectory_id=origin.trajectory_id,
+        run_id=origin.run_id,
+        verdict=verdict,
+        distiller=drawn.distiller,
+        stored=found.items,
+        reinforced=found.known,
+        superseded=written,
+        reason=found.why_less(drawn.reason),
+    )
+
+
 async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
     """An outcome is recorded only where the run before was cut off; a later version's must not be replaced."""
     is_recorded = await toolbox.store.get_outcome(toolbox.scope, trajectory.task_id) is not None
@@ -115,7 +144,13 @@ def _items(
 
 
 async def _write(
-    toolbox: Toolbox, origin: Origin, judged: Judged, found: SortedOut, archived: Trajectory, reading: Reading
+    toolbox: Toolbox,
+    origin: Origin,
+    judged: Judged,
+    found: SortedOut,
+    archived: Trajectory,
+    reading: Reading,
+    replaces: str | None = None,
 ) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
     record = LearnRecord(
@@ -131,6 +166,8 @@ async def _write(
         at=toolbox.clock.now(),
         ways_out=await _tried(toolbox, reading, found),
         new_per_day=toolbox.new_per_day,
+        failures=sum(call.failed for call in reading.calls),
+        replaces=replaces,
     )
     superseded = await toolbox.store.save_learning(record)
     written = await toolbox.store.learned_before(toolbox.scope, archived.task_id, archived.content_digest)

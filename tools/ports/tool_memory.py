@@ -104,6 +104,10 @@ class ToolMemoryStore(Protocol):
         """Return the newest calls of a tool, newest first."""
         ...
 
+    async def failed_calls(self, scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
+        """Return the newest calls of a tool, or of all, that were reported to have failed, newest first."""
+        ...
+
     async def pending_calls(
         self, scope: Scope, *, now: datetime, until: datetime, tools: Sequence[str] | None, after: int, limit: int
     ) -> PendingCalls:

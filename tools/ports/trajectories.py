@@ -1,11 +1,14 @@
 """What learning reads and writes: trajectories, verdicts and what was drawn from them. No adapter is known here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from pydantic import JsonValue
+
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.outcome import RecordedTask
+from swarm_memory.schema.trajectory import Label, Trajectory, TrajectorySource, Verdict
 from swarm_memory.tools.ports.memories import StoredMemory
 
 
@@ -30,6 +33,20 @@ class KnownWay(NamedTuple):
     """Tasks in which it was tried; 0: nobody counted."""
 
 
+class ToldWay(NamedTuple):
+    """What came of telling sessions of an error what ended it before, beside the failed call."""
+
+    signature: str
+    memory_id: str
+    told: int
+    withheld: int
+    """Sessions at a task that was held out and did not get it."""
+    helped: int
+    """Of those told: sessions in which it then worked."""
+    in_vain: int
+    """Sessions in which it was then tried and the error came again."""
+
+
 class LearnRecord(NamedTuple):
     """All that one run of the loop writes, in one transaction."""
 
@@ -48,6 +65,10 @@ class LearnRecord(NamedTuple):
     """Of memories new and known."""
     new_per_day: int | None = None
     """So much may be added in a day; None: it is not counted."""
+    failures: int | None = None
+    """Calls of tools that failed."""
+    replaces: str | None = None
+    """The run that learned from the same trajectory under another verdict."""
 
     @property
     def counted(self) -> int:
@@ -64,6 +85,42 @@ class LearnedBefore(NamedTuple):
     memory_ids: tuple[str, ...]
 
 
+class TaskFilter(NamedTuple):
+    """Which tasks `list_tasks` gives, the one that ended last first."""
+
+    source: TrajectorySource | None = None
+    label: Label | None = None
+    text: str | None = None
+    """Part of the task as it was asked, whatever the case of its ASCII letters."""
+    limit: int = 50
+    offset: int = 0
+
+
+class KeptTask(NamedTuple):
+    """All that is kept of a task by one trajectory."""
+
+    row: RecordedTask
+    trajectory: Trajectory
+    verdict: Verdict | None
+    later: int
+    """Trajectories of the same task that came later."""
+
+
+class Revision(NamedTuple):
+    """Another verdict on a trajectory, with what that does to memories, in one transaction."""
+
+    scope: Scope
+    id: str
+    row: RecordedTask
+    verdict: Verdict
+    run_id: str | None
+    """The run whose memories the trajectory stands for now."""
+    event: Mapping[str, JsonValue]
+    at: datetime
+    archived: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+
+
 class TrajectoryStore(Protocol):
     """What was done, and what was learned from it."""
 
@@ -75,7 +132,8 @@ class TrajectoryStore(Protocol):
         """Write trajectory, verdict, items and events in one transaction.
 
         Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
-        archived as superseded; their ids are returned.
+        archived as superseded; their ids are returned. Of a trajectory that was learned from nothing is written, unless
+        by the run that this one `replaces`: what that one gave counts as given by an earlier version.
         """
         ...
 
@@ -106,6 +164,22 @@ class TrajectoryStore(Protocol):
         """Return what `known_ways` does of the errors that these memories ended."""
         ...
 
+    async def told_ways(self, scope: Scope) -> list[ToldWay]:
+        """Return what came of each way out that was told at failures, in no order."""
+        ...
+
     async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
         """Look up by trajectory id, or by task id for the newest of that task."""
         ...
+
+    async def list_tasks(self, scope: Scope, which: TaskFilter) -> list[RecordedTask]: ...
+
+    async def sources_of_tasks(self, scope: Scope) -> list[TrajectorySource]:
+        """Return the agents of which there are trajectories."""
+        ...
+
+    async def kept_task(self, scope: Scope, given_id: str) -> KeptTask | None:
+        """Look up as `get_trajectory` does, with all that a list tells."""
+        ...
+
+    async def revise(self, revision: Revision) -> None: ...

@@ -1,4 +1,4 @@
-"""`judge`, `distill`, `learn`, `post-task` and `record-outcome`: what trajectories show and teach."""
+"""`judge`, `verdict`, `distill`, `learn`, `post-task` and `record-outcome`: what trajectories show and teach."""
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -369,8 +369,49 @@ def _show_record(record: "OutcomeRecord") -> None:
         say(f"  {credit.applied:+.4f}  {credit.memory_id} ({use})")
 
 
+_SAID = ("success", "failure", "undecided", "again")
+
+
+@click.command()
+@click.argument("task", metavar="TASK")
+@click.argument("said", type=click.Choice(_SAID, case_sensitive=False))
+@click.option("--reason", default="", help="Why, in a sentence.")
+@json_option
+@click.pass_obj
+def verdict(invocation: Invocation, task: str, said: str, reason: str, as_json: bool) -> None:
+    """Say what really came of TASK (its id, or a trajectory's): your word replaces the verdict.
+
+    The credit that it gave is taken back, and what was distilled under it is learned anew. Saying the former one again
+    gives all of it back. `again` has it judged once more, by what judges now.
+
+    \b
+    Example:
+      swarm-memory verdict 4f2c9a-17:3 failure --reason "the wrong service was tested"
+    """
+    from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
+
+    async def operate(toolbox: "Toolbox") -> Revised:
+        label = next((each for each in get_args(Label) if each.lower() == said.lower()), None)
+        return await (judge_again(toolbox, task) if label is None else say_verdict(toolbox, task, label, reason))
+
+    revised = invocation.run(operate)
+    if as_json:
+        row = revised._asdict() | {"verdict": revised.verdict.model_dump(mode="json")}
+        print_json(row | {"former": None if revised.former is None else revised.former.model_dump(mode="json")})
+        return
+    _show_verdict({"id": revised.task_id, **revised.verdict.model_dump(mode="json")})
+    if revised.former is not None:
+        say(f"  before: {revised.former.label} {revised.former.confidence:.2f} by {revised.former.judge}", dim=True)
+    for told, ids in (("+", revised.stored), ("-", revised.superseded), ("credit changed:", revised.credited)):
+        if ids:
+            say(f"  {told} {', '.join(ids)}")
+    if not revised.stands:
+        say("  your word stands; this changes nothing")
+
+
 COMMANDS = {
     "judge": judge,
+    "verdict": verdict,
     "distill": distill,
     "learn": learn,
     "post-task": post_task,

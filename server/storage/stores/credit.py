@@ -95,11 +95,14 @@ def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[Outc
     """Return the outcome of a task, and where its figure stands."""
     values = {"task_id": task_id, "scope_id": scope_id, "type": OUTCOME}
     row = connection.execute(_QUERIES["outcome_of"], values).fetchone()
-    if row is None:
-        return None, None
-    data = json.loads(row[0])
-    figure = data.pop("figure", None)
-    return OutcomeRecord.model_validate(data), figure
+    return (None, None) if row is None else (outcome_in(row[0]), json.loads(row[0]).get("figure"))
+
+
+def outcome_in(text: str) -> OutcomeRecord:
+    """Return the outcome that an event tells."""
+    data = json.loads(text)
+    data.pop("figure", None)
+    return OutcomeRecord.model_validate(data)
 
 
 def _says_the_same(former: OutcomeRecord, record: OutcomeRecord) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.sqlite.events import VERDICT
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import LOG
@@ -265,6 +266,7 @@ def blank_task(connection: "Connection", task: Task, instead: str) -> int:
         if summary is not None:
             connection.execute(_QUERIES["put_run"], {"key": run_id, "summary": _run_without_words(summary)})
     connection.execute(_QUERIES["clear_session_of_task"], {**values, "query": instead})
+    connection.execute(_QUERIES["clear_verdicts_of_task"], values | {"type": VERDICT})
     return len(rows)
 
 

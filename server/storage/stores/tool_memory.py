@@ -85,6 +85,11 @@ class SqliteToolMemory(Part):
         return [_kept(scope, row) for row in named(connection, _QUERIES["recent_calls"], values)]
 
     @reads
+    def failed_calls(self, connection: "Connection", scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
+        values = {"scope_id": find_scope(connection, scope), "tool_name": tool_name, "limit": limit}
+        return [_kept(scope, row) for row in named(connection, _QUERIES["failed_calls"], values)]
+
+    @reads
     def pending_calls(
         self,
         connection: "Connection",

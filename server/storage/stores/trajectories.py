@@ -3,31 +3,55 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.sqlite.events import TRIED
+from swarm_memory.schema.memory import MemoryStatus
+from swarm_memory.schema.outcome import RecordedTask
+from swarm_memory.schema.sqlite.events import TOLD_AT_FAILURE, TRIED, VERDICT
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
 from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
 from swarm_memory.server.storage.hook_reader import to_json, ways_of
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, count_added, find_patterns
+from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
+from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
+from swarm_memory.server.storage.stores.memories import (
+    MemoryWriter,
+    change_status,
+    count_added,
+    find_patterns,
+    put_status,
+)
 from swarm_memory.server.storage.stores.rows import (
     content_hash,
     find_scope,
     log_event,
+    made,
     make_scope,
+    named,
     optional_text,
     to_text,
 )
+from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.guard.trust import REINFORCED
-from swarm_memory.tools.ports.trajectories import KnownWay, LearnedBefore, LearnRecord
+from swarm_memory.tools.ports.trajectories import (
+    KeptTask,
+    KnownWay,
+    LearnedBefore,
+    LearnRecord,
+    Revision,
+    TaskFilter,
+    ToldWay,
+)
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
-_QUERIES, _WAYS = queries("trajectories"), queries("ways_out")
+_QUERIES, _WAYS, _TASKS = queries("trajectories"), queries("ways_out"), queries("tasks")
+
+_SHOWN_CHARS = 300
+"""Of a task in a list."""
 
 _MOST_KEPT = 8
 """Of tasks that kept to a memory, or did not, so many are noted: every later one would say the same."""
@@ -55,14 +79,15 @@ class SqliteTrajectories(BankThreads):
     def save_learning(self, connection: "Connection", record: LearnRecord) -> tuple[str, ...]:
         task_id = record.trajectory.task_id
         # Another process may have learned from the same trajectory meanwhile.
-        if _learned_before(connection, record.scope, task_id, record.trajectory.content_digest) is not None:
+        before = _learned_before(connection, record.scope, task_id, record.trajectory.content_digest)
+        if before is not None and before.run_id != record.replaces:
             return ()
         scope_id = make_scope(connection, record.scope)
         if record.new_per_day is not None:
             count_added(connection, scope_id, record.counted, record.new_per_day, record.at)
-        add_trajectory(
-            connection, scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at, record.run_id
-        )
+        learned = _columns(record.trajectory_id, record.trajectory, record.verdict, record.at)
+        learned |= {"scope_id": scope_id, "run_id": record.run_id, "failures": record.failures}
+        connection.execute(_QUERIES["add_trajectory"], learned)
         writer = MemoryWriter(connection, self, record.embedder)
         new = [item.id for item in writer.add(record.memories)]
         if record.reinforcement > 0:
@@ -117,6 +142,11 @@ class SqliteTrajectories(BankThreads):
         return _known_ways(connection, scope, [signature for (signature,) in rows])
 
     @reads
+    def told_ways(self, connection: "Connection", scope: Scope) -> list[ToldWay]:
+        values = {"scope_id": find_scope(connection, scope), "told": TOLD_AT_FAILURE, "tried": TRIED}
+        return [ToldWay(*row) for row in connection.execute(_TASKS["told_ways"], values).fetchall()]
+
+    @reads
     def get_trajectory(
         self, connection: "Connection", scope: Scope, trajectory_id: str
     ) -> tuple[Trajectory, Verdict | None] | None:
@@ -124,9 +154,56 @@ class SqliteTrajectories(BankThreads):
         row = connection.execute(_QUERIES["get_trajectory"], values).fetchone()
         if row is None:
             return None
-        trajectory, verdict = row
-        judged = None if verdict is None else Verdict.model_validate_json(verdict)
-        return Trajectory.model_validate_json(trajectory), judged
+        return _read(*row)
+
+    @reads
+    def list_tasks(self, connection: "Connection", scope: Scope, which: TaskFilter) -> list[RecordedTask]:
+        values = {**which._asdict(), "scope_id": find_scope(connection, scope)}
+        return _described(connection, [seq for (seq,) in connection.execute(_TASKS["newest_tasks"], values).fetchall()])
+
+    @reads
+    def sources_of_tasks(self, connection: "Connection", scope: Scope) -> list[TrajectorySource]:
+        rows = connection.execute(_TASKS["sources_of_tasks"], (find_scope(connection, scope),)).fetchall()
+        return [source for (source,) in rows]
+
+    @reads
+    def kept_task(self, connection: "Connection", scope: Scope, given_id: str) -> KeptTask | None:
+        values = {"scope_id": find_scope(connection, scope), "id": given_id}
+        found = connection.execute(_TASKS["find_task"], values).fetchone()
+        if found is None:
+            return None
+        (row,) = _described(connection, found)
+        trajectory, verdict, later = connection.execute(_TASKS["recorded_task"], found).fetchone()
+        return KeptTask(row, *_read(trajectory, verdict), later)
+
+    @writes
+    def revise(self, connection: "Connection", revision: Revision) -> None:
+        scope_id, verdict = make_scope(connection, revision.scope), revision.verdict
+        values = {"id": revision.row.trajectory_id, "scope_id": scope_id, "run_id": revision.run_id}
+        values |= {"label": verdict.label, "confidence": verdict.confidence, "verdict": verdict.model_dump_json()}
+        connection.execute(_TASKS["put_verdict"], values)
+        changes: tuple[tuple[MemoryStatus, tuple[str, ...]], ...]
+        changes = (("archived", revision.archived), ("active", revision.restored))
+        for status, ids in changes:
+            why = f"the verdict on its task was changed ({revision.id})"
+            for seq, memory_id, own, former in find_patterns(connection, (revision.scope,), ids):
+                put_status(connection, self.index, (seq, own, former), (status, why), revision.at)
+                told = {"from": former, "reason": why, "run_id": revision.id}
+                log_event(connection, own, f"reasoning_memory.{status}", memory_id, told, revision.at)
+        log_event(connection, scope_id, VERDICT, revision.row.task_id, dict(revision.event), revision.at)
+        self.index.tidy(connection)
+
+
+def _read(trajectory: str, verdict: str | None) -> tuple[Trajectory, Verdict | None]:
+    judged = None if verdict is None else Verdict.model_validate_json(verdict)
+    return Trajectory.model_validate_json(trajectory), judged
+
+
+def _described(connection: "Connection", seqs: Sequence[int]) -> list[RecordedTask]:
+    values = {"seqs": to_json(list(seqs)), "chars": _SHOWN_CHARS, "outcome": OUTCOME}
+    values |= {"removed": REMOVED, "forgotten": FORGOTTEN}
+    rows = named(connection, _TASKS["describe_tasks"], values)
+    return [made(RecordedTask, row, outcome=row["outcome"] and outcome_in(row["outcome"])) for row in rows]
 
 
 def _note_tried(connection: "Connection", scope_id: int, record: LearnRecord) -> None:
@@ -166,14 +243,19 @@ def add_trajectory(
     trajectory: Trajectory,
     verdict: Verdict | None,
     at: datetime,
-    run_id: str | None = None,
 ) -> None:
-    """Write a trajectory, or its newer verdict, and the run that learned from it."""
+    """Write a trajectory, or its newer verdict."""
+    columns = _columns(trajectory_id, trajectory, verdict, at)
+    connection.execute(_QUERIES["add_trajectory"], {**columns, "scope_id": scope_id, "run_id": None, "failures": None})
+
+
+def _columns(trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None, at: datetime) -> dict[str, Any]:
     text = trajectory.model_dump_json(exclude_defaults=True)
-    values = {
+    return {
         "id": trajectory_id,
         "task_id": trajectory.task_id,
-        "scope_id": scope_id,
+        "source": trajectory.source,
+        "session_id": trajectory.session_id,
         "agent_id": trajectory.agent_id,
         "query": trajectory.task,
         "trajectory_json": text,
@@ -185,9 +267,7 @@ def add_trajectory(
         "verdict_json": None if verdict is None else verdict.model_dump_json(),
         "created_at": to_text(at),
         "content_hash": content_hash(trajectory_id, text),
-        "run_id": run_id,
     }
-    connection.execute(_QUERIES["add_trajectory"], values)
 
 
 def reinforce(
@@ -206,7 +286,8 @@ def _supersede(
 
     What the agent wrote about the task stays when it goes on, unless it failed or the agent says it anew.
     """
-    values = {"task_id": record.trajectory.task_id, "scope_id": scope_id, "run_id": record.run_id}
+    values: dict[str, Any] = {"task_id": record.trajectory.task_id, "scope_id": scope_id, "run_id": record.run_id}
+    values["replaces"] = record.replaces
     values["keeps_agents"] = record.verdict.judge != "agent" and record.verdict.label != "Failure"
     rows = connection.execute(_QUERIES["earlier_of_task"], values).fetchall()
     gone = [row for row in rows if row[1] not in keep]

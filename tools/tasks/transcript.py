@@ -1,0 +1,254 @@
+"""One task as it can be read: what was said and done, what was told at which moment, and what came of it."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.outcome import OutcomeRecord, UseMethod
+from swarm_memory.schema.sqlite.events import INJECTED, RETRIEVED, VERDICT, WITHHELD
+from swarm_memory.schema.trajectory import Role, Step, StepKind, Verdict
+from swarm_memory.tools.judge.evidence import signals_of
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.ports.trajectories import KeptTask
+from swarm_memory.tools.tasks.verdict import kept_task
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.reading import Reading, read
+
+WINDOW = 200
+"""So many parts of a long transcript are shown at once."""
+
+MAX_TEXT = 8000
+"""Of one text in a transcript; the middle of a longer one is left out."""
+
+_MAX_TAUGHT = 200
+_MAX_SEARCHED = 300
+"""Calls of a task in which evidence is found again; of a longer one the steps are named that its verdict keeps."""
+_NOTHING: dict[str, JsonValue] = {}
+_STEP_ID = re.compile(r"\bs\d+\b")
+
+Moment = Literal["prompt", "failure", "search"]
+"""At a prompt, beside a failed call, or when the agent asked."""
+
+
+class ToldMemory(NamedTuple):
+    """A memory that was told, or kept from the task."""
+
+    memory_id: str
+    item: MemoryItem | None
+    """None: it was forgotten since."""
+    method: UseMethod | None
+    """How its use was seen; None: nothing is known of that."""
+
+
+class Told(NamedTuple):
+    """What was retrieved at one moment."""
+
+    at: datetime
+    moment: Moment
+    withheld: bool
+    """Whether the task was held out and did not get it."""
+    query: str
+    memories: tuple[ToldMemory, ...]
+
+
+class Shown(NamedTuple):
+    """A step as it is shown; of a call the input and what came of it together."""
+
+    ids: tuple[str, ...]
+    """Of the step, and of the observation that belongs to it."""
+    kind: StepKind
+    role: Role
+    at: datetime | None
+    text: str
+    name: str = ""
+    """Of a call: the program or the tool."""
+    tool: str = ""
+    given: tuple[tuple[str, str], ...] = ()
+    """The arguments of a call, each as text."""
+    output: str | None = None
+    """None: no call, or it never ended."""
+    failed: bool = False
+    refused: bool = False
+    error: str = ""
+    """The line that says what went wrong."""
+    took_s: float | None = None
+    is_evidence: bool = False
+    """Whether the verdict rests on it."""
+    taught: tuple[MemoryItem, ...] = ()
+    """The memories that were drawn from it."""
+
+
+_Placed: TypeAlias = tuple[Told, str]
+"""With the signature of the failure that it was told at; empty: at none."""
+
+
+class Reason(NamedTuple):
+    """Why a verdict is as it is, and the steps that say so."""
+
+    text: str
+    steps: tuple[str, ...]
+
+
+class Transcript(NamedTuple):
+    """A task with all that is known of it."""
+
+    task: KeptTask
+    reasons: tuple[Reason, ...]
+    parts: tuple[Told | Shown, ...]
+    """A window of all."""
+    first: int
+    """Where it begins."""
+    total: int
+    taught: tuple[MemoryItem, ...]
+    changes: tuple[Event, ...]
+    """How the verdict was changed, the last first."""
+
+
+async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None, first: int = 0) -> Transcript:
+    """Return a task by the id of a trajectory or of the task (then its newest one).
+
+    Of a long one `WINDOW` parts from the number `first` on, or those around a step. Raises `NotFoundError`.
+    """
+    task = await kept_task(toolbox, given_id)
+    every = MemoryFilter(("active", "quarantined", "archived"), task_id=task.row.task_id, limit=_MAX_TAUGHT)
+    taught = tuple(await toolbox.store.list_memories((toolbox.scope,), every))
+    histories = await toolbox.store.memory_histories(
+        (toolbox.scope,), [task.row.task_id], (INJECTED, WITHHELD, VERDICT)
+    )
+    events = histories[task.row.task_id]
+    told = await _told(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
+    parts, reasons = await asyncio.to_thread(_read, task, taught, told)
+    if step is not None:
+        first = next((place for place, part in enumerate(parts) if isinstance(part, Shown) and step in part.ids), 0)
+    first = max(0, min(first, len(parts) - 1)) // WINDOW * WINDOW
+    return Transcript(
+        task=task,
+        reasons=reasons,
+        parts=tuple(parts[first : first + WINDOW]),
+        first=first,
+        total=len(parts),
+        taught=taught,
+        changes=tuple(event for event in reversed(events) if event.kind == VERDICT),
+    )
+
+
+def _read(
+    task: KeptTask, taught: Sequence[MemoryItem], told: Sequence[_Placed]
+) -> tuple[list[Told | Shown], tuple[Reason, ...]]:
+    reading = read(task.trajectory)
+    parts = _woven(list(_shown(reading, task.verdict, taught)), told, reading)
+    return parts, _reasons(task.verdict, reading) if task.verdict is not None else ()
+
+
+async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[_Placed]:
+    """Return what was told at each moment."""
+    data: list[Any] = [event.data for event in events]
+    asked = await toolbox.store.memory_histories(
+        toolbox.scope.readable(), [each["retrieval_id"] for each in data], (RETRIEVED,)
+    )
+    ids = list(dict.fromkeys(memory_id for each in data for memory_id in each.get("ids", ())))
+    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.scope.readable(), ids)} if ids else {}
+    credits = outcome.credits if outcome is not None else ()
+    methods: dict[str, UseMethod] = {credit.memory_id: credit.method for credit in credits}
+    found: list[_Placed] = []
+    for event, each in zip(events, data, strict=True):
+        (retrieved,) = [one.data for one in asked[each["retrieval_id"]]][:1] or [_NOTHING]
+        failure = str(retrieved.get("failure") or "")
+        moment: Moment = "failure" if failure else "prompt" if each.get("via") else "search"
+        memories = tuple(ToldMemory(one, items.get(one), methods.get(one)) for one in each.get("ids", ()))
+        query = clean(str(retrieved.get("query") or ""), MAX_TEXT)
+        found.append((Told(event.at, moment, event.kind == WITHHELD, query, memories), failure))
+    return found
+
+
+def _shown(reading: Reading, verdict: Verdict | None, taught: Sequence[MemoryItem]) -> Iterator[Shown]:
+    calls = {call.position: call for call in reading.calls}
+    joined = {call.end for call in reading.calls if call.observation is not None}
+    rests_on = set(verdict.evidence) if verdict is not None else set[str]()
+    drawn: dict[str, list[MemoryItem]] = {}
+    for item in taught:
+        for step_id in item.provenance.evidence[:1]:
+            drawn.setdefault(step_id, []).append(item)
+    for index, step in enumerate(reading.trajectory.steps):
+        if index in joined:
+            continue
+        call = calls.get(index)
+        shown = _message(step) if call is None else _call(call)
+        yield shown._replace(
+            is_evidence=not rests_on.isdisjoint(shown.ids),
+            taught=tuple(item for step_id in shown.ids for item in drawn.get(step_id, ())),
+        )
+
+
+def _message(step: Step) -> Shown:
+    return Shown((step.id,), step.kind, step.role, step.at, clean(step.text, MAX_TEXT), failed=step.is_error is True)
+
+
+def _call(call: Call) -> Shown:
+    began, seen = call.step.at, call.observation
+    took = (seen.at - began).total_seconds() if seen is not None and seen.at is not None and began is not None else None
+    return Shown(
+        ids=call.ids,
+        kind="tool_call",
+        role=call.step.role,
+        at=began,
+        text=clean(call.step.text, MAX_TEXT),
+        name=call.name,
+        tool=call.tool,
+        given=tuple((clean(key, 200), _as_text(value)) for key, value in call.input.items()),
+        output=None if seen is None else clean(call.output, MAX_TEXT),
+        failed=call.failed,
+        refused=call.refused,
+        error=clean(call.error, MAX_TEXT),
+        took_s=None if took is None or took < 0 else took,
+    )
+
+
+def _as_text(value: JsonValue) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    return clean(text, MAX_TEXT)
+
+
+def _woven(shown: Sequence[Shown], told: Sequence[_Placed], reading: Reading) -> list[Told | Shown]:
+    """Return the steps with what was told put between them: behind the failure that it was told at, else by its time.
+
+    What cannot be placed stands behind the first step, the task.
+    """
+    failed = {call.step.id: call.signature.digest for call in reading.calls if call.signature is not None}
+    behind: dict[int, list[Told]] = {}
+    for each, failure in told:
+        places = [place for place, step in enumerate(shown) if failure and failed.get(step.ids[0]) == failure]
+        place = _last_before(shown, each.at)
+        if places:
+            place = max((one for one in places if one <= place), default=places[0])
+        behind.setdefault(place, []).append(each)
+    parts: list[Told | Shown] = list(behind.get(0, ())) if not shown else []
+    for place, step in enumerate(shown):
+        parts += [step, *behind.get(place, ())]
+    return parts
+
+
+def _last_before(shown: Sequence[Shown], at: datetime) -> int:
+    return max((place for place, step in enumerate(shown) if step.at is not None and step.at <= at), default=0)
+
+
+def _reasons(verdict: Verdict, reading: Reading) -> tuple[Reason, ...]:
+    """Return the reasons with their steps: evidence is found again in the trajectory, a model names them."""
+    steps = {step.id for step in reading.trajectory.steps}
+    is_short = len(reading.calls) <= _MAX_SEARCHED
+    signals = {signal.reason: signal.steps for signal in signals_of(reading)} if is_short else {}
+    found: list[Reason] = []
+    for text in verdict.reasons:
+        named = [step_id for said, rests_on in signals.items() if said in text for step_id in rests_on]
+        named += _STEP_ID.findall(text)
+        found.append(Reason(clean(text, MAX_TEXT), tuple(dict.fromkeys(each for each in named if each in steps))))
+    return tuple(found)

@@ -1,0 +1,174 @@
+"""The verdict on a task that was judged before: judged once more, or said otherwise by the user, with what follows."""
+
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import RUN, new_id
+from swarm_memory.schema.errors import NotFoundError
+from swarm_memory.schema.sqlite.events import VERDICT
+from swarm_memory.schema.trajectory import Label, Verdict
+from swarm_memory.tools.credit.outcome import record_outcome
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.judge.judge import judge
+from swarm_memory.tools.learn.learn import learn_anew
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, Revision
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_REASON_CHARS = 500
+_MAX_TAUGHT = 500
+
+
+class Revised(NamedTuple):
+    """A verdict beside the former one, and what came of it."""
+
+    trajectory_id: str
+    task_id: str
+    former: Verdict | None
+    verdict: Verdict
+    stands: bool = True
+    """False: the user said otherwise before, and that stays."""
+    stored: tuple[str, ...] = ()
+    """Ids of memories that it taught, or gave back."""
+    superseded: tuple[str, ...] = ()
+    """Ids of memories that were archived, since they rested on the former one."""
+    credited: tuple[str, ...] = ()
+    """Ids of memories that the task was given and whose confidence changed."""
+
+
+class _Changed(NamedTuple):
+    """What a change of the label did to memories."""
+
+    run_id: str | None
+    """The run whose memories the trajectory stands for then."""
+    stored: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
+    to_archive: tuple[str, ...] = ()
+    """What is not archived yet."""
+    to_restore: tuple[str, ...] = ()
+
+
+async def say_verdict(toolbox: Toolbox, given_id: str, label: Label, reason: str = "") -> Revised:
+    """Put the user's word in the place of a verdict, by the id of a trajectory or of a task (then on its newest one).
+
+    The credit that the former outcome gave is taken back. What was distilled under another label is learned anew where
+    the trajectory has its words; else its strategies are archived. Saying the former label again gives back what the
+    change took. Raises `NotFoundError`, `StorageError`.
+    """
+    task = await kept_task(toolbox, given_id)
+    told = clean(redact(reason).text, MAX_REASON_CHARS).strip()
+    said = Verdict.by_user(label, (told,) if told else ())
+    return await _revise(toolbox, task, said)
+
+
+async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
+    """Judge a trajectory as it is kept with what judges now; the verdict replaces any but the user's own.
+
+    What it does is as `say_verdict` says. Raises `NotFoundError` also where the words of the trajectory were removed,
+    `ModelError` only as `judge` does, `StorageError`.
+    """
+    task = await kept_task(toolbox, given_id)
+    if task.row.is_blank:
+        raise NotFoundError(f"what was done in {task.row.task_id} was removed: there is nothing left to judge")
+    verdict = await judge(toolbox, task.trajectory)
+    if task.verdict is not None and task.verdict.judge == "user":
+        event = _event(toolbox, new_id(RUN), task, verdict, _Changed(task.row.run_id), stands=False)
+        await toolbox.store.add_event(toolbox.scope, event)
+        return Revised(task.row.trajectory_id, task.row.task_id, task.verdict, verdict, stands=False)
+    return await _revise(toolbox, task, verdict)
+
+
+async def kept_task(toolbox: Toolbox, given_id: str) -> KeptTask:
+    """Return all that is kept of a task, by the id of a trajectory or of the task. Raises `NotFoundError`."""
+    found = await toolbox.store.kept_task(toolbox.scope, given_id)
+    if found is None:
+        raise NotFoundError(f"no task or trajectory {given_id[:80]!r} in project {toolbox.scope.project!r}")
+    return found
+
+
+async def verdicts_of(toolbox: Toolbox, task_id: str) -> list[Event]:
+    """Return how the verdict on a task was changed, oldest first."""
+    found = await toolbox.store.memory_histories((toolbox.scope,), [task_id], (VERDICT,))
+    return found[task_id]
+
+
+async def _revise(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> Revised:
+    row, revision_id, changed = task.row, new_id(RUN), _Changed(task.row.run_id)
+    revised = Revised(row.trajectory_id, row.task_id, task.verdict, verdict)
+    if task.verdict != verdict:
+        if task.verdict is None or task.verdict.label != verdict.label:
+            changed = await _changed(toolbox, task, verdict)
+        event = _event(toolbox, revision_id, task, verdict, changed).data
+        await toolbox.store.revise(
+            Revision(
+                scope=toolbox.scope,
+                id=revision_id,
+                row=row,
+                verdict=verdict,
+                run_id=changed.run_id,
+                event=event,
+                at=toolbox.clock.now(),
+                archived=changed.to_archive,
+                restored=changed.to_restore,
+            )
+        )
+    is_given = verdict.judge == "user"
+    outcome = await record_outcome(toolbox, row.task_id, verdict, task.trajectory, given=is_given)
+    moved = () if outcome.status == "already_credited" else outcome.credits
+    return revised._replace(
+        stored=changed.stored,
+        superseded=changed.superseded,
+        credited=tuple(credit.memory_id for credit in moved if credit.applied),
+    )
+
+
+async def _changed(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Changed:
+    """Return what another label does to what the task taught; a rollout teaches with others, and nothing is changed."""
+    row, former_run = task.row, task.row.run_id
+    undone = await _undone(toolbox, task, verdict)
+    if undone is not None:
+        return undone
+    if former_run is None or row.matts_run_id is not None:
+        return _Changed(former_run)
+    if not row.is_blank and task.verdict is not None:
+        before = LearnedBefore(row.trajectory_id, former_run, task.verdict, ())
+        learned = await learn_anew(toolbox, before, task.trajectory, verdict)
+        return _Changed(learned.run_id, tuple(item.id for item in learned.stored), learned.superseded)
+    taught = await toolbox.store.list_memories(
+        (toolbox.scope,), MemoryFilter(("active", "quarantined"), task_id=row.task_id, limit=_MAX_TAUGHT)
+    )
+    wrong = tuple(item.id for item in taught if item.use == "strategy" and item.outcome != verdict.label)
+    return _Changed(former_run, superseded=wrong, to_archive=wrong)
+
+
+async def _undone(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Changed | None:
+    """Return what takes back the last change, where the label is again what it was before; None where it is not."""
+    events = [event.data for event in await verdicts_of(toolbox, task.row.task_id)]
+    ours = [data for data in events if data["trajectory_id"] == task.row.trajectory_id and data["stands"]]
+    last: Any = ours[-1] if ours else None
+    if last is None or last["from"] is None or last["from"]["label"] != verdict.label:
+        return None
+    items = await toolbox.store.get_memories(toolbox.scope.readable(), [*last["superseded"], *last["stored"]])
+    back = [item.id for item in items if item.id in last["superseded"] and item.status == "archived"]
+    gone = [item.id for item in items if item.id in last["stored"] and item.status != "archived"]
+    return _Changed(last["former_run_id"], tuple(back), tuple(gone), tuple(gone), tuple(back))
+
+
+def _event(
+    toolbox: Toolbox, revision_id: str, task: KeptTask, verdict: Verdict, changed: _Changed, *, stands: bool = True
+) -> Event:
+    data: dict[str, JsonValue] = {
+        "id": revision_id,
+        "trajectory_id": task.row.trajectory_id,
+        "from": None if task.verdict is None else task.verdict.model_dump(mode="json"),
+        "to": verdict.model_dump(mode="json"),
+        "stands": stands,
+        "former_run_id": task.row.run_id,
+        "run_id": changed.run_id,
+        "stored": list(changed.stored),
+        "superseded": list(changed.superseded),
+    }
+    return Event(VERDICT, toolbox.clock.now(), task.row.task_id, data)
