@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hook_project import NOTE, HookProject
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
@@ -168,6 +169,14 @@ def test_cursor_names_its_database_where_there_is_one_and_no_address(home: Path)
     assert agent.heard("Stop", said)["transcript_path"] == str(store)
     assert agent.answered("SessionStart", CONTEXT) == {"additional_context": "Run make first"}
     assert agent.answered("Stop", CONTEXT) == {}
+
+
+def test_cursor_is_told_beside_a_failed_command_what_ended_that_error_before(learned: HookProject) -> None:
+    error = "E   shop.settings.SettingsError: config/test.toml not found\n2 failed"
+    call = {"tool_name": "Shell", "tool_input": {"command": "python -m pytest -q"}, "is_interrupt": False}
+    said = {"conversation_id": "c-1", "cwd": str(learned.root), **call, "error_message": error, "failure_type": "error"}
+    done = learned.run("-m", "swarm_memory.server.hooks", "cursor", "tool-failure", told=json.dumps(said))
+    assert NOTE in json.loads(done.stdout)["additional_context"]
 
 
 _DRIVE = """

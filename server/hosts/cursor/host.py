@@ -6,10 +6,17 @@ import re
 
 from swarm_memory.server.hosts.host import Host, Said
 
-EVENTS = {"SessionStart": "sessionStart", "Stop": "stop", "SessionEnd": "sessionEnd"}
-"""By our event: that of Cursor. It takes context at the start of a session alone, and not in every client."""
+EVENTS = {
+    "SessionStart": "sessionStart",
+    "PostToolUseFailure": "postToolUseFailure",
+    "Stop": "stop",
+    "SessionEnd": "sessionEnd",
+}
+"""By our event: that of Cursor. Not every client takes the context; none takes it with a prompt."""
 
 STORE = "store.db"
+_TAKES_CONTEXT = ("SessionStart", "PostToolUseFailure")
+_OF_CALL = ("tool_name", "tool_input", "is_interrupt")
 
 
 def home() -> str:
@@ -38,7 +45,9 @@ def heard(event: str, said: Said) -> Said:
     (chats, projects), (hashed, slug) = folders(), project_names(root)
     store = os.path.join(chats, hashed, session, STORE)
     lines = os.path.join(projects, slug, "agent-transcripts", session, f"{session}.jsonl")
+    failed = {"error": said.get("error_message"), **{name: said.get(name) for name in _OF_CALL}}
     return {
+        **(failed if event == "PostToolUseFailure" else {}),
         "hook_event_name": event,
         "session_id": session,
         "cwd": root,
@@ -48,10 +57,10 @@ def heard(event: str, said: Said) -> Said:
 
 
 def answered(event: str, answer: Said) -> Said:
-    """Return what a hook may answer: context at the start of a session."""
+    """Return what a hook may answer: context at the start of a session and beside a failed call."""
     said: Said = answer.get("hookSpecificOutput") or {}
     context = said.get("additionalContext")
-    return {"additional_context": context} if context and event == "SessionStart" else {}
+    return {"additional_context": context} if context and event in _TAKES_CONTEXT else {}
 
 
 HOST = Host("cursor", "Cursor", folders, heard, answered)
