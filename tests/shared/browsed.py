@@ -37,6 +37,19 @@ class Browsing:
         assert answer.status_code == status, answer.text
         return answer.text
 
+    async def crawl(self, at_most: int = 120) -> dict[str, str]:
+        """Return every page that links of ours lead to, by path, from the first on."""
+        found: dict[str, str] = {}
+        waiting = ["/ui"]
+        while waiting and len(found) < at_most:
+            path = waiting.pop(0)
+            answer = await self.client.get(path)
+            assert answer.status_code == 200, (path, answer.text)
+            found[path] = answer.text
+            links = map(unescape, re.findall(r'<a\b[^>]*? href="(/ui[^"#]*)', answer.text))
+            waiting += [each for each in dict.fromkeys(links) if each not in found and each not in waiting]
+        return found
+
     async def text(self, path: str = "") -> str:
         """Return what a reader sees of a page: words without markup, on one line."""
         return seen(await self.page(path))

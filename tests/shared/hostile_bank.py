@@ -1,0 +1,136 @@
+"""A bank that holds one text wherever a bank holds any: what the pages of the viewer make of it is tested."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+
+from swarm_memory.schema.base import MEMORY, new_id
+from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
+from swarm_memory.schema.source import Passage
+from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
+from swarm_memory.tools.ports.jobs import JobEnd
+from swarm_memory.tools.ports.journal import HostSession
+from swarm_memory.tools.ports.sources import ReadGroup
+from swarm_memory.tools.ports.trajectories import LearnRecord
+from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.sources.sources import index_source
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.toolbox import Toolbox
+
+
+async def lay_everywhere(toolbox: Toolbox, texts: Sequence[str]) -> None:
+    """Write each text wherever one may stand, past what cleans and screens: as in a bank that somebody made."""
+    for number, text in enumerate(texts):
+        await _learned(toolbox, number, text)
+    for text in texts[:3]:
+        await _beside(toolbox, text)
+    await retrieve(toolbox, texts[0], task_id="task-0", session_id="session-0")
+
+
+async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
+    """Write a task with a verdict and what it taught: an active memory, one in quarantine, and their contradiction."""
+    now = datetime.now(UTC)
+    steps = (
+        Step(id="s1", kind="message", role="user", text=text),
+        Step(
+            id="s2",
+            kind="tool_call",
+            role="assistant",
+            tool_name=text,
+            tool_input={text: text},
+            call_id="c1",
+        ),
+        Step(
+            id="s3",
+            kind="observation",
+            role="tool",
+            text=f"{text}\nError: {text}",
+            is_error=True,
+            exit_code=1,
+            call_id="c1",
+        ),
+        Step(id="s4", kind="thought", role="assistant", text=text),
+        Step(id="s5", kind="message", role="assistant", text=text),
+    )
+    task = Trajectory(
+        task_id=f"task-{number}", task=text, steps=steps, session_id=f"session-{number}", agent_id=text, source="codex"
+    )
+    source = Provenance(task_id=task.task_id, trajectory_id=f"tr_{number}", evidence=("s2", "s3"), judge="evidence")
+    items = [
+        MemoryItem(
+            id=new_id(MEMORY),
+            scope=toolbox.scope,
+            title=f"{text} {status}",
+            description=text,
+            content=f"1. {text}\n2. `{text}`",
+            tags=(text,),
+            domain=text,
+            confidence=0.6,
+            created_at=now,
+            status=status,
+            status_reason=text,
+            provenance=source,
+        )
+        for status in ("active", "quarantined")
+    ]
+    verdict = Verdict(label="Failure", confidence=0.8, reasons=(text,), evidence=("s3",), judge="evidence")
+    await toolbox.store.save_learning(
+        LearnRecord(
+            scope=toolbox.scope,
+            run_id=f"run-{number}",
+            trajectory_id=f"tr_{number}",
+            trajectory=task,
+            verdict=verdict,
+            embedder=toolbox.embedder.name,
+            memories=tuple(await prepare(toolbox, items)),
+            reinforced=(),
+            reinforcement=0.0,
+            at=now,
+        )
+    )
+    link = MemoryLink(src_id=items[0].id, dst_id=items[1].id, relation="contradicts", weight=0.9)
+    await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch(f"run-{number}", now, links=(link,)))
+    call = LoggedCall(tool_name=text, input={text: text}, output=text, success=False, task=text)
+    await log_tool_calls(toolbox, [call])
+
+
+async def _beside(toolbox: Toolbox, text: str) -> None:
+    """Write a session, a source, a failed job and a run of a benchmark."""
+    now = datetime.now(UTC)
+    await toolbox.store.put_session(
+        HostSession(session_id=text[:200], scope=toolbox.scope, transcript_path=text, task=text, updated_at=now)
+    )
+
+    async def groups() -> AsyncIterator[ReadGroup]:
+        passage = Passage(
+            kind="document", group=text, position=0, title=text, description=text, content=text, path=text
+        )
+        yield text, "1", lambda: [passage]
+
+    await index_source(toolbox, "document", text, groups())
+    await toolbox.queue("learn", text, {text: text})
+    job = await toolbox.store.claim("worker", datetime.now(UTC), 60, ["learn"])
+    assert job is not None
+    await toolbox.store.finish(job.id, "worker", JobEnd("failed", {text: text}, text))
+    results = SuiteResults(
+        tables=(Table(title=text, headings=(text,), rows=((text,),), note=text),),
+        plots=(Plot(title=text, series=(Series(name=text, x=(1.0, 2.0), y=(1.0, 2.0)),)),),
+        notes=(text,),
+    )
+    run = BenchmarkRun(
+        run_id=new_id("bench"),
+        suite=text,
+        status="failed",
+        options={text: text},
+        settings={},
+        seed=7,
+        versions={text: text},
+        machine={text: text},
+        started_at=now,
+        results=results,
+        error=text,
+    )
+    await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)

@@ -1,0 +1,192 @@
+"""The pages in a real Chromium: every one light and dark, narrow and wide, by keyboard, on a bank that attacks them."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from forked import CLI, Forked
+from hostile_bank import lay_everywhere
+from laid_bank import BY_TABLE, laid
+from patience import FULL, HANG_S, STATIC
+from payloads import payloads
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.memories.remember import remember
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+BROWSER = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+AXE = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+)
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.allow_hosts(["127.0.0.1"]),
+    pytest.mark.skipif(BROWSER is None, reason="needs a Chromium: apt-get install chromium"),
+    pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tests/node"),
+]
+Record = Callable[[str, str], None]
+
+
+@dataclass
+class Seen:
+    """A browser on the pages, and what went wrong in it."""
+
+    origin: str
+    browser: "Browser"
+    state: Any
+    wrong: list[str] = field(default_factory=list[str])
+
+    def open(self, path: str = "/ui", *, dark: bool = False, width: int = 1280, script: bool = True) -> "Page":
+        """Return a tab on a page."""
+        context = self.browser.new_context(
+            storage_state=self.state,
+            color_scheme="dark" if dark else "light",
+            viewport={"width": width, "height": 800},
+            java_script_enabled=script,
+        )
+        context.set_default_timeout(HANG_S * 1000)
+        page = context.new_page()
+        page.on("console", self._said)
+        page.on("pageerror", self._failed)
+        page.on("dialog", self._interrupted)
+        page.on("request", self._asked)
+        page.goto(self.origin + path)
+        return page
+
+    def _said(self, said: "ConsoleMessage") -> None:
+        if said.type == "error":
+            self.wrong.append(said.text)
+
+    def _failed(self, error: "Error") -> None:
+        self.wrong.append(str(error))
+
+    def _interrupted(self, dialog: "Dialog") -> None:
+        self.wrong.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _asked(self, request: "Request") -> None:
+        if not request.url.startswith(self.origin):
+            self.wrong.append(f"asked {request.url}")
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """The pages of the menu, and of each kind of page beneath them the first that is linked."""
+        page = self.open()
+        found = [each.get_attribute("href") or "" for each in page.locator("header nav a").all()]
+        for path in list(found):
+            page.goto(self.origin + path)
+            links = "all => all.map(each => each.getAttribute('href'))"
+            linked = [each.partition("#")[0] for each in page.eval_on_selector_all("main a[href^='/ui/']", links)]
+            kinds = {each.partition("?")[0].rpartition("/")[0]: each for each in reversed(linked)}
+            found += [each for kind, each in kinds.items() if kind != "/ui" and each not in found]
+        page.context.close()
+        return found
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Generator[Seen]:
+    """A browser that followed the link of `swarm-memory ui`, on a bank with attacks wherever a text may stand."""
+    folder, home = tmp_path_factory.mktemp("shop"), tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.delenv("XDG_STATE_HOME", raising=False)
+        anyio.run(_fill, folder)
+    environment = {**STATIC, "PATH": os.environ["PATH"], "HOME": str(home)}
+    with Forked([*CLI, "ui", "--no-browser"], cwd=folder, env=environment, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            told = process.stdout.readline().decode()
+            link = told.removeprefix("swarm-memory: ").strip()
+            with sync_api.sync_playwright() as driver:
+                browser = driver.chromium.launch(executable_path=BROWSER, args=[*QUIET])
+                page = browser.new_page()
+                page.goto(link)
+                page.wait_for_url(re.compile("/ui$"))
+                state = page.context.storage_state()
+                page.context.close()
+                yield Seen(link.partition("/ui")[0], browser, state)
+                browser.close()
+        finally:
+            process.kill()
+
+
+async def _fill(folder: Path) -> None:
+    settings = Settings(embedding=BY_TABLE)
+    place = place_of(folder, settings)
+    laid(place.database)
+    toolbox = await open_toolbox(place, settings)
+    try:
+        await remember(toolbox, "Run `make migrate` before the tests of the shop", "procedure")
+        await lay_everywhere(toolbox, list(payloads())[:: 1 if FULL else 9])
+    finally:
+        await toolbox.store.close()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_page_can_be_read_by_everybody_and_runs_nothing_that_a_bank_holds(
+    seen: Seen, dark: bool, record: Record
+) -> None:
+    owned, barred, wide = list[str](), list[str](), list[str]()
+    page = seen.open(dark=dark, width=360)
+    for path in seen.paths:
+        page.goto(seen.origin + path)
+        if page.evaluate("document.documentElement.hasAttribute('data-owned')"):
+            owned.append(path)
+        if page.evaluate("document.documentElement.scrollWidth") > 360:
+            wide.append(path)
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        barred += [f"{path}: {each['id']}: {each['nodes'][0]['html'][:160]}" for each in serious]
+    page.context.close()
+    told = f"{len(seen.paths)} pages of the viewer in Chromium, {'dark' if dark else 'light'}, 360 px"
+    counts = f"{len(barred)} serious findings of axe-core, {len(wide)} too wide"
+    record("G5", f"{told}: {len(owned)} ran what a bank held, {len(seen.wrong)} faults, {counts}")
+    assert (owned, seen.wrong, barred, wide) == ([], [], [], [])
+    assert len(seen.paths) > 8
+
+
+def test_every_page_works_without_a_script(seen: Seen) -> None:
+    page = seen.open(script=False)
+    for path in seen.paths:
+        page.goto(seen.origin + path)
+        assert page.locator("main h1").count() == 1, path
+    page.context.close()
+
+
+def test_a_page_follows_what_happens(seen: Seen) -> None:
+    page = seen.open("/ui")
+    page.evaluate("window.kept = true; document.querySelector('main h1').textContent = 'an old page'")
+    page.locator("main h1", has_text="Today").wait_for()
+    assert page.evaluate("window.kept"), "the page was loaded anew"
+    page.context.close()
+
+
+def test_the_keyboard_reaches_the_search_and_what_is_typed_is_found(seen: Seen) -> None:
+    page = seen.open("/ui/sources")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("/")
+    page.keyboard.type("script")
+    page.locator("#found").wait_for()
+    assert "q=script" in page.url
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.context.close()
