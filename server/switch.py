@@ -22,7 +22,7 @@ def switched_off(root: Path) -> str | None:
     named = _paused()
     if EVERYWHERE in named:
         return "`swarm-memory pause --everywhere`"
-    return "`swarm-memory pause`" if _name(root) in named else None
+    return "`swarm-memory pause`" if named and _name(root) in named else None
 
 
 def is_disabled(value: str) -> bool:

@@ -25,6 +25,7 @@ GLOBAL_PROJECT = "*"
 LEARN = "learn"
 
 _MOST_WAYS = 20
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journal"), queries("ways_out")
 
 
@@ -248,7 +249,7 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
 
 def to_json(value: object) -> str:
     """Return a value as compact JSON. Raises `ValueError` for NaN."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _COMPACT.encode(value)
 
 
 def now_text(ahead_s: float = 0.0) -> str:

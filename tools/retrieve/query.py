@@ -58,7 +58,10 @@ class Vectors:
         if not self.views:
             return result, [each.cosine for each in result.candidates]
         both = [self._likeness(each.cosine, each.views) for each in result.candidates]
-        nearest = (each._replace(cosine=own) for each, (own, _) in zip(result.candidates, both, strict=True))
+        nearest = (
+            each if own == each.cosine else each._replace(cosine=own)
+            for each, (own, _) in zip(result.candidates, both, strict=True)
+        )
         return result._replace(candidates=tuple(nearest)), [weighed for _, weighed in both]
 
     def _likeness(self, own: float | None, views: Sequence[float | None]) -> tuple[float | None, float | None]:

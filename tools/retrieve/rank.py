@@ -171,4 +171,4 @@ def token_weights(tokens: Iterable[str], documents: int, document_frequency: Map
 
 def coverage(weights: Mapping[str, float], words: Iterable[str]) -> float:
     """Return the weighted share 0…1 of the query's tokens that are among an item's distinct words."""
-    return unit(sum(weights.get(word, 0.0) for word in words))
+    return unit(sum([weights[word] for word in words if word in weights]))

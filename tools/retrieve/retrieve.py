@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, counted, new_id
 from swarm_memory.schema.errors import InputError, StorageError
@@ -192,8 +193,7 @@ def _target(toolbox: Toolbox, text: str, notices: list[str]) -> TargetTime | Non
     return target
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """A candidate and the parts of its score."""
 
     candidate: Candidate
@@ -255,7 +255,7 @@ def _chosen(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[
     if not penalty:
         return pool[:k]
     picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.read_vector(), k, penalty)
-    return [replace(pool[index], penalty=subtracted) for index, subtracted in picked]
+    return [pool[index]._replace(penalty=subtracted) for index, subtracted in picked]
 
 
 async def _reranked(toolbox: Toolbox, text: str, scored: list[Scored], fit: Fit, notices: list[str]) -> list[Scored]:
@@ -273,7 +273,7 @@ async def _reranked(toolbox: Toolbox, text: str, scored: list[Scored], fit: Fit,
     names = {each.candidate.id for each in judged}
     after = [*judged, *(each for each in top if each.candidate.id not in names)]
     moved = {each.candidate.id: old.score for each, old in zip(after, top, strict=True)}
-    return [replace(each, score=moved.get(each.candidate.id, each.score)) for each in scored]
+    return [each._replace(score=moved.get(each.candidate.id, each.score)) for each in scored]
 
 
 def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:

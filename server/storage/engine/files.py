@@ -10,7 +10,7 @@ import struct
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from swarm_memory.schema.errors import StoreReplaced
 
@@ -118,6 +118,9 @@ def size_of(path: str) -> int:
         return 0
 
 
+Found: TypeAlias = Literal["same", "log lost", "moved"]
+
+
 class OpenedFile:
     """The files of one connection, by device and inode: the database, its log, the log's index."""
 
@@ -135,7 +138,7 @@ class OpenedFile:
             if suffix not in self._sidecars and (found := _identity(self._database + suffix)):
                 self._sidecars[suffix] = found
 
-    def look(self) -> Literal["same", "log lost", "moved"]:
+    def look(self) -> Found:
         """Return `moved` when the database is another file or none, `log lost` when only its log is."""
         if _identity(self._database) != self._main:
             return "moved"
@@ -150,9 +153,9 @@ class OpenedFile:
         """Return whether another process has begun a new log in the place of the one that was lost."""
         return size_of(f"{self._database}-wal") > 0
 
-    def check(self) -> None:
-        """Raise `StoreReplaced` unless all is as it was."""
-        if self.look() != "same":
+    def check(self, found: Found | None = None) -> None:
+        """Raise `StoreReplaced` unless all is as it was; `found` is what a look gave just now."""
+        if (found or self.look()) != "same":
             raise StoreReplaced(
                 f"{self._database} was moved, deleted or replaced while it was open: bring it back, "
                 "or see `swarm-memory restore --list`"

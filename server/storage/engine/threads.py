@@ -127,9 +127,7 @@ class ConnectionThread:
                 self._check()
                 return function(self._host.hosted)
 
-        work = asyncio.ensure_future(self._host.run(guarded))
-        work.add_done_callback(_seen)
-        return await asyncio.shield(work)
+        return await self._host.run(guarded)
 
     async def close(self, closing: "Callable[[Connection], None]") -> None:
         """Run `closing`, which closes the connection, and end the thread."""
@@ -145,9 +143,10 @@ class ConnectionThread:
         if not self._connected:
             raise StoreReplaced(f"{self._database} is not open")
         self.opened.note()
-        if self.opened.look() == "log lost" and not self._writes and not self.opened.log_is_there():
+        found = self.opened.look()
+        if found == "log lost" and not self._writes and not self.opened.log_is_there():
             return  # the deleted log still tells a reader all; the writer will see to it
-        self.opened.check()
+        self.opened.check(found)
 
     @property
     def is_right(self) -> bool:
@@ -188,12 +187,6 @@ class ConnectionThread:
                 )
             else:
                 truncate_wal(self._host.hosted)
-
-
-def _seen(work: "asyncio.Future[T]") -> None:
-    """Look at the error of work whose caller is gone, so that asyncio does not complain of it."""
-    if not work.cancelled():
-        work.exception()
 
 
 class Threads(NamedTuple):

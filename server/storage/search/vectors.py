@@ -12,9 +12,11 @@ left out.
 import asyncio
 import json
 import math
+import sys
 from array import array
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import itemgetter, mul
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -142,37 +144,50 @@ def decode(blob: bytes, quantization: Quantization) -> Sequence[float]:
     return array("b" if quantization == "int8" else "f", blob)
 
 
-def cosines(query: bytes, blobs: list[bytes], quantization: Quantization) -> list[float]:
+def cosines(query: bytes, blobs: Sequence[bytes], quantization: Quantization) -> list[float]:
     """Return the cosine of one encoded vector to each of many."""
+    return [own for (own,) in cosines_to_each([query], blobs, quantization)]
+
+
+def cosines_to_each(
+    queries: Sequence[bytes], blobs: Sequence[bytes], quantization: Quantization
+) -> list[tuple[float, ...]]:
+    """Return for each of many encoded vectors its cosines to some."""
     if not blobs:
         return []
     import numpy
 
-    matrix = numpy.frombuffer(b"".join(blobs), dtype="i1" if quantization == "int8" else "f4").reshape(len(blobs), -1)
-    wide = matrix.astype("f4")
-    own_wide = numpy.frombuffer(query, dtype=matrix.dtype).astype("f4")
-    lengths = numpy.sqrt((wide * wide).sum(axis=1)) * numpy.sqrt((own_wide * own_wide).sum())
-    return [float(value) for value in (wide @ own_wide) / lengths]
+    kind = "i1" if quantization == "int8" else "f4"
+    asked, many = (
+        numpy.frombuffer(b"".join(each), dtype=kind).reshape(len(each), -1).astype("f4") for each in (queries, blobs)
+    )
+    lengths = [numpy.sqrt(numpy.square(each).sum(axis=1)) for each in (many, asked)]
+    return list(map(tuple, (many @ asked.T / numpy.outer(*lengths)).tolist()))
 
 
 def view_cosines(
     connection: "Connection", index: "Index", views: Sequence[View], seqs: Sequence[int]
 ) -> dict[int, tuple[float | None, ...]]:
     """Return the cosines of items, by their positions, to each of the views."""
-    found = [_cosines_to(connection, index, view, json.dumps(list(seqs))) for view in views]
-    return {seq: tuple(known.get(seq) for known in found) for seq in seqs}
+    seen: dict[int, tuple[float | None, ...]] = dict.fromkeys(seqs, ())
+    for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
+        vectors = [view.vector for view in of_one]
+        space, nothing = find_space(connection, embedder, dims, index.statements), (None,) * len(vectors)
+        known = {} if space is None else _cosines_to_each(connection, index, space, vectors, json.dumps(list(seqs)))
+        seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
+    return seen
 
 
-def _cosines_to(connection: "Connection", index: "Index", view: View, seqs: str) -> dict[int, float]:
-    space = find_space(connection, view.embedder, len(view.vector), index.statements)
-    if space is None:
-        return {}
-    vector, asked = encode(view.vector, space.quantization), {"seqs": seqs, "space_id": space.id}
-    if index.searchable:
+def _cosines_to_each(
+    connection: "Connection", index: "Index", space: Space, vectors: "Sequence[Vector]", seqs: str
+) -> dict[int, tuple[float, ...]]:
+    encoded, asked = [encode(vector, space.quantization) for vector in vectors], {"seqs": seqs, "space_id": space.id}
+    if index.searchable and "numpy" not in sys.modules:  # for a hook its import takes too long
         sql = space.sql(index.statements["distances_of_items"])
-        return {seq: 1.0 - distance for seq, distance in connection.execute(sql, {**asked, "vector": vector})}
+        found = [dict(connection.execute(sql, {**asked, "vector": each}).fetchall()) for each in encoded]
+        return {seq: tuple(1.0 - each[seq] for each in found) for seq in found[0]}
     rows = connection.execute(index.statements["vectors_of_items"], asked).fetchall()
-    compared = cosines(vector, [blob for _, blob in rows], space.quantization)
+    compared = cosines_to_each(encoded, [blob for _, blob in rows], space.quantization)
     return dict(zip((seq for seq, _ in rows), compared, strict=True))
 
 

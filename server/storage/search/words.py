@@ -4,6 +4,7 @@ import json
 import math
 import re
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -275,8 +276,7 @@ def keyword_scores(
     scored: list[tuple[float | None, frozenset[str]]] = []
     for words in texts:
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        found = asked.intersection(words)
-        counts = ((token, words.count(token)) for token in found if token in idf)
-        parts = [idf[token] * n / (n + shift) for token, n in counts]
-        scored.append((math.fsum(parts) if parts else None, found))
+        found = Counter(filter(asked.__contains__, words))
+        parts = [idf[token] * n / (n + shift) for token, n in found.items() if token in idf]
+        scored.append((math.fsum(parts) if parts else None, frozenset(found)))
     return scored

@@ -1,6 +1,5 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -64,7 +63,7 @@ _QUERIES, _BANK, _WAYS = queries("memories"), queries("bank"), queries("ways_out
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
 
-OF_CALLS = re.compile(f'"(?:{WAY_OUT}|{OPEN_PROBLEM})"')
+_WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
 """The tags of what was drawn from calls, in an item's JSON; within a text a quote is escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
@@ -446,13 +445,18 @@ def _candidates(
             cosine=known.get(seq) if distance is None else 1.0 - distance,
             keyword=score,
             words=words,
-            is_strategy=OF_CALLS.search(item[3]) is None,
+            is_strategy=is_strategy(item[3]),
             read_item=partial(item_of, item),
             read_vector=partial(_decoded, blob, quantization),
             views=seen.get(seq, ()),
         )
         for (seq, _, blob, distance, *item, standing), (score, words) in zip(rows, scored, strict=True)
     )
+
+
+def is_strategy(data: str) -> bool:
+    """Return whether an item, by its JSON, is one that was not drawn from calls."""
+    return _WAY_OUT not in data and _OPEN_PROBLEM not in data
 
 
 def _decoded(blob: bytes | None, quantization: Quantization) -> Sequence[float] | None:

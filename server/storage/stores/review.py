@@ -16,7 +16,7 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import view_cosines
 from swarm_memory.server.storage.search.words import keyword_scores, unpack
 from swarm_memory.server.storage.stores.credit import OUTCOME
-from swarm_memory.server.storage.stores.memories import OF_CALLS, MemoryWriter, find_patterns, put_status
+from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, is_strategy, put_status
 from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scopes,
@@ -80,7 +80,7 @@ class SqliteReview(Part):
                 cosine=near[seq],
                 keyword=score,
                 words=words,
-                is_strategy=OF_CALLS.search(item[3]) is None,
+                is_strategy=is_strategy(item[3]),
                 read_item=partial(item_of, item),
                 read_vector=_no_vector,
                 views=views.get(seq, ()),
