@@ -12,6 +12,7 @@ from swarm_memory.server.missed import told as what_hooks_missed
 from swarm_memory.server.viewer.page import Asked, Page, Route
 from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.credit.metrics import weekly_metrics
+from swarm_memory.tools.memories.desk import desk_counts
 from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.journal import Event
@@ -35,6 +36,7 @@ async def today(asked: Asked) -> Page:
             "status": status,
             "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
             "told": [(event, memories) for event, memories in await _with_memories(toolbox, told)],
+            "waiting": await desk_counts(toolbox),
             "missed": what_hooks_missed(asked.root),
             "failed": failed,
             "week": weeks[-1] if weeks else None,
