@@ -32,7 +32,7 @@ async def consolidate_memories(
 
 async def run_matts(
     ctx: AppContext,
-    task: Annotated[str, Field(min_length=1, max_length=20_000, description="What is to be done")],
+    task: Annotated[str, Field(min_length=1, max_length=20_000)],
     runner: Annotated[
         Literal["given", "command", "model"],
         Field(description="Who does it: you did, a command, the chat model"),

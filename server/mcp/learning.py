@@ -20,8 +20,8 @@ Steps = Annotated[
     Field(description="In order: {role, content}, or chat messages with calls and results"),
 ]
 Outcome = Annotated[Literal["Success", "Failure", "Undecided"] | None, Field(description="Yours; else from evidence")]
-Sure = Annotated[float, Field(ge=0, le=1, description="How sure you are")]
-Reasons = Annotated[list[str] | None, Field(max_length=20, description="Why")]
+Sure = Annotated[float, Field(ge=0, le=1)]
+Reasons = Annotated[list[str] | None, Field(max_length=20)]
 AgentId = Annotated[str | None, Field(description="Who acted")]
 
 
@@ -140,7 +140,7 @@ async def _imported(ctx: AppContext, folder: str, task_id: str | None) -> CallTo
 async def record_outcome(
     ctx: AppContext,
     task_id: Annotated[str, Field(min_length=1, max_length=500, description="As in retrieve_memories")],
-    outcome: Annotated[Literal["Success", "Failure", "Undecided"], Field(description="Your verdict")],
+    outcome: Literal["Success", "Failure", "Undecided"],
     used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
 ) -> CallToolResult:
     """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""

@@ -55,7 +55,7 @@ async def retrieve_memories(
 async def remember(
     ctx: AppContext,
     text: Annotated[str, Field(max_length=4_000, description="In the user's own words")],
-    kind: Annotated[Kind, Field(description="What it is")] = "fact",
+    kind: Kind = "fact",
     scope: Annotated[Literal["project", "global"], Field(description="global: all projects")] = "project",
 ) -> CallToolResult:
     """Keep what the user said: it goes before what was learned and never fades.
@@ -87,19 +87,19 @@ async def status_row(toolbox: "Toolbox", bank: "Bank") -> Row:
 
 async def manage_memories(
     ctx: AppContext,
-    action: Annotated[Action, Field(description="What to do")],
+    action: Action,
     ids: Annotated[list[str] | None, Field(max_length=100, description="Memory ids; for all but list")] = None,
     text: Annotated[str | None, Field(description="list: part of the title or content")] = None,
-    domain: Annotated[str | None, Field(description="list: of this domain; edit: new one")] = None,
-    tags: Annotated[list[str] | None, Field(description="list: with every tag; edit: new ones")] = None,
+    domain: Annotated[str | None, Field(description="list: of this domain")] = None,
+    tags: Annotated[list[str] | None, Field(description="list: with every tag")] = None,
     status: Annotated[
         Literal["active", "quarantined", "archived"] | None,
         Field(description="list: of this status, else active"),
     ] = None,
     task_id: Annotated[str | None, Field(description="list: what this task taught")] = None,
-    title: Annotated[str | None, Field(description="edit: new title")] = None,
-    description: Annotated[str | None, Field(description="edit: new description")] = None,
-    content: Annotated[str | None, Field(description="edit: new steps")] = None,
+    title: str | None = None,
+    description: str | None = None,
+    content: str | None = None,
     reason: Annotated[str | None, Field(max_length=500, description="Why; kept in the history")] = None,
     limit: Annotated[int, Field(ge=1, le=200)] = 20,
     offset: Annotated[int, Field(ge=0)] = 0,
@@ -107,8 +107,9 @@ async def manage_memories(
 ) -> CallToolResult:
     """Look at memories and mend them.
 
-    edit: change one; its former texts stay in its history. quarantine, archive: it is no longer retrieved; restore
-    takes that back. forget: delete for good, with every trace; only on the user's word.
+    edit: give one a new title, description, content (steps), domain or tags; its history keeps the former.
+    quarantine, archive: no longer retrieved; restore takes that back. forget: delete for good, with every trace; only
+    on the user's word.
     """
 
     from swarm_memory.tools.memories.edit import MemoryChange
@@ -123,7 +124,7 @@ async def manage_memories(
 
 async def manage(
     toolbox: "Toolbox",
-    action: Annotated[Action, Field(description="What to do")],
+    action: Action,
     ids: tuple[str, ...],
     which: "MemoryFilter",
     change: "MemoryChange",

@@ -28,7 +28,7 @@ async def index_sources(
 
 async def search_sources(
     ctx: AppContext,
-    query: Annotated[str, Field(description="What is looked for")],
+    query: str,
     kind: SearchedKind = None,
     k: Annotated[int | None, Field(ge=1, le=50, description="5 by default")] = None,
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,

@@ -115,7 +115,7 @@ def _compact_part(key: str, value: Any) -> Any:
 AppContext: TypeAlias = Context[Bank]
 
 Project = Annotated[str | None, Field(description="Another project's name")]
-TaskId = Annotated[str | None, Field(max_length=500, description="Id of the task")]
+TaskId = Annotated[str | None, Field(max_length=500)]
 
 READS = {"read_only_hint": True, "idempotent_hint": True}
 ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}

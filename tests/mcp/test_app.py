@@ -47,6 +47,12 @@ TOOLS = {
     "run_benchmark",
     "remember",
 }
+SAID_BY_NAME = {
+    "limit", "offset", "action", "kind", "outcome", "confidence", "reasons", "task", "task_id", "query", "title",
+    "description", "content",
+}  # fmt: skip
+"""Arguments that need no description beside what their tool says of itself."""
+
 SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 ITEM = {
     "title": "Migrate before testing",
@@ -80,8 +86,7 @@ async def test_every_tool_says_what_it_does_to_the_world_and_refuses_what_it_doe
         assert None not in (tool.title, hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint)
         assert tool.input_schema["additionalProperties"] is False
         assert all(
-            "description" in field or name in {"limit", "offset"}
-            for name, field in tool.input_schema["properties"].items()
+            "description" in field or name in SAID_BY_NAME for name, field in tool.input_schema["properties"].items()
         )
     assert [name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint] == [
         "manage_memories"
@@ -364,8 +369,8 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
     [
         ("retrieve_memories", {"query": "x", "k": 500}, "k must be an integer from 1 to 50 (How many at most"),
         ("retrieve_memories", {}, "query is missing: a text of 1 to 20,000 characters (The task, in your own words)"),
-        ("record_outcome", {"task_id": "t"}, "outcome is missing: one of Success, Failure, Undecided (Your verdict)"),
-        ("judge_trajectory", {"confidence": 2}, "confidence must be a number from 0 to 1 (How sure"),
+        ("record_outcome", {"task_id": "t"}, "outcome is missing: one of Success, Failure, Undecided"),
+        ("judge_trajectory", {"confidence": 2}, "confidence must be a number from 0 to 1"),
         ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0 must be a text"),
         (
             "index_sources",
