@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -25,6 +25,9 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 
 WINDOW = 200
 """So many parts of a long transcript are shown at once."""
+
+TASK = "task"
+"""Stands for the id of a step where the prompt itself is none."""
 
 MAX_TEXT = 8000
 """Of one text in a transcript; the middle of a longer one is left out."""
@@ -81,6 +84,8 @@ class Shown(NamedTuple):
     error: str = ""
     """The line that says what went wrong."""
     took_s: float | None = None
+    call_id: str = ""
+    """The host's id of the call."""
     is_evidence: bool = False
     """Whether the verdict rests on it."""
     taught: tuple[MemoryItem, ...] = ()
@@ -95,6 +100,7 @@ class Reason(NamedTuple):
     """Why a verdict is as it is, and the steps that say so."""
 
     text: str
+    """Empty: no reason names the steps, though the verdict rests on them."""
     steps: tuple[str, ...]
 
 
@@ -116,7 +122,8 @@ class Transcript(NamedTuple):
 async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None, first: int = 0) -> Transcript:
     """Return a task by the id of a trajectory or of the task (then its newest one).
 
-    Of a long one `WINDOW` parts from the number `first` on, or those around a step. Raises `NotFoundError`.
+    Of a long one `WINDOW` parts from the number `first` on, or those around a `step`, which may be named by the host's
+    id of its call too. Raises `NotFoundError`.
     """
     task = await kept_task(toolbox, given_id)
     every = MemoryFilter(("active", "quarantined", "archived"), task_id=task.row.task_id, limit=_MAX_TAUGHT)
@@ -128,7 +135,8 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
     told = await _told(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
     parts, reasons = await asyncio.to_thread(_read, task, taught, told)
     if step is not None:
-        first = next((place for place, part in enumerate(parts) if isinstance(part, Shown) and step in part.ids), 0)
+        named = (isinstance(part, Shown) and step in (*part.ids, part.call_id) for part in parts)
+        first = next((place for place, is_it in enumerate(named) if is_it), 0)
     first = max(0, min(first, len(parts) - 1)) // WINDOW * WINDOW
     return Transcript(
         task=task,
@@ -145,7 +153,11 @@ def _read(
     task: KeptTask, taught: Sequence[MemoryItem], told: Sequence[_Placed]
 ) -> tuple[list[Told | Shown], tuple[Reason, ...]]:
     reading = read(task.trajectory)
-    parts = _woven(list(_shown(reading, task.verdict, taught)), told, reading)
+    shown, trajectory = list(_shown(reading, task.verdict, taught)), task.trajectory
+    if shown and (shown[0].role != "user" or shown[0].text != clean(trajectory.task, MAX_TEXT)):
+        asked = Shown((TASK,), "message", "user", trajectory.started_at, clean(trajectory.task, MAX_TEXT))
+        shown.insert(0, asked)
+    parts = _woven(shown, told, reading)
     return parts, _reasons(task.verdict, reading) if task.verdict is not None else ()
 
 
@@ -210,6 +222,7 @@ def _call(call: Call) -> Shown:
         refused=call.refused,
         error=clean(call.error, MAX_TEXT),
         took_s=None if took is None or took < 0 else took,
+        call_id=call.step.call_id or "",
     )
 
 
@@ -242,13 +255,22 @@ def _last_before(shown: Sequence[Shown], at: datetime) -> int:
 
 
 def _reasons(verdict: Verdict, reading: Reading) -> tuple[Reason, ...]:
-    """Return the reasons with their steps: evidence is found again in the trajectory, a model names them."""
-    steps = {step.id for step in reading.trajectory.steps}
+    """Return the reasons with their steps: evidence is found again in the trajectory, a model names them.
+
+    An observation is told by its call. The steps that the verdict rests on besides come last, without words.
+    """
+    owner = {step.id: step.id for step in reading.trajectory.steps}
+    owner |= {call.observation.id: call.step.id for call in reading.calls if call.observation is not None}
     is_short = len(reading.calls) <= _MAX_SEARCHED
     signals = {signal.reason: signal.steps for signal in signals_of(reading)} if is_short else {}
+
+    def steps_of(named: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(owner[each] for each in named if each in owner))
+
     found: list[Reason] = []
     for text in verdict.reasons:
         named = [step_id for said, rests_on in signals.items() if said in text for step_id in rests_on]
-        named += _STEP_ID.findall(text)
-        found.append(Reason(clean(text, MAX_TEXT), tuple(dict.fromkeys(each for each in named if each in steps))))
-    return tuple(found)
+        found.append(Reason(clean(text, MAX_TEXT), steps_of((*named, *_STEP_ID.findall(text)))))
+    known = {step_id for reason in found for step_id in reason.steps}
+    others = tuple(step_id for step_id in steps_of(verdict.evidence) if step_id not in known)
+    return (*found, Reason("", others)) if others else tuple(found)

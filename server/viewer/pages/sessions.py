@@ -1,0 +1,89 @@
+"""Sessions: what agents did, by day; one task as a transcript, with what was told, its verdict and what it taught."""
+
+from typing import get_args
+
+from swarm_memory.schema.base import counted
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.trajectory import Label, TrajectorySource, Verdict
+from swarm_memory.server.viewer.access import Undo
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route
+from swarm_memory.tools.ports.trajectories import TaskFilter
+from swarm_memory.tools.tasks.timeline import list_tasks, timeline
+from swarm_memory.tools.tasks.transcript import WINDOW, transcript
+from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
+
+SHOWN = 50
+LABELS: tuple[Label, ...] = get_args(Label)
+_LABELS: dict[str, Label] = {each: each for each in LABELS}
+_SOURCES: dict[str, TrajectorySource] = {each: each for each in get_args(TrajectorySource)}
+
+
+async def sessions(asked: Asked) -> Page:
+    """List tasks, the one that ended last first."""
+    kept = {name: asked.query.get(name, "") for name in ("q", "agent", "verdict")}
+    which = TaskFilter(
+        source=_SOURCES.get(kept["agent"]),
+        label=_LABELS.get(kept["verdict"]),
+        text=kept["q"] or None,
+        limit=SHOWN + 1,
+        offset=(asked.page - 1) * SHOWN,
+    )
+    found = await list_tasks(asked.toolbox, which)
+    shown = {
+        "days": timeline(found[:SHOWN]),
+        "has_more": len(found) > SHOWN,
+        "page": asked.page,
+        "kept": kept,
+        "labels": LABELS,
+        "sources": await asked.toolbox.store.sources_of_tasks(asked.toolbox.scope),
+    }
+    return Page("sessions.html", shown)
+
+
+async def task(asked: Asked) -> Page:
+    """Show one task. Raises `InputError`, `NotFoundError`."""
+    first = (asked.page - 1) * WINDOW
+    read = await transcript(asked.toolbox, asked.path["task"], step=asked.query.get("step"), first=first)
+    return Page("task.html", {"read": read, "labels": LABELS, "page": read.first // WINDOW + 1, "window": WINDOW})
+
+
+async def verdict(asked: Asked) -> Done:
+    """Take the user's word on what came of a task. Raises `InputError`, `NotFoundError`."""
+    label = _LABELS.get(asked.form.get("label", ""))
+    if label is None:
+        raise InputError(f"label is one of {', '.join(LABELS)}")
+    return _done(await say_verdict(asked.toolbox, asked.path["task"], label, asked.form.get("reason", "")))
+
+
+async def again(asked: Asked) -> Done:
+    """Have a task judged once more. Raises `NotFoundError`."""
+    return _done(await judge_again(asked.toolbox, asked.path["task"]))
+
+
+def _done(revised: Revised) -> Done:
+    to, former, verdict = f"/tasks/{revised.trajectory_id}", revised.former, revised.verdict
+    if not revised.stands:
+        return Done(to, f"Judged again: {verdict.label}, by {verdict.judge}. Your word stands: {_label_of(former)}.")
+    parts = [f"The verdict is {verdict.label} now, by {verdict.judge}; it was {_label_of(former)}"]
+    for ids, told in (
+        (revised.stored, "taught"),
+        (revised.superseded, "archived"),
+        (revised.credited, "trusted more or less than before"),
+    ):
+        if ids:
+            parts.append(f"{counted(len(ids), 'memory')} {told}")
+    is_other = former is not None and former.label != verdict.label
+    undo = Undo(f"{to}/verdict", {"label": former.label}) if former is not None and is_other else None
+    return Done(to, f"{'; '.join(parts)}.", undo)
+
+
+def _label_of(verdict: Verdict | None) -> str:
+    return verdict.label if verdict is not None else "not judged"
+
+
+ROUTES = (
+    Route("/sessions", sessions),
+    Route("/tasks/{task:path}/verdict", verdict, "POST"),
+    Route("/tasks/{task:path}/again", again, "POST"),
+    Route("/tasks/{task:path}", task),
+)

@@ -1,0 +1,124 @@
+"""Sessions and tools in the browser: a timeline, a transcript, a verdict said otherwise and back, errors of tools."""
+
+from datetime import UTC, datetime, timedelta
+
+from browsed import Browsing, browsing
+from scripted_runs import Script
+
+from swarm_memory.schema.base import RETRIEVAL, new_id
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.location import Location
+from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
+from swarm_memory.tools.tasks.verdict import say_verdict
+from swarm_memory.tools.tool_memory.transfer import learn_and_log
+from swarm_memory.tools.toolbox import Toolbox
+
+EVIL = "<script>alert(1)</script><img src=//x.example/y>"
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"
+
+
+def run(task: str = "make the returns tests pass", task_id: str = "s1:1", **fields: object) -> Trajectory:
+    script = Script(task, task_id=task_id).shell("pytest tests/returns", f"{MISSING}\n{EVIL}", 1)
+    script.shell("cp config/test.example.toml config/test.toml", "\n".join(f"{EVIL} {line}" for line in range(40)))
+    script.shell("pytest tests/returns", "12 passed in 0.32s").say(f"They pass.\u202e {EVIL}")
+    return script.done().model_copy(update={"session_id": task_id.partition(":")[0], **fields})
+
+
+async def told(tools: Toolbox, task_id: str) -> str:
+    """Record that a task was given the user's word at its prompt; return its title."""
+    await remember(tools, "Copy the example before the tests")
+    (item,) = await tools.store.list_memories((tools.scope,), MemoryFilter(limit=1))
+    now = datetime.now(UTC)
+    given = RetrievalRecord(new_id(RETRIEVAL), tools.scope, "q", {item.id: 0.7}, 1.0, now, task_id, via="hook")
+    await tools.store.record_retrieval(given)
+    await tools.store.injections(tools.scope, task_id)
+    return item.title
+
+
+async def test_tasks_are_listed_by_day_filtered_and_paged(browser: Browsing) -> None:
+    assert "No task is recorded yet" in await browser.text("/sessions")
+    tools = await browser.toolbox()
+    ended = datetime.now(UTC) - timedelta(days=3)
+    await learn_and_log(tools, run(f"mend {EVIL}", "s1:1", ended_at=ended))
+    await learn_and_log(tools, run("mend the ledger", "s2:1", source="codex"))
+    page = await browser.page("/sessions")
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;" in page
+    text = await browser.text("/sessions")
+    assert text.index("Codex session s2") < text.index("Claude Code session s1")
+    assert f"{ended.astimezone():%A, %d %B %Y}" in text
+    assert "1 failure" in text
+    assert "mend the ledger" not in await browser.text("/sessions?agent=claude_code")
+    assert "No task is like that" in await browser.text("/sessions?q=zeppelin&verdict=Failure")
+    assert "Page 2 No task" not in await browser.text("/sessions?agent=nobody&verdict=nothing")
+
+
+async def test_a_task_is_read_with_what_was_told_and_nothing_of_it_becomes_markup(browser: Browsing) -> None:
+    tools = await browser.toolbox()
+    title = await told(tools, "s1:1")
+    learned = await learn_and_log(tools, run())
+    page = await browser.page(f"/tasks/{learned.trajectory_id}")
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "\u202e" not in page
+    assert 'id="s3"' in page, "an observation is reached by its step"
+    assert f'href="/ui/memories/{learned.stored[0].id}"' in page
+    text = await browser.text(f"/tasks/{learned.trajectory_id}")
+    assert "Success" in text
+    assert f"Told at the prompt {text.partition('Told at the prompt ')[2][:8]} {title} no use of it seen" in text
+    assert "s2 Bash: pytest failed" in text
+    assert "Taught:" in text
+    assert text == await browser.text("/tasks/s1:1?step=s4#s4")
+    assert "no task or trajectory" in await browser.page("/tasks/nobody", status=404)
+    assert "page is a number" in await browser.page("/tasks/s1:1?page=x", status=400)
+
+
+async def test_a_verdict_is_said_otherwise_judged_again_and_given_back(browser: Browsing) -> None:
+    tools = await browser.toolbox()
+    learned = await learn_and_log(tools, run())
+    at = f"/tasks/{learned.trajectory_id}"
+    said = await browser.post(f"{at}/verdict", label="Failure", reason="another suite")
+    assert "The verdict is Failure now, by user; it was Success" in said
+    assert "another suite" in said
+    assert "Undo" in said
+    assert "Your word stands: Failure" in await browser.post(f"{at}/again")
+    assert "judged again, beside your word: Success" in await browser.text(at)
+    assert "it was Failure" in await browser.post(f"{at}/verdict", label="Success")
+    assert "label is one of" in await browser.post(f"{at}/verdict", label="Perhaps", status=400)
+    await tools.store.retention.remove(tools.scope, "trajectories", datetime.now(UTC) + timedelta(days=1), 10)
+    text = await browser.text(at)
+    assert "was taken out" in text
+    assert "Judge again" not in text
+    assert "nothing left to judge" in await browser.post(f"{at}/again", status=404)
+
+
+async def test_tools_are_told_with_their_errors_and_what_ended_them(browser: Browsing) -> None:
+    assert "No call of a tool is known yet" in await browser.text("/tools")
+    tools = await browser.toolbox()
+    await learn_and_log(tools, run())
+    await learn_and_log(tools, run(task_id="s2:1"))
+    page, text = await browser.page("/tools"), await browser.text("/tools")
+    assert "<script>alert" not in page
+    assert "67 % of 6 calls, 95 % interval 30 to 90 %" in page
+    assert "pytest: missing file 2 times in 2 sessions" in text
+    assert "worked in 2 of 2 tasks" in text
+    link = page.partition('in <a href="/ui/tasks/')[2].partition('"')[0].replace("&amp;", "&")
+    task, _, anchor = link.partition("#")
+    assert f'id="{anchor}"' in await browser.page(f"/tasks/{task}")
+    one = await browser.text("/tools?tool=Bash")
+    assert "pytest 4 50 %" in one
+    assert "no tool" in await browser.page("/tools?tool=%3Cb%3E", status=404)
+
+
+async def test_pages_to_look_only_offer_no_verdict(place: Location, settings: Settings) -> None:
+    async with browsing(place, settings) as browser:
+        tools = await browser.toolbox()
+        learned = await learn_and_log(tools, run())
+        await say_verdict(tools, learned.trajectory_id, "Failure")
+    async with browsing(place, settings, read_only=True) as browser:
+        text = await browser.text(f"/tasks/{learned.trajectory_id}")
+        assert "by you" in text
+        assert "This verdict is wrong" not in text
+        assert "to look only" in await browser.post(f"/tasks/{learned.trajectory_id}/again", status=403)
