@@ -68,8 +68,20 @@ def _asked(here: list[Agent], root: Path) -> list[Agent]:
     for agent in here:
         scopes = ", ".join(agent.settings.installed_scopes(root))
         say(f"  {agent.host.name:9} {agent.host.title}{f' (installed: {scopes})' if scopes else ''}")
-    default = ",".join(agent.host.name for agent in here)
-    return chosen(click.prompt("Install into", default=default), False, root, may_ask=False)
+
+    def named(text: str) -> list[Agent]:
+        try:
+            return chosen(text, False, root, may_ask=False)
+        except InputError as error:
+            raise click.UsageError(str(error)) from None  # it is asked again
+
+    return click.prompt("Install into", default=",".join(agent.host.name for agent in here), value_proc=named)
+
+
+def say_others(agents: list[Agent]) -> None:
+    """Say which agents are here that nobody was asked about."""
+    if others := [each.host.title for each in all_agents() if each not in agents and each.settings.is_there()]:
+        say(f"Here too: {', '.join(others)}. `swarm-memory install --all` has them share the memory.")
 
 
 def say_after_install(agents: list[Agent], wanted: InstallScope, root: Path) -> None:
@@ -92,7 +104,7 @@ def say_left(root: Path) -> None:
     """Say where it is still installed."""
     for agent in all_agents():
         for left in agent.settings.installed_scopes(root):
-            say(f"Still installed: `{uninstall_command(agent, left)}` takes that out.")
+            say(f"Still installed in {agent.host.title}: `{uninstall_command(agent, left)}` takes that out.")
 
 
 def uninstall_command(agent: Agent, scope: InstallScope) -> str:

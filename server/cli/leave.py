@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -21,11 +22,12 @@ CHANGE = "`swarm-memory install --learn-with " + "|".join(WAYS) + "`"
 """How the answer is given or changed."""
 
 
-def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool) -> "FileChange | None":
+def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> "FileChange | None":
     """Return the change of the user's settings file that holds the answer; None where nothing is to be written.
 
     `given` is the answer of the command line. Without it the user is asked, where `may_ask` and where nothing that is
-    set answers it already. Raises `ConfigError`: it cannot be done so, or the file cannot be read or edited.
+    set answers it already; the agent itself is an answer only with `agent_asks`. Raises `ConfigError`: it cannot be
+    done so, or the file cannot be read or edited.
     """
     from swarm_memory.server.config import with_setting
     from swarm_memory.server.hosts.settings_files import FileChange
@@ -33,7 +35,7 @@ def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool) -
 
     resolved = invocation.settings()
     if given is None and may_ask and not {KEY, "chat.providers"} & resolved.origin.keys():
-        given = _asked(resolved.settings)
+        given = _asked(resolved.settings, [way for way in WAYS if way != "agent" or agent_asks])
     if given is None:
         return None
     if lack := _lack(given, resolved.settings):
@@ -73,8 +75,8 @@ def _lack(way: str, settings: "Settings") -> str | None:
     return None
 
 
-def _asked(settings: "Settings") -> str:
-    """Ask who may learn from finished tasks, among the ways that are possible here."""
+def _asked(settings: "Settings", ways: Sequence[str]) -> str:
+    """Ask who may learn from finished tasks, among those ways that are possible here."""
     from swarm_memory.schema.settings import SMALL_CLAUDE
 
     chat, shown = settings.chat, settings.judge.max_trajectory_tokens
@@ -82,9 +84,9 @@ def _asked(settings: "Settings") -> str:
         "rules": "no model: nothing is sent, nothing is spent",
         "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
         "endpoint": ", ".join(f"{each.name} at {each.url}" for each in chat.providers),
-        "agent": "the agent that did the task is asked at its end, once: one more turn of its session",
+        "agent": "Claude Code is asked itself at the end of its task, once: one more turn of its session",
     }
-    possible = [way for way in WAYS if _lack(way, settings) is None]
+    possible = [way for way in ways if _lack(way, settings) is None]
     budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
     say("Who learns from finished tasks? A model judges them better than rules and draws more from them.", bold=True)
     for way in possible:

@@ -54,7 +54,7 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert "Codex CLI: server and hooks are installed (user)" in found
     assert "5 hooks not trusted yet" in found
     left = swarm("uninstall").out
-    assert "Still installed: `swarm-memory uninstall --agent codex` takes that out" in left
+    assert "Still installed in Codex CLI: `swarm-memory uninstall --agent codex` takes that out" in left
     assert swarm("uninstall", "--agent", "codex").code == 0
     assert list(codex.glob("*")) == []
 
@@ -64,7 +64,7 @@ def test_all_agents_are_those_on_this_machine_and_without_a_terminal_it_is_claud
 ) -> None:
     planned = swarm("install", "--all", "--dry-run", "--json").json
     assert {Path(each["path"]).name for each in planned["files"]} == {"hooks.json", "config.toml"}
-    assert swarm("install", "--yes").code == 0
+    assert "Here too: Codex CLI. `swarm-memory install --all`" in swarm("install", "--yes").out
     assert not (codex / "hooks.json").exists()
     assert "`swarm-memory install --agent codex` shares this memory with it" in swarm("doctor").out
 
@@ -73,9 +73,10 @@ def test_at_a_terminal_it_is_asked_which_agents_are_meant(
     swarm: Shell, project: Path, codex: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setup, "is_asked_at", lambda: True)
-    asked = swarm("install", stdin="codex\nrules\n")
+    asked = swarm("install", stdin="codx\ncodex\nrules\n")
     assert asked.code == 0
-    assert "Install into [codex]" in asked.out
+    assert asked.out.count("Install into [codex]") == 2, "asked again after a slip"
+    assert "Claude Code is asked itself" not in asked.out
     assert (codex / "hooks.json").exists()
     assert not (project / ".claude").exists()
 

@@ -277,7 +277,7 @@ def test_install_says_when_it_is_there_already_in_another_place(swarm: Shell, pr
     assert swarm("install", "--user").code == 0
     assert "`swarm-memory uninstall --user` takes that out" in swarm("install").out
     assert "installed 2 times: local, user" in swarm("doctor").out
-    assert "Still installed: `swarm-memory uninstall --user`" in swarm("uninstall").out
+    assert "Still installed in Claude Code: `swarm-memory uninstall --user`" in swarm("uninstall").out
 
 
 def test_a_project_is_not_made_of_the_home_folder(swarm: Shell, home: Path) -> None:

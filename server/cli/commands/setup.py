@@ -224,7 +224,7 @@ def install(
     if client is not None:
         _print_configuration(invocation, client)
         return
-    from swarm_memory.server.cli.agents import CLAUDE, chosen, say_after_install
+    from swarm_memory.server.cli.agents import CLAUDE, chosen, say_after_install, say_others
 
     root, scope, may_ask = invocation.root, _scope(project, user), is_asked_at() and not (yes or dry_run or as_json)
     agents = chosen(names, everything, root, may_ask=may_ask and not learn_with)
@@ -233,7 +233,8 @@ def install(
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
     warn = invocation.settings().settings.hooks.warn_before_tools
     changes = [change for agent in agents for change in agent.plan(scope, root, warn)]
-    if leave := planned_leave(invocation, learn_with, may_ask=may_ask):
+    asks = any(agent.host.asks for agent in agents)
+    if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
     _carry_out(changes, "installed", dry_run, as_json)
     if as_json or dry_run:
@@ -244,6 +245,8 @@ def install(
     say_who_learns(invocation)
     for agent in agents:
         say(agent.settings.after_install)
+    if not (names or everything or may_ask or learn_with):
+        say_others(agents)
 
 
 def _print_configuration(invocation: Invocation, client: str) -> None:

@@ -325,8 +325,8 @@ def _drop_scratch() -> None:
     scratch = os.path.realpath(tempfile.gettempdir())
     for path in _file(Path(scratch, "any")).parent.rglob("*.json"):
         with suppress(OSError, ValueError, KeyError):
-            if not os.path.lexists(json.loads(path.read_bytes())["path"]):
-                path.unlink()
+            if not os.path.lexists(place := json.loads(path.read_bytes())["path"]):
+                forget(Path(place))
 
 
 def _write(record: Record) -> None:
