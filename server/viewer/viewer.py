@@ -22,7 +22,18 @@ from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
 from swarm_memory.server.viewer.drawing import environment, version_of
 from swarm_memory.server.viewer.page import Asked, Done, Handler, Page, Route
-from swarm_memory.server.viewer.pages import benchmarks, jobs, sessions, settings, sources, today, tools
+from swarm_memory.server.viewer.pages import (
+    ask,
+    benchmarks,
+    desk,
+    jobs,
+    memories,
+    sessions,
+    settings,
+    sources,
+    today,
+    tools,
+)
 from swarm_memory.tools.text.cleaning import clean
 
 BASE = "/ui"
@@ -32,8 +43,11 @@ MAX_FIELDS = 400
 
 PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
     ("Today", "/", today.ROUTES),
+    ("Memories", "/memories", memories.ROUTES),
+    ("Desk", "/desk", desk.ROUTES),
     ("Sessions", "/sessions", sessions.ROUTES),
     ("Tools", "/tools", tools.ROUTES),
+    ("Ask", "/ask", ask.ROUTES),
     ("Sources", "/sources", sources.ROUTES),
     ("Jobs", "/jobs", jobs.ROUTES),
     ("Benchmarks", "/benchmarks", benchmarks.ROUTES),

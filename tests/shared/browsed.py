@@ -5,11 +5,14 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from html import unescape
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 from laid_bank import laid
+from made_items import made_item
 
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings, resolve_settings
@@ -17,6 +20,8 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.viewer.access import Access
 from swarm_memory.server.viewer.viewer import Viewed, Viewer
 from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
+from swarm_memory.tools.memories.edit import get_memories
+from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
 ORIGIN = "http://127.0.0.1:8765"
@@ -67,6 +72,18 @@ class Browsing:
     async def toolbox(self) -> Toolbox:
         """Return the toolbox of the bank that is looked at."""
         return await self.bank.toolbox()
+
+    async def put(self, title: str, project: str | None = None, **fields: Any) -> str:
+        """Put a memory into the bank, and return its id."""
+        toolbox = await self.toolbox()
+        item = made_item(title, scope=toolbox.in_project(project).scope, **fields)
+        (added,) = await toolbox.store.add_memories(await prepare(toolbox, [item]), toolbox.embedder.name)
+        return added
+
+    async def item(self, memory_id: str) -> MemoryItem:
+        """Return a memory of the bank."""
+        (item,) = await get_memories(await self.toolbox(), [memory_id])
+        return item
 
 
 def seen(page: str) -> str:

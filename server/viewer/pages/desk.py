@@ -1,0 +1,58 @@
+"""The desk: what wants a decision, with the reason and both texts; each decision but forgetting can be taken back."""
+
+from typing import cast, get_args
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route
+from swarm_memory.server.viewer.pages.memories import back_of, decided_done, in_project, of_project
+from swarm_memory.tools.memories.decide import keep, merge, undo, withdraw
+from swarm_memory.tools.memories.desk import DeskKind, desk, desk_counts, latest_decisions
+
+PER_PAGE = 10
+
+
+async def cards(asked: Asked) -> Page:
+    """Show what waits of one kind: of that which is asked for, else of the first of which something waits."""
+    toolbox, project = of_project(asked, asked.query)
+    counts = (await desk_counts(toolbox))._asdict()
+    first = next((name for name, count in counts.items() if count), "quarantined")
+    kind = asked.query.get("kind") or first
+    if kind not in get_args(DeskKind):
+        raise InputError(f"kind is one of {', '.join(get_args(DeskKind))}")
+    found = await desk(toolbox, cast(DeskKind, kind), limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
+    return Page(
+        "desk.html",
+        {
+            "counts": counts,
+            "kind": kind,
+            "cards": found,
+            "page": asked.page,
+            "has_more": counts[kind] > asked.page * PER_PAGE,
+            "kept": {"kind": kind, **project},
+            "back": f"/desk?kind={kind}",
+            "decided": await latest_decisions(toolbox),
+            "project_query": project,
+        },
+    )
+
+
+async def decide(asked: Asked) -> Done:
+    """Decide what was posted about one card."""
+    toolbox, _ = of_project(asked, asked.form)
+    form, what = asked.form, asked.path["what"]
+    one, other = form.get("id", ""), form.get("other", "")
+    if what == "keep":
+        decided = await keep(toolbox, one, form.get("why", ""), other or None)
+    elif what == "merge":
+        decided = await merge(toolbox, one, other)
+    elif what == "withdraw":
+        decided = await withdraw(toolbox, [one])
+    elif what == "undo":
+        decided = await undo(toolbox, one)
+        return Done(in_project(back_of(form, "/desk"), form), f"Taken back: {decided.what}")
+    else:
+        raise InputError(f"a card is kept, merged, withdrawn or taken back, not {what[:20]!r}")
+    return decided_done(asked, decided, back_of(form, "/desk"))
+
+
+ROUTES = (Route("/desk", cards), Route("/desk/{what}", decide, "POST"))

@@ -1,0 +1,267 @@
+"""Memories: searched as an agent searches, or listed; one with all that is known of it, and what is done to it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, NamedTuple, get_args
+from urllib.parse import urlencode
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import MemoryStatus, Outcome
+from swarm_memory.schema.trajectory import Step
+from swarm_memory.server.viewer.access import Undo
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route
+from swarm_memory.tools.memories.decide import Decided, edit, promote, restore, withdraw
+from swarm_memory.tools.memories.edit import (
+    MemoryChange,
+    forget_memories,
+    get_memories,
+    list_memories,
+    what_stayed,
+)
+from swarm_memory.tools.memories.record import Version, memory_record
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
+from swarm_memory.tools.retrieve.explain import explain
+from swarm_memory.tools.text.cleaning import one_line
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.toolbox import Toolbox
+
+PER_PAGE = 30
+SHOWN = 12
+"""Of what a search considered so many are shown with the parts of their scores."""
+
+KINDS: Mapping[str, Outcome | None] = {"": None, "strategy": "Success", "guardrail": "Failure"}
+STATUSES: Mapping[str, tuple[MemoryStatus, ...]] = {
+    "": ("active",),
+    "quarantined": ("quarantined",),
+    "archived": ("archived",),
+    "any": get_args(MemoryStatus),
+}
+_MAX_STEP_CHARS = 3_000
+_BACK = re.compile(r"/desk\?kind=[a-z]+|/memories/rm_[0-9A-Z]{26}")
+
+
+class Line(NamedTuple):
+    """A line of a text that was changed: `same`, `gone` or `new`."""
+
+    mark: str
+    text: str
+
+
+def of_project(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
+    """Return the toolbox of the project that is asked for, and what names it in an address: nothing for our own."""
+    project = given.get("project", "")
+    if project in ("", asked.toolbox.scope.project):
+        return asked.toolbox, {}
+    return asked.toolbox.in_project(project), {"project": project}
+
+
+async def memories(asked: Asked) -> Page:
+    """Show what a search considers, or list what passes the filters, newest first."""
+    toolbox, project = of_project(asked, asked.query)
+    text, status, kind = (asked.query.get(name, "").strip() for name in ("q", "status", "kind"))
+    if status not in STATUSES or kind not in KINDS:
+        raise InputError("status is quarantined, archived or any; kind is strategy or guardrail")
+    domain, tag, agent = (asked.query.get(name) or None for name in ("domain", "tag", "agent"))
+    only = SearchFilter(domain=domain, tags=(tag,) if tag else (), agent_id=agent)
+    which = MemoryFilter(
+        STATUSES[status],
+        domain,
+        only.tags,
+        text=text or None,
+        limit=PER_PAGE + 1,
+        offset=(asked.page - 1) * PER_PAGE,
+        outcome=KINDS[kind],
+        agent_id=agent,
+    )
+    explained = await explain(toolbox, text, only=only) if text and not status else None
+    found = [] if explained else await list_memories(toolbox, which)
+    considered = [
+        each for each in (explained.considered if explained else ()) if KINDS[kind] in (None, each.memory.item.outcome)
+    ]
+    return Page(
+        "memories.html",
+        {
+            "explained": explained,
+            "considered": considered,
+            "shown": SHOWN,
+            "items": found[:PER_PAGE],
+            "has_more": len(found) > PER_PAGE,
+            "page": asked.page,
+            "facets": await toolbox.store.review.facets(toolbox.scope.readable()),
+            "filters": {name: asked.query.get(name, "") for name in ("q", "status", "kind", "domain", "tag", "agent")},
+            "kept": {name: value for name, value in asked.query.items() if name != "page"},
+            "here_project": toolbox.scope.project,
+            "project_query": project,
+        },
+    )
+
+
+async def memory(asked: Asked) -> Page:
+    """Show one memory with all that is known of it."""
+    toolbox, project = of_project(asked, asked.query)
+    record = await memory_record(toolbox, asked.path["memory_id"])
+    source = record.source
+    return Page(
+        "memory.html",
+        {
+            "record": record,
+            "item": record.item,
+            "steps": [(step.id in source.evidence, _name(step), _said(step)) for step in source.steps]
+            if source
+            else [],
+            "changes": [
+                (former, list(_changes(former, later)))
+                for former, later in zip(record.versions, record.versions[1:], strict=False)
+            ][::-1],
+            "history": [(event, _happened(event)) for event in reversed(record.history)],
+            "project_query": project,
+        },
+    )
+
+
+async def edit_form(asked: Asked) -> Page:
+    """Show the form in which one changes a memory."""
+    toolbox, project = of_project(asked, asked.query)
+    (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
+    return Page("memory_edit.html", {"item": item, "project_query": project, "back": back_of(asked.query, "")})
+
+
+async def forget_form(asked: Asked) -> Page:
+    """Ask whether a memory shall be forgotten for good."""
+    toolbox, project = of_project(asked, asked.query)
+    (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
+    return Page("memory_forget.html", {"item": item, "project_query": project, "back": back_of(asked.query, "")})
+
+
+async def act(asked: Asked) -> Done:
+    """Do to a memory what was posted."""
+    toolbox, _ = of_project(asked, asked.form)
+    memory_id, what = asked.path["memory_id"], asked.path["act"]
+    if what == "forget":
+        done = await forget_memories(toolbox, [memory_id], with_trajectories=asked.form.get("with_task") == "on")
+        stayed = "; ".join(what_stayed(done, "forget these too and it goes"))
+        return Done(
+            in_project(back_of(asked.form, "/memories"), asked.form),
+            f"Forgotten for good.{' ' if stayed else ''}{stayed}",
+        )
+    decided = await _decided(asked, toolbox, memory_id, what)
+    return decided_done(asked, decided, back_of(asked.form, f"/memories/{decided.items[0].id}"))
+
+
+async def _decided(asked: Asked, toolbox: "Toolbox", memory_id: str, what: str) -> Decided:
+    if what == "edit":
+        form = asked.form
+        tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
+        texts = (form.get("title", ""), form.get("description", ""), form.get("content", "").replace("\r\n", "\n"))
+        return await edit(toolbox, memory_id, MemoryChange(*texts, tags, form.get("domain", "")))
+    if what == "withdraw":
+        return await withdraw(toolbox, [memory_id])
+    if what == "restore":
+        return await restore(toolbox, [memory_id])
+    if what == "promote":
+        return await promote(toolbox, memory_id)
+    raise InputError(f"a memory can be edited, withdrawn, restored, promoted or forgotten, not {what[:20]!r}")
+
+
+_DONE = {
+    "keep": "Kept",
+    "edit": "Changed",
+    "merge": "Merged",
+    "withdraw": "Withdrawn",
+    "restore": "Restored",
+    "promote": "Every project is told it now",
+}
+
+
+def decided_done(asked: Asked, decided: Decided, back: str) -> Done:
+    """Return where a decision leads, what is said of it, and the way back."""
+    title = one_line(decided.items[0].title, 80) if decided.items else ""
+    held = next((item.status_reason for item in decided.items if item.status == "quarantined"), None)
+    warning = f" It is held back now: {held}" if held and decided.what == "edit" else ""
+    fields = {"id": decided.id, "back": back, "project": asked.form.get("project", "")}
+    return Done(in_project(back, asked.form), f"{_DONE[decided.what]}: {title}{warning}", Undo("/desk/undo", fields))
+
+
+def back_of(given: Mapping[str, str], otherwise: str) -> str:
+    """Return the path of ours that was posted as the one to go back to, or another."""
+    back = given.get("back", "")
+    return back if _BACK.fullmatch(back) else otherwise
+
+
+def in_project(path: str, given: Mapping[str, str]) -> str:
+    """Return a path with the project that a form or an address names."""
+    project = given.get("project", "")
+    return f"{path}{'&' if '?' in path else '?'}{urlencode({'project': project})}" if project else path
+
+
+def _name(step: Step) -> str:
+    if step.kind == "tool_call":
+        return f"calls {step.tool_name or 'a tool'}"
+    if step.kind == "observation":
+        failed = step.is_error or step.exit_code not in (None, 0)
+        code = f", exit code {step.exit_code}" if step.exit_code else ""
+        return f"the result{': an error' if failed else ''}{code}"
+    return {"user": "the user", "system": "the system"}.get(step.role, "the agent")
+
+
+def _said(step: Step) -> str:
+    given = "" if step.tool_input is None else json.dumps(step.tool_input, ensure_ascii=False, indent=1)
+    text = "\n".join(part for part in (step.text, given) if part)
+    return text if len(text) <= _MAX_STEP_CHARS else f"{text[:_MAX_STEP_CHARS]}…"
+
+
+def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[Line]]]:
+    """Yield each field that was changed, with its lines."""
+    one, other = _texts(former), _texts(later)
+    for name, lines in one.items():
+        if lines != other[name]:
+            yield name, list(_difference(lines, other[name]))
+
+
+def _texts(version: Version) -> dict[str, list[str]]:
+    return {
+        "title": [version.title],
+        "description": version.description.splitlines(),
+        "steps": version.content.splitlines(),
+        "tags": list(version.tags),
+        "domain": [version.domain] if version.domain else [],
+    }
+
+
+def _difference(one: Sequence[str], other: Sequence[str]) -> Iterator[Line]:
+    for what, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if what == "equal":
+            yield from (Line("same", text) for text in one[start:end])
+        else:
+            yield from (Line("gone", text) for text in one[start:end])
+            yield from (Line("new", text) for text in other[begin:stop])
+
+
+def _happened(event: Event) -> str:
+    """Return what happened to a memory in a line."""
+    what, data = event.kind.removeprefix("reasoning_memory."), event.data
+    if what == "credited":
+        used = "" if data.get("method") in (None, "none") else ", which used it"
+        change = f"confidence {data.get('from'):.2f} → {data.get('to'):.2f}"
+        return f"a task that was told it, {data.get('task_id')}, ended as {data.get('label')}{used}: {change}"
+    if what in ("decided", "taken_back"):
+        return f"you decided: {data.get('decision')}{', and took it back' if what == 'taken_back' else ''}"
+    if what == "tried":
+        return f"{'it worked' if data.get('worked') else 'it did not help'} in task {data.get('task_id')}"
+    words = {"created": "stored", "edited": "changed", "reinforced": "drawn again", "active": "restored"}
+    told = [f"{name} {data[name]}" for name in ("task_id", "run_id") if data.get(name)]
+    reason = data.get("reason")
+    return "; ".join([words.get(what, what), *([str(reason)] if reason else []), *told])
+
+
+ROUTES = (
+    Route("/memories", memories),
+    Route("/memories/{memory_id}", memory),
+    Route("/memories/{memory_id}/edit", edit_form),
+    Route("/memories/{memory_id}/forget", forget_form),
+    Route("/memories/{memory_id}/{act}", act, "POST"),
+)

@@ -1,0 +1,186 @@
+"""Memories in the browser: searched and listed, one with all that is known of it, changed with a way back."""
+
+import re
+from collections.abc import AsyncGenerator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from browsed import ORIGIN, Browsing, browsing, seen
+
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
+from swarm_memory.server.location import Location
+from swarm_memory.tools.memories.desk import latest_decisions
+
+FOREIGN = {"script", "img", "iframe", "object", "embed", "link", "style", "base", "meta", "h6"}
+"""Elements that our pages do not have in their main part."""
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)><h6> [a](javascript:alert(1)) \"' `<img>` {{ 7 * 7 }} "
+    "http://evil.example/\u202e"
+)
+STEPS = "1. Parse the token.\n2. Attach it to the POST."
+
+
+async def test_a_search_tells_the_parts_of_each_score_and_why_the_others_are_not_told(browser: Browsing) -> None:
+    await browser.put("Handle login flows with CSRF tokens", content=STEPS)
+    await browser.put("Rotate certificates of the cluster")
+    await browser.put("Handle login flows", status="quarantined", status_reason="screened: an order")
+    page = await browser.page("/memories?q=handle+login+flows+with+CSRF+tokens")
+    text = seen(page)
+    assert "An agent that asks this is told 1 memory." in text
+    assert "told as 1 Handle login flows with CSRF tokens" in text
+    assert "relevance +0.65 recency +0.05 confidence +0.05" in text
+    assert '<rect class="part-relevance" x="0.00" y="0" height="6" width="65.00"/>' in page
+    assert "not told Rotate certificates of the cluster too far from the query" in text
+    assert "in quarantine: screened: an order" in text
+
+
+async def test_filters_and_parts_of_a_list_stand_in_the_address(browser: Browsing) -> None:
+    for at in range(32):
+        await browser.put(f"Strategy {at}", outcome="Failure" if at == 7 else "Success", domain="web" if at else None)
+    first = await browser.page("/memories?domain=web")
+    assert first.count('class="list"') == 1
+    assert len(re.findall(r">Strategy \d+<", first)) == 30
+    assert 'href="/ui/memories?domain=web&amp;page=2"' in first
+    assert "Page 2" in await browser.text("/memories?domain=web&page=2")
+    guardrails = await browser.text("/memories?kind=guardrail")
+    assert "Strategy 7 guardrail" in guardrails
+    assert "Strategy 8" not in guardrails
+    assert "No memory passes these filters." in await browser.text("/memories?status=archived")
+    for wrong in ("status=gone", "kind=thing", "page=0", "page=x"):
+        await browser.page(f"/memories?{wrong}", status=400)
+
+
+async def test_another_project_is_looked_at_and_changed_in_its_own_place(browser: Browsing) -> None:
+    foreign = await browser.put("Count the money", project="bank")
+    assert "Count the money" not in await browser.text("/memories")
+    assert "Count the money" in await browser.text("/memories?project=bank")
+    await browser.page(f"/memories/{foreign}", status=404)
+    assert "Count the money" in await browser.text(f"/memories/{foreign}?project=bank")
+    told = await browser.post(f"/memories/{foreign}/withdraw", project="bank")
+    assert "Withdrawn: Count the money" in told
+    assert "It is not told: withdrawn by the user" in told
+
+
+async def test_a_memory_shows_the_very_steps_that_it_was_drawn_from(browser: Browsing) -> None:
+    toolbox = await browser.toolbox()
+    steps = (
+        Step(id="s1", kind="message", role="user", text="Fix the login"),
+        Step(id="s2", kind="tool_call", role="assistant", tool_name="Bash", tool_input={"command": f"echo {HOSTILE}"}),
+        Step(id="s3", kind="observation", role="tool", text=f"boom {HOSTILE}", exit_code=2),
+        Step(id="s4", kind="message", role="assistant", text="Done"),
+        Step(id="s5", kind="message", role="assistant", text="Far away"),
+    )
+    done = Trajectory(task_id="t0", task="Fix the login", steps=steps)
+    verdict = Verdict(label="Success", confidence=0.9, judge="evidence", reasons=("the tests passed",))
+    kept = await toolbox.store.save_verdict(toolbox.scope, "tr_1", done, verdict)
+    source = Provenance(task_id="t0", trajectory_id=kept, evidence=("s2", "s3"), judge="evidence")
+    page = await browser.page(f"/memories/{await browser.put('Parse the token', provenance=source)}")
+    assert "<mark>calls Bash</mark>" in page
+    assert "<mark>the result: an error, exit code 2</mark>" in page
+    text = seen(page)
+    assert "Success the tests passed" in text
+    assert "Far away" not in text
+    assert "<script>alert" not in page
+    assert "<img" not in page
+
+
+async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing) -> None:
+    memory_id = await browser.put("Parse the token", tags=("auth",))
+    form = await browser.page(f"/memories/{memory_id}/edit")
+    assert 'value="Parse the token"' in form
+    texts = {
+        "title": "Parse the cookie",
+        "description": "",
+        "content": STEPS.replace("\n", "\r\n"),
+        "tags": "auth, web",
+    }
+    told = await browser.post(f"/memories/{memory_id}/edit", ORIGIN, 303, **texts)
+    assert "Changed: Parse the cookie Undo" in told
+    item = await browser.item(memory_id)
+    assert (item.title, item.content, item.tags, item.domain) == ("Parse the cookie", STEPS, ("auth", "web"), None)
+    page = await browser.page(f"/memories/{memory_id}")
+    assert "<del>Parse the token</del>" in page
+    assert "<ins>Parse the cookie</ins>" in page
+    (decided,) = await latest_decisions(await browser.toolbox())
+    assert "Taken back: edit" in await browser.post("/desk/undo", id=decided.id, back=f"/memories/{memory_id}")
+    assert (await browser.item(memory_id)).title == "Parse the token"
+    await browser.post(f"/memories/{memory_id}/edit", status=400, title="x")
+
+
+async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_question(browser: Browsing) -> None:
+    memory_id = await browser.put("Parse the token")
+    assert "It is not told" in await browser.post(f"/memories/{memory_id}/withdraw")
+    assert "Restored: Parse the token" in await browser.post(f"/memories/{memory_id}/restore")
+    assert "every project" in await browser.post(f"/memories/{memory_id}/promote")
+    assert (await browser.item(memory_id)).scope.project == "*"
+    await browser.post(f"/memories/{memory_id}/explode", status=400)
+    assert "This cannot be taken back." in await browser.text(f"/memories/{memory_id}/forget")
+    assert "Forgotten for good." in await browser.post(f"/memories/{memory_id}/forget")
+    await browser.page(f"/memories/{memory_id}", status=404)
+
+
+async def test_pages_to_look_only_offer_and_change_nothing(place: Location, settings: Settings) -> None:
+    async with browsing(place, settings, read_only=True) as browser:
+        memory_id = await browser.put("Parse the token", status="quarantined")
+        for path in (f"/memories/{memory_id}", "/desk"):
+            main = (await browser.page(path)).partition("<main")[2]
+            assert "<button" not in main
+            assert "/forget" not in main
+        await browser.post(f"/memories/{memory_id}/restore", status=403)
+        assert (await browser.item(memory_id)).status == "quarantined"
+
+
+class Tags(HTMLParser):
+    """What a browser makes of a page: its elements, its words, and attributes that a memory could have brought."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.text = ""
+        self.wrong: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        for name, value in attrs:
+            leads = name in ("href", "src", "action", "formaction", "srcdoc", "ping", "poster")
+            away = leads and not (value or "").startswith(("/ui/", "/ui?"))
+            if name.startswith("on") or name == "style" or away:
+                self.wrong.append((name, value))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+async def attacked(place: Location, settings: Settings) -> AsyncGenerator[tuple[Browsing, str]]:
+    """Pages of a bank whose every text is hostile, with the id of a memory there."""
+    async with browsing(place, settings) as browser:
+        hostile: dict[str, Any] = {
+            "description": HOSTILE,
+            "content": f"1. {HOSTILE}",
+            "tags": (HOSTILE[:60],),
+            "domain": HOSTILE[:60],
+            "status_reason": HOSTILE,
+            "provenance": Provenance(distiller="model", model=HOSTILE, agent_id=HOSTILE, imported_from=HOSTILE),
+        }
+        await browser.put(HOSTILE, usage_count=3, **hostile | {"status_reason": None})
+        yield browser, await browser.put(HOSTILE, status="quarantined", **hostile)
+
+
+@pytest.mark.attack
+async def test_no_text_of_a_memory_becomes_markup_a_link_or_a_request(attacked: tuple[Browsing, str]) -> None:
+    browser, held = attacked
+    paths = ["/memories", "/memories?status=any", "/memories?q=alert+script+evil", "/desk", "/desk?kind=unverified"]
+    paths += [f"/memories/{held}{rest}" for rest in ("", "/edit", "/forget")] + ["/ask?q=alert+script+evil+example"]
+    paths += ["/ask?q=%3Cscript%3Ealert(1)%3C/script%3E", "/memories?q=%22%3E%3Cimg%20src=x%3E&domain=%22%3E%3Cb%3E"]
+    for path in paths:
+        page = Tags()
+        page.feed((await browser.page(path)).partition("<main")[2])
+        assert not page.names & FOREIGN, path
+        assert page.wrong == [], path
+        assert "alert(1)" in page.text or "script" in path, path
+        assert "\u202e" not in page.text, path
