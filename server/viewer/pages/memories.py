@@ -20,7 +20,7 @@ from swarm_memory.tools.memories.edit import (
     list_memories,
     what_stayed,
 )
-from swarm_memory.tools.memories.record import Version, memory_record
+from swarm_memory.tools.memories.record import Source, Version, memory_record
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
 from swarm_memory.tools.retrieve.explain import explain
@@ -104,15 +104,12 @@ async def memory(asked: Asked) -> Page:
     """Show one memory with all that is known of it."""
     toolbox, project = of_project(asked, asked.query)
     record = await memory_record(toolbox, asked.path["memory_id"])
-    source = record.source
     return Page(
         "memory.html",
         {
             "record": record,
             "item": record.item,
-            "steps": [(step.id in source.evidence, _name(step), _said(step)) for step in source.steps]
-            if source
-            else [],
+            "steps": list(_steps(record.source)) if record.source else [],
             "changes": [
                 (former, list(_changes(former, later)))
                 for former, later in zip(record.versions, record.versions[1:], strict=False)
@@ -196,6 +193,12 @@ def in_project(path: str, given: Mapping[str, str]) -> str:
     """Return a path with the project that a form or an address names."""
     project = given.get("project", "")
     return f"{path}{'&' if '?' in path else '?'}{urlencode({'project': project})}" if project else path
+
+
+def _steps(source: Source) -> Iterator[tuple[bool, Step, str, str]]:
+    """Yield (whether the memory was drawn from it, step, what it is, what was said) of the steps that are shown."""
+    for step in source.steps:
+        yield step.id in source.evidence, step, _name(step), _said(step)
 
 
 def _name(step: Step) -> str:
