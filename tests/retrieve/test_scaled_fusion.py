@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.retrieve.rank import scaled_fusion
+from swarm_memory.tools.retrieve.rank import query_vector_weight, scaled_fusion
 
 COSINES = st.none() | st.floats(-1, 1)
 KEYWORDS = st.none() | st.floats(0, 50)
@@ -39,3 +39,26 @@ def test_a_leg_that_gave_nothing_has_no_weight() -> None:
 
 def test_candidates_that_are_equally_near_are_equal() -> None:
     assert scaled_fusion([0.5, 0.5], [None, None], 3.0, 0.5) == [1.0, 1.0]
+
+
+@given(POOL, st.floats(0, 1))
+def test_the_share_of_the_vectors_for_a_query_is_a_share_and_none_and_all_stay(
+    pool: list[tuple[float | None, float | None]], share: float
+) -> None:
+    cosines, keywords = [cosine for cosine, _ in pool], [keyword for _, keyword in pool]
+    assert 0 <= query_vector_weight(cosines, keywords, share) <= 1
+    assert query_vector_weight(cosines, keywords, 0.0) == 0.0
+    assert query_vector_weight(cosines, keywords, 1.0) == 1.0
+
+
+def test_the_leg_counts_more_whose_best_stands_out_of_the_pool() -> None:
+    alike, alone = [8.0, 7.9, 7.8, 0.1, 0.2], [8.0, 1.0, 0.9, 0.8, 0.7]
+    cosines: list[float | None] = [0.6, 0.5, 0.4, 0.3, 0.2]
+    shared, rare = (query_vector_weight(cosines, keywords, 0.5) for keywords in (alike, alone))
+    assert rare < shared
+    assert query_vector_weight([0.9, 0.1, 0.1, 0.1, 0.1], alone, 0.5) > rare
+
+
+def test_words_that_all_share_alike_say_nothing() -> None:
+    assert query_vector_weight([0.6, 0.5, 0.4], [3.0, 3.0, 3.0], 0.5) == 1.0
+    assert query_vector_weight([0.5, 0.5], [3.0, 3.0], 0.3) == 0.3

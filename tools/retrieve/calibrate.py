@@ -14,7 +14,13 @@ from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.fit import GROWTH, WORDS, bank_size, best_of
 from swarm_memory.tools.retrieve.query import vectors_of
-from swarm_memory.tools.retrieve.rank import cosine, ideal_keyword_score, scaled_fusion, token_weights
+from swarm_memory.tools.retrieve.rank import (
+    cosine,
+    ideal_keyword_score,
+    query_vector_weight,
+    scaled_fusion,
+    token_weights,
+)
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -152,9 +158,8 @@ def _mean_rank(asked: Sequence[tuple[_Searched, str]], weight: float) -> float:
         candidates = result.candidates
         ideal = ideal_keyword_score(result.documents, result.document_frequency)
         keywords = [each.keyword for each in candidates]
-        scores = dict(
-            zip((each.id for each in candidates), scaled_fusion(cosines, keywords, ideal, weight), strict=True)
-        )
+        fused = scaled_fusion(cosines, keywords, ideal, query_vector_weight(cosines, keywords, weight))
+        scores = dict(zip((each.id for each in candidates), fused, strict=True))
         if right in scores:
             total += 1 / (1 + sum(score > scores[right] for score in scores.values()))
     return total / len(asked)

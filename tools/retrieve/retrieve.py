@@ -20,6 +20,7 @@ from swarm_memory.tools.retrieve.rank import (
     contenders,
     diversify,
     ideal_keyword_score,
+    query_vector_weight,
     recency,
     reciprocal_rank_fusion,
     scaled_fusion,
@@ -228,7 +229,7 @@ def _scored(
     else:
         weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
         ideal = ideal_keyword_score(result.documents, result.document_frequency)
-        relevances = scaled_fusion(cosines, keywords, ideal, weight)
+        relevances = scaled_fusion(cosines, keywords, ideal, query_vector_weight(cosines, keywords, weight))
     best = max(relevances, default=0.0) or 1.0  # the best has 1, so that recency and confidence weigh alike everywhere
     scored: list[Scored] = []
     for candidate, value in zip(result.candidates, relevances, strict=True):
