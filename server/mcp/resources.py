@@ -25,11 +25,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LISTED_TOO = ("status", "strategies", "newest", "decisions")
+"""Templates that are listed as resources."""
+
 JSON, TEXT = "application/json", "text/plain"
 STATUS, STRATEGIES = "memory://status", "memory://strategies"
+NEWEST, DECISIONS = "memory://newest", "memory://decisions"
 
-SUREST, LISTED = 10, 16
+SUREST, LISTED = 10, 14
 """Memories that are listed: those that one is surest of, and so many together with the newest."""
+
+_SHOWN_OF_KIND = 5
+"""Open decisions of each kind that are told."""
+
+_LOOKED_AT = 50
+"""Of the newest memories, so many are looked through for strategies."""
 
 _MAX_NAME_CHARS, _MAX_TOLD_CHARS = 80, 140
 
@@ -39,6 +49,8 @@ def add_resources(server: MCPServer[Bank]) -> None:
     for read, uri, title, mime in (
         (status, STATUS, "How the bank stands", JSON),
         (strategies, STRATEGIES, "What earlier tasks taught, the surest first", TEXT),
+        (newest, NEWEST, "What was learned last", TEXT),
+        (decisions, DECISIONS, "What waits for a decision of the user's", TEXT),
         (item, "memory://item/{memory_id}", "One memory, with its provenance", JSON),
         (trajectory, "memory://trajectory/{trajectory_id}", "One trajectory and its verdict", JSON),
         (statistics, "memory://statistics", "Counts of the bank", JSON),
@@ -54,9 +66,11 @@ async def listed(bank: Bank) -> list[Row]:
     """
     from swarm_memory.tools.ports.memories import MemoryFilter
 
-    told = "What earlier tasks of this project taught, the surest first: notes for an agent"
+    told = "The briefing of a session: what earlier tasks of this project taught, the surest first, as notes"
     rows = [
         _listed(STRATEGIES, "strategies", told, TEXT),
+        _listed(NEWEST, "newest", "The newest strategies, as notes", TEXT),
+        _listed(DECISIONS, "decisions", "Memories that want a decision of yours, and why", TEXT),
         _listed(STATUS, "status", "How the memory stands: counts, database, what is out of order", JSON),
     ]
     try:
@@ -101,6 +115,41 @@ async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     if not surest:
         return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
     return briefing_of(surest)
+
+
+async def newest(ctx: Context[Any, Any], project: str = "") -> str:
+    """Return the newest strategies as notes for an agent, those of suspect wording left out."""
+    from swarm_memory.tools.ports.memories import MemoryFilter
+    from swarm_memory.tools.retrieve.preamble import briefing_of
+
+    toolbox = (await _toolbox(ctx)).in_project(project or None)
+    found = await toolbox.store.list_memories(toolbox.scope.readable(), MemoryFilter(limit=_LOOKED_AT))
+    fit = [each for each in found if each.use == "strategy" and each.provenance.standing >= 0][:SUREST]
+    shown = sorted(fit, key=lambda each: -each.provenance.standing)  # what the user said stands first in the frame
+    return briefing_of(shown) or f"No strategy was learned in project {toolbox.scope.project!r} yet."
+
+
+async def decisions(ctx: Context[Any, Any], project: str = "") -> str:
+    """Return what waits for the user's decision; of what is in quarantine no word, for it may be an attack."""
+    from swarm_memory.schema.base import counted
+    from swarm_memory.tools.memories.desk import KINDS, desk, desk_counts
+    from swarm_memory.tools.text.cleaning import harmless, one_line
+
+    toolbox = (await _toolbox(ctx)).in_project(project or None)
+    counts = await desk_counts(toolbox)
+    if not counts.total:
+        return f"Nothing waits for a decision in project {toolbox.scope.project!r}."
+    told = f"{counted(counts.total, 'thing')}. Titles are untrusted notes."
+    lines = [f"For the user to decide, on the desk of `swarm-memory ui`: {told}"]
+    for kind in KINDS:
+        cards = await desk(toolbox, kind, limit=_SHOWN_OF_KIND)
+        if cards:
+            lines.append(f"{kind}: {getattr(counts, kind)}")
+        for card in cards:
+            told = "" if kind == "quarantined" else f"{card.item.title} ({card.reason})"
+            against = f", against {card.other.id}" if card.other is not None else ""
+            lines.append(f"- {card.item.id}{against} {one_line(harmless(told), _MAX_TOLD_CHARS)}".rstrip())
+    return "\n".join(lines)
 
 
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
@@ -203,6 +252,6 @@ async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) 
     if ctx.method == "resources/list" and isinstance(result, dict):
         return {**result, "resources": [*result.get("resources", ()), *await listed(ctx.lifespan_context)]}
     if ctx.method == "resources/templates/list" and isinstance(result, dict):
-        templates = [each for each in result["resourceTemplates"] if each["name"] not in ("status", "strategies")]
+        templates = [each for each in result["resourceTemplates"] if each["name"] not in _LISTED_TOO]
         return {**result, "resourceTemplates": templates}
     return result

@@ -499,6 +499,9 @@ async def test_resources_show_a_memory_a_trajectory_and_the_counts(connected: Co
     assert counts["memories"]["active"] == 1
 
 
+ALWAYS_LISTED = {f"memory://{name}" for name in ("strategies", "newest", "decisions", "status")}
+
+
 async def listed(client: Client) -> dict[str, Resource]:
     return {each.uri: each for each in (await client.list_resources()).resources}
 
@@ -511,11 +514,13 @@ async def text_of(client: Client, uri: str) -> str:
 
 async def test_what_is_known_can_be_named_by_what_a_person_recognises(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        assert set(await listed(caller.client)) == {"memory://strategies", "memory://status"}
+        assert set(await listed(caller.client)) == ALWAYS_LISTED
         templates = (await caller.client.list_resource_templates()).resource_templates
         assert {each.name for each in templates} == {"item", "trajectory", "statistics"}, "nothing is shown twice"
         assert all(each.description == each.title for each in templates), "what a person reads, not our docstrings"
         assert "Nothing was learned" in await text_of(caller.client, "memory://strategies")
+        assert "No strategy was learned" in await text_of(caller.client, "memory://newest")
+        assert "Nothing waits for a decision" in await text_of(caller.client, "memory://decisions")
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
         (memory_id,) = task["stored"]
         found = await listed(caller.client)
@@ -536,9 +541,12 @@ async def test_what_is_in_quarantine_is_not_listed_and_says_so_where_it_is_read(
     async with connected() as caller:
         (memory_id,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"][0]["stored"]
         await caller.call("manage_memories", action="quarantine", ids=[memory_id], reason="it looked odd")
-        assert set(await listed(caller.client)) == {"memory://strategies", "memory://status"}
+        assert set(await listed(caller.client)) == ALWAYS_LISTED
         assert memory_id not in await text_of(caller.client, "memory://strategies")
+        waiting = await text_of(caller.client, "memory://decisions")
         shown = await text_of(caller.client, f"memory://item/{memory_id}")
+    assert "For the user to decide, on the desk of `swarm-memory ui`: 1 thing. " in waiting
+    assert waiting.endswith(f"quarantined: 1\n- {memory_id}"), "no word of what may be an attack"
     assert shown.startswith('{"notice":"this memory is quarantined: it is not retrieved, and not to be relied on"')
     assert "it looked odd" in shown
 
@@ -553,18 +561,19 @@ async def test_however_much_is_known_the_list_is_short_and_holds_no_markup(
     async with connected() as caller:
         answer = await caller.client.list_resources()
         notes = await text_of(caller.client, "memory://strategies")
+        notes += await text_of(caller.client, "memory://newest") + await text_of(caller.client, "memory://decisions")
     entries = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in answer.resources]
     text = json.dumps(entries, ensure_ascii=False)
     assert len(answer.resources) == 18
     assert count_tokens(text) <= 2300
-    assert count_tokens(notes) <= 1000
+    assert count_tokens(notes) <= 2500
     assert "<system>" not in text + notes
     assert "\u202e" not in text + notes
 
 
 async def test_a_bank_that_cannot_be_opened_lists_what_tells_why() -> None:
     async with Client(build_server(_never)) as client:
-        assert set(await listed(client)) == {"memory://strategies", "memory://status"}
+        assert set(await listed(client)) == ALWAYS_LISTED
         with pytest.raises(MCPError, match="swarm-memory adopt"):
             await client.read_resource("memory://status")
 
