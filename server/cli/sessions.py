@@ -122,7 +122,10 @@ def say_learned(learned: Learned, months: float, *, everywhere: bool) -> None:
         say(f"What the agents on this machine did {where} in the last {months:g} months", bold=True)
         print_table(["agent", "sessions", "tasks", *map(str.lower, _LABELS), "memories", "tool calls"], rows)
         known = sum(tally.known for tally in learned.tallies)
-        say(f"\n{counted(known, 'task')} known already; {learned.took_s:.0f} s, no model was asked, nothing was sent.")
+        before = f"{counted(known, 'task')} known already; " if known else ""
+        say(f"\n{before}{learned.took_s:.0f} s, no model was asked, nothing was sent.")
+        if any(tally.verdicts.get("Undecided") for tally in learned.tallies):
+            say("Undecided: neither a check nor a word of yours shows what came of the task.", dim=True)
         _say_items(learned.items)
     else:
         say(f"No session was held {where} in the last {months:g} months.")

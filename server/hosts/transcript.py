@@ -101,8 +101,7 @@ class _Reading:
                     yield from parsed(itertools.chain([record], stream), records)
                     return
             records.skipped += 1
-        name = repr(str(self.path)) if self.path is not None else "the stream"
-        raise InputError(f"no transcript was found in {name}: it holds {records.describe()}; {ACCEPTED}")
+        raise InputError(f"no transcript that is known: it holds {records.describe()}; {ACCEPTED}")
 
     def _objects(self, objects: Iterator[JsonObject], records: Records) -> Iterator[Trajectory]:
         counted = 0

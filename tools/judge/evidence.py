@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.judge.answer_support import answer_support, asks_for_answer
 from swarm_memory.tools.trajectory.calls import Call
@@ -291,7 +292,7 @@ def _errors(run: Reading) -> Iterator[Signal]:
     early = [error.calls[-1] for error in is_open if error.calls[-1] not in late]
     if early:
         weight = -min(0.15 * len(early), 0.45)
-        yield Signal("open_errors", weight, f"{len(early)} error(s) were not resolved", _ids(early), "tool")
+        yield Signal("open_errors", weight, f"{counted(len(early), 'error')} not resolved", _ids(early), "tool")
     if len(failed) >= 3 and _ended_well(run) is None:
         weight = -0.8 if is_open and len(failed) / len(run.calls) >= 0.25 else -0.3
         reason = f"{len(failed)} of {len(run.calls)} calls failed"
@@ -313,7 +314,7 @@ def _misses(run: Reading) -> Iterator[Signal]:
     missed = [call for call in run.calls if call.empty and not call.writes and call.command is None and call.output]
     if missed and len(missed) / len(run.calls) >= 0.2:
         weight = -min(0.25 * len(missed), 1.0)
-        yield Signal("misses", weight, f"{len(missed)} look-up(s) found nothing", _ids(missed), "tool")
+        yield Signal("misses", weight, f"{counted(len(missed), 'look-up')} found nothing", _ids(missed), "tool")
 
 
 def _loops(run: Reading) -> Iterator[Signal]:
@@ -423,7 +424,7 @@ def _user(run: Reading) -> Iterator[Signal]:
         yield Signal("user_thanks", 0.1, "the user says thanks", ids, "user")
     if corrected:
         weight = -min(0.3 * len(corrected), 0.6)
-        reason = f"the user corrected it {len(corrected)} time(s)"
+        reason = f"the user corrected it {counted(len(corrected), 'time')}"
         yield Signal("corrected_before", weight, reason, tuple(corrected[-_MAX_STEPS_NAMED:]), "user")
 
 

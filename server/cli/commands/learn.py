@@ -13,6 +13,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
     from swarm_memory.schema.outcome import OutcomeRecord, OutcomeStatus
@@ -202,13 +203,15 @@ async def _answer_files(
     show: Callable[[Row], None],
 ) -> int:
     """Print the answer of every trajectory as it comes; return how many files failed. One does not stop the others."""
+    from swarm_memory.tools.guard.redact import redact
+
     failed = 0
     for file in files:
         try:
             async with aclosing(_read(file, task_id, limits)) as found:
                 async for trajectory in found:
                     row = await operation(trajectory)
-                    print_json(row) if as_json else show(row)
+                    print_json(row) if as_json else show({**row, "task": redact(trajectory.task[:2000]).text})
         except InputError as error:
             failed += 1
             if as_json:
@@ -269,6 +272,8 @@ def _read(file: str, task_id: str | None, limits: "LearnSettings") -> "AsyncGene
 def _show_verdict(row: Row) -> None:
     colour = {"Success": "green", "Failure": "red"}.get(row["label"], "yellow")
     say(f"{row['label']:9} {row['confidence']:.2f}  {row['id']}  by {row['judge']}{_of_model(row)}", fg=colour)
+    if row.get("task"):
+        say(f"    “{one_line(row['task'], 100)}”")
     for reason in row.get("reasons", ()):
         say(f"    {reason}")
 
@@ -278,7 +283,7 @@ def _of_model(row: Row) -> str:
 
 
 def _show_drafts(row: Row) -> None:
-    _show_verdict({"id": row["id"], **row["verdict"]})
+    _show_verdict({"id": row["id"], "task": row.get("task"), **row["verdict"]})
     say(f"  drawn by {row['distiller']}{_of_model(row)}", dim=True)
     for draft in row["drafts"]:
         say(f"  + {draft['title']}", bold=True)
@@ -289,7 +294,7 @@ def _show_drafts(row: Row) -> None:
 
 
 def _show_learned(row: Row) -> None:
-    _show_verdict({"id": row["id"], **row["verdict"]})
+    _show_verdict({"id": row["id"], "task": row.get("task"), **row["verdict"]})
     if row["stored"]:
         say(f"  drawn by {row['distiller']}{_of_model(row['stored'][0]['provenance'])}", dim=True)
     for item in row["stored"]:
@@ -300,7 +305,7 @@ def _show_learned(row: Row) -> None:
         say(f"  {counted(row['calls'], 'tool call')} logged", dim=True)
     if row.get("reason"):
         say(f"  {row['reason']}", dim=True)
-    if not row["stored"]:
+    elif not row["stored"]:
         say(f"  {row['status'].replace('_', ' ')}", dim=True)
 
 

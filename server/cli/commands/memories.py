@@ -407,11 +407,12 @@ def import_(
 
 def _import_sessions(invocation: Invocation, months: float, everywhere: bool, as_json: bool) -> None:
     from swarm_memory.server.cli.sessions import import_sessions, print_learned, say_learned
+    from swarm_memory.server.hosts.transcript import ACCEPTED
 
     learned = import_sessions(invocation, months, everywhere=everywhere, quiet=as_json)
     print_learned(learned) if as_json else say_learned(learned, months, everywhere=everywhere)
     for name, fault in learned.faults.items():
-        click.echo(f"swarm-memory: {name}: {fault}", err=True)
+        click.echo(f"swarm-memory: {name}: {fault.removesuffix(f'; {ACCEPTED}')}", err=True)
     if learned.faults:
         sys.exit(1)
 
