@@ -42,6 +42,14 @@ pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="needs a Chromium: apt-get install chromium"),
     pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tests/node"),
 ]
+ASKED = (
+    "/ui/memories?q=script+alert",
+    "/ui/ask?q=script+alert",
+    "/ui/desk?kind=quarantined",
+    "/ui/desk?kind=unverified",
+)
+"""Pages that show more for a question than without one."""
+
 Record = Callable[[str, str], None]
 
 
@@ -98,7 +106,7 @@ class Seen:
             kinds = {each.partition("?")[0].rpartition("/")[0]: each for each in reversed(linked)}
             found += [each for kind, each in kinds.items() if kind != "/ui" and each not in found]
         page.context.close()
-        return found
+        return [*found, *ASKED]
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +142,8 @@ async def _fill(folder: Path) -> None:
     laid(place.database)
     toolbox = await open_toolbox(place, settings)
     try:
-        await remember(toolbox, "Run `make migrate` before the tests of the shop", "procedure")
+        for said in ("Run", "Never run"):
+            await remember(toolbox, f"{said} `make migrate` before the tests of the shop", "procedure")
         await lay_everywhere(toolbox, list(payloads())[:: 1 if FULL else 9])
     finally:
         await toolbox.store.close()
@@ -189,4 +198,36 @@ def test_the_keyboard_reaches_the_search_and_what_is_typed_is_found(seen: Seen) 
     page.locator("#found").wait_for()
     assert "q=script" in page.url
     assert page.evaluate("document.activeElement.id") == "q"
+    page.context.close()
+
+
+def test_what_is_typed_into_the_search_of_memories_is_found_as_an_agent_finds_it(seen: Seen) -> None:
+    page = seen.open("/ui/memories")
+    page.keyboard.press("/")
+    page.keyboard.type("migrate before the tests of the shop")
+    page.locator(".considered .success", has_text="told as 1").wait_for()
+    assert "q=migrate" in page.url
+    page.context.close()
+
+
+def test_the_desk_is_worked_by_keys_and_a_decision_taken_back(seen: Seen) -> None:
+    page = seen.open("/ui/desk?kind=contradicting")
+    nothing, card = page.get_by_text("Nothing contradicts another memory."), page.locator("[data-card]")
+    page.keyboard.press("w")  # on no card: nothing is decided
+    for key in ("j", "j", "k"):
+        page.keyboard.press(key)
+    assert page.evaluate("document.activeElement === document.querySelector('[data-card]')")
+    for key, done in (("y", "Kept"), ("m", "Merged"), ("W", "Withdrawn")):
+        page.keyboard.press(key)
+        page.locator(".notice", has_text=done).wait_for()
+        nothing.wait_for()
+        page.keyboard.press("u")
+        page.locator(".notice", has_text="Taken back").wait_for()
+        card.wait_for()
+    page.keyboard.press("e")
+    page.locator("textarea[name=content]").fill("1. Said anew.")
+    page.locator("form.edit button").click()
+    page.locator(".notice", has_text="Changed").wait_for()
+    page.locator(".notice button").click()
+    page.locator(".notice", has_text="Taken back: edit").wait_for()
     page.context.close()
