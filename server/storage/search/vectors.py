@@ -117,8 +117,18 @@ def encode(vector: "Vector", quantization: Quantization) -> bytes:
     """
     if quantization == "float32":
         return array("f", vector).tobytes()
+    if _is_numpy_loaded():
+        import numpy
+
+        row = numpy.asarray(vector, dtype="f8")
+        return numpy.rint(row * (_INT8_MAX / numpy.abs(row).max())).astype("i1").tobytes()
     scale = _INT8_MAX / max(max(vector), -min(vector))
     return array("b", [round(number * scale) for number in vector]).tobytes()
+
+
+def _is_numpy_loaded() -> bool:
+    """Return whether numpy is at hand: for a hook its import takes too long."""
+    return "numpy" in sys.modules
 
 
 def encode_all(vectors: "Sequence[Vector]", space: Space) -> list[bytes]:
@@ -182,7 +192,7 @@ def _cosines_to_each(
     connection: "Connection", index: "Index", space: Space, vectors: "Sequence[Vector]", seqs: str
 ) -> dict[int, tuple[float, ...]]:
     encoded, asked = [encode(vector, space.quantization) for vector in vectors], {"seqs": seqs, "space_id": space.id}
-    if index.searchable and "numpy" not in sys.modules:  # for a hook its import takes too long
+    if index.searchable and not _is_numpy_loaded():
         sql = space.sql(index.statements["distances_of_items"])
         found = [dict(connection.execute(sql, {**asked, "vector": each}).fetchall()) for each in encoded]
         return {seq: tuple(1.0 - each[seq] for each in found) for seq in found[0]}

@@ -141,11 +141,11 @@ class _Kept:
 
 
 _STATUSES, _OUTCOMES = frozenset(get_args(MemoryStatus)), frozenset(get_args(Outcome))
-_STATE: dict[str, Any] = {
-    "__pydantic_fields_set__": set(MemoryItem.model_fields),
-    "__pydantic_extra__": None,
-    "__pydantic_private__": None,
-}
+_STATE: tuple[tuple[str, Any], ...] = (
+    ("__pydantic_fields_set__", set(MemoryItem.model_fields)),
+    ("__pydantic_extra__", None),
+    ("__pydantic_private__", None),
+)
 
 
 def item_of(row: Sequence[Any]) -> MemoryItem:
@@ -191,7 +191,9 @@ def _item_of(row: Sequence[Any]) -> MemoryItem:
         "provenance": kept.source,
     }
     item = MemoryItem.__new__(MemoryItem)
-    item.__setstate__({**_STATE, "__dict__": values})
+    object.__setattr__(item, "__dict__", values)
+    for name, value in _STATE:
+        object.__setattr__(item, name, value)
     return item
 
 
