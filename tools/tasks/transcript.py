@@ -33,7 +33,7 @@ MAX_TEXT = 8000
 """Of one text in a transcript; the middle of a longer one is left out."""
 
 _MAX_TAUGHT = 200
-_MAX_SEARCHED = 300
+_MAX_SEARCHED = 120
 """Calls of a task in which evidence is found again; of a longer one the steps are named that its verdict keeps."""
 _NOTHING: dict[str, JsonValue] = {}
 _STEP_ID = re.compile(r"\bs\d+\b")
@@ -236,7 +236,8 @@ def _woven(shown: Sequence[Shown], told: Sequence[_Placed], reading: Reading) ->
 
     What cannot be placed stands behind the first step, the task.
     """
-    failed = {call.step.id: call.signature.digest for call in reading.calls if call.signature is not None}
+    calls = reading.calls if any(failure for _, failure in told) else ()  # each is read for its error
+    failed = {call.step.id: call.signature.digest for call in calls if call.signature is not None}
     behind: dict[int, list[Told]] = {}
     for each, failure in told:
         places = [place for place, step in enumerate(shown) if failure and failed.get(step.ids[0]) == failure]
