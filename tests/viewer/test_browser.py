@@ -231,3 +231,14 @@ def test_the_desk_is_worked_by_keys_and_a_decision_taken_back(seen: Seen) -> Non
     page.locator(".notice button").click()
     page.locator(".notice", has_text="Taken back: edit").wait_for()
     page.context.close()
+
+
+def test_a_verdict_is_said_to_be_wrong_and_given_back(seen: Seen) -> None:
+    page = seen.open("/ui/sessions")
+    page.locator("main a[href*='/tasks/']").first.click()
+    page.get_by_text("This verdict is wrong").click()
+    page.get_by_label("It was").select_option("Success")
+    page.get_by_role("button", name="Say so").click()
+    page.locator(".notice", has_text="Success now").get_by_role("button", name="Undo").click()
+    page.locator(".notice", has_text="Failure now").wait_for()
+    page.context.close()
