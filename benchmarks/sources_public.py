@@ -25,6 +25,7 @@ from typing import Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.sources.code import code_passages
 from swarm_memory.server.sources.definitions import LANGUAGES
 from swarm_memory.server.storage.store import open_store
@@ -168,13 +169,14 @@ SETS: dict[str, tuple[SourceKind, Callable[[Document], Passage]]] = {
 
 
 async def fill(toolbox: Toolbox, corpus: Corpus) -> None:
-    """Index the groups of a corpus."""
+    """Index the groups of a corpus, with all vectors: on a slow machine some of them come later."""
 
     async def groups() -> AsyncIterator[ReadGroup]:
         for name, parse in corpus.groups.items():
             yield name, "1", parse
 
     await index_source(toolbox, corpus.kind, corpus.name, groups())
+    await reembed(toolbox.store, toolbox.embedder, drop_others=False, on_progress=lambda _: None)
 
 
 async def measure(toolbox: Toolbox, corpus: Corpus, tally: Tally, half: int | None, limit: int) -> None:
