@@ -243,7 +243,7 @@ class RetrieveSettings(Model):
     """Each leg gives max(pool_factor · k, pool_floor) candidates."""
     min_cosine: Unit | None = None
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
-    greatest share of its words; among e times as many 0.04 more. Those that follow the best need 0.7 of it. The
+    greatest share of its words; among e times as many 0.05 more. Those that follow the best need 0.7 of it. The
     embedder's calibrated value when not set, your own bank's by `swarm-memory calibrate`; 0: everything fits."""
     min_keyword_coverage: Unit = 0.6
     """The idf-weighted share of the query's words that is enough however far the vector is."""

@@ -54,7 +54,7 @@ class MiniLMEmbedder:
     fusion_weight = 0.58
     duplicate_cosine = 0.85
     """With the words that both must share; the least at which `benchmarks/consolidate.py` merges nothing wrongly."""
-    min_cosine = 0.321
+    min_cosine = 0.315
 
     def __init__(self, threads: int = 1, model: Path = SHIPPED_MODEL) -> None:
         """Remember where the model is; it is loaded, once in a process, when the first text is embedded."""

@@ -17,7 +17,7 @@ from swarm_memory.tools.toolbox import Toolbox
 WORDS = 0.15
 """What it adds to a cosine that every word of the query is there."""
 
-GROWTH = 0.04
+GROWTH = 0.05
 """Among e times as many memories the nearest of those that have nothing to do with a query is nearer by so much."""
 
 USUAL_SIZE, LEAST_SIZE, GREATEST_SIZE = 100, 10, 10_000
