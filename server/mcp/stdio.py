@@ -4,6 +4,7 @@ import io
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -12,7 +13,7 @@ import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCMessage
+from mcp.types import JSONRPCMessage, JSONRPCRequest
 
 from swarm_memory.server.jsonrpc import Message, Refusal, read_message, refused
 
@@ -40,6 +41,41 @@ def _too_long(line: bytes, source: IO[bytes]) -> Refusal:
         if piece.endswith(b"\n"):
             break
     return refused(head, tail, f"it is larger than {MAX_MESSAGE_BYTES} bytes")
+
+
+_PROBE, _HANDSHAKE = "server/discover", "initialize"
+_MOST_OPENING = 8
+
+
+def opening_messages(source: IO[bytes]) -> list[JSONRPCMessage | Refusal]:
+    """Read the messages that open a connection: the first, and what stands behind a question for the newest protocol.
+
+    A client that asked so, and had no answer in its time because this process was still starting, has begun the
+    handshake of older protocols since. The SDK holds to what comes first and would refuse that: it is put first.
+    """
+    found: list[JSONRPCMessage | Refusal] = []
+    while (message := next_message(source)) is not None:
+        if _is_request(message, _HANDSHAKE):
+            return [message, *found]
+        found.append(message)
+        if not _is_request(found[0], _PROBE) or len(found) >= _MOST_OPENING or not _has_more(source):
+            break
+    return found
+
+
+def _is_request(message: JSONRPCMessage | Refusal, method: str) -> bool:
+    return isinstance(message, JSONRPCRequest) and message.method == method
+
+
+def _has_more(source: IO[bytes]) -> bool:
+    """Tell whether something can be read at once; on Windows nothing tells."""
+    if sys.platform == "win32" or not isinstance(source, io.BufferedReader):
+        return False
+    os.set_blocking(source.fileno(), False)
+    try:
+        return bool(source.peek(1))
+    finally:
+        os.set_blocking(source.fileno(), True)
 
 
 def _private_stdin() -> IO[bytes]:
@@ -105,11 +141,15 @@ async def _exchange(server: MCPServer[Any], source: IO[bytes]) -> None:
 
         async def read() -> None:
             async with to_server:
-                while (message := await anyio.to_thread.run_sync(next_message, source)) is not None:
+                messages = deque(await anyio.to_thread.run_sync(opening_messages, source))
+                while messages:
+                    message = messages.popleft()
                     if isinstance(message, Refusal):
                         await to_client.send(SessionMessage(message.answer))
                     else:
                         await to_server.send(SessionMessage(message))
+                    if not messages and (found := await anyio.to_thread.run_sync(next_message, source)) is not None:
+                        messages.append(found)
 
         group.start_soon(read)
         await served.run(from_client, to_client, served.create_initialization_options())

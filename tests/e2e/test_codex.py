@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 from claude_code import NODE
+from hook_project import wait_for_server
 from messages_api import Say, Turn
 from patience import HANG_S, STATIC
 from record_demo import TASK
@@ -53,7 +55,7 @@ class CodexCli:
 
     def session(self, script: list[Turn], prompt: str) -> ResponsesApi:
         """Run a headless session against a script and wait until its last process has ended."""
-        with ResponsesApi(script) as api:
+        with ResponsesApi(script, wait=partial(wait_for_server, self.project)) as api:
             (self.home / ".codex" / "mock.config.toml").write_text(
                 f'model = "gpt-5.1-codex"\nmodel_provider = "mock"\n[model_providers.mock]\nname = "mock"\n'
                 f'base_url = "{api.url}"\nwire_api = "responses"\nenv_key = "KEY"\n'

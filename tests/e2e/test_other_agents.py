@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 from chat_api import ChatApi
-from claude_code import NODE
+from claude_code import NODE, write_commands
+from hook_project import wait_for_server
 from messages_api import Say, Turn, Use
 from patience import HANG_S, STATIC
 from record_demo import TASK
@@ -46,7 +48,7 @@ class Person:
     project: Path
 
     def environment(self, api: ChatApi | None = None) -> dict[str, str]:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        path = os.pathsep.join(map(str, (self.home / "bin", Path(sys.executable).parent, os.environ["PATH"])))
         told = {"HOME": str(self.home), "XDG_STATE_HOME": str(state_folder().parent), "PATH": path, "LANG": "C.UTF-8"}
         if api is not None:
             told |= {"COPILOT_PROVIDER_BASE_URL": api.url, "COPILOT_MODEL": "mock-1", "COPILOT_OFFLINE": "true"}
@@ -62,7 +64,7 @@ class Person:
         """Run a headless session that runs these commands, and wait until its last process has ended."""
         given = {"description": "Run it"}
         script: list[Turn] = [Use(SHELLS[self.agent], {"command": each, **given}) for each in commands]
-        with ChatApi([*script, Say(last)]) as api:
+        with ChatApi([*script, Say(last)], wait=partial(wait_for_server, self.project)) as api:
             self._run([str(_binary(self.agent)), *ARGUMENTS[self.agent], prompt], self.environment(api))
             wait_for_processes(self.project)
         return api
@@ -88,7 +90,8 @@ def someone_with(agent: str, home: Path, project: Path) -> Person:
         install = f"npm i --no-save --prefix tests/node {PACKAGES[agent]}@{VERSIONS[agent]}"
         pytest.skip(f"needs {agent}: {install}, or {agent.upper()}_CLI=PATH")
     person = Person(agent, home, project)
-    (home / ".gemini").mkdir(parents=True)
+    write_commands(home / "bin")
+    (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
     (home / ".bash_profile").write_text(f"export PATH={person.environment()['PATH']}\n")
     return person
@@ -121,7 +124,7 @@ def test_copilot_is_warned_before_a_call_that_failed_in_the_session_before(tmp_p
         "Tell me which answer the settings hold",
     )
     write_settings_to_look_for(person.project)
-    person.ours("install", "--agent", "copilot", "--user")
+    person.ours("install", "--agent", "copilot", "--project")
     person.session(["cat settings.ini", "cat config/settings.ini"], "It holds 42.", task)
     told = person.session(["cat settings.ini"], "As noted.", task).told(1)
     assert "Note from earlier calls: `bash` failed before" in told

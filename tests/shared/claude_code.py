@@ -18,12 +18,26 @@ INSTALL_HINT = "needs Node.js programs: npm ci --prefix tests/node"
 
 COMMAND = f"""
 import sys
+if sys.argv[1:2] == ["serve"]:
+    from swarm_memory.server.hooks import events
+    events._WARNING_PATIENCE_S = 60.0
 if sys.argv[1:2] == ["hook"]:
+    from swarm_memory.server.hooks import client
+    client.READY_S = 5.0
     sys.argv.pop(1)
     {UNHURRIED.strip().replace(chr(10), chr(10) + "    ")}
 from swarm_memory.server.console_script import main
 main()
 """
+
+
+def write_commands(folder: Path) -> Path:
+    """Write the command that shared settings name into a folder, as installers do, but unhurried; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / "swarm-memory"
+    script.write_text(f"#!{sys.executable}\n{COMMAND}")
+    script.chmod(0o755)
+    return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +86,8 @@ class ClaudeCode:
         }
 
     def commands(self) -> Path:
-        """Return a folder with the command that shared settings name, as installers write it; its hooks unhurried."""
-        script = self.home / "bin" / "swarm-memory"
-        script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_text(f"#!{sys.executable}\n{COMMAND}")
-        script.chmod(0o755)
-        return script.parent
+        """Return the folder with the command that shared settings name."""
+        return write_commands(self.home / "bin")
 
     def run(self, prompt: str, *options: str) -> Run:
         """Give one prompt to a headless session and wait for its end."""

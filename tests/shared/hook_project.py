@@ -159,6 +159,11 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def wait_for_server(root: Path) -> None:
+    """Wait until a server of a project answers hooks."""
+    wait_until(lambda: any(map(_listens, Path(run_folder()).glob(f"{socket_prefix(root)}*.sock"))))
+
+
 def _listens(path: Path) -> bool:
     """Tell whether a socket is ready for commands: it is made first and private and open then."""
     with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:

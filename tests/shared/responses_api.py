@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -24,6 +24,8 @@ class ResponsesApi(Loopback):
 
     script: Sequence[Turn]
     requests: list[Json] = field(default_factory=list[Json])
+    wait: Callable[[], object] = lambda: None
+    """Called before the first turn: a real agent may ask for it before its MCP server has started."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,6 +51,8 @@ class ResponsesApi(Loopback):
 
     def next_turn(self, body: Json) -> tuple[int, Turn]:
         """Record a request and return its number and the turn that answers it."""
+        if not self.requests:
+            self.wait()
         with self._lock:
             number = len(self.requests)
             self.requests.append(body)
