@@ -55,9 +55,14 @@ ORDER BY confidence, seq LIMIT :limit;
 
 -- name: most_told
 -- Ids of the active items of some scopes (a JSON list) that were told most often.
-SELECT p.id FROM patterns AS p
-WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' AND p.usage_count > 0
-ORDER BY p.usage_count DESC, p.seq LIMIT :limit;
+SELECT p.id
+FROM (
+  SELECT seq, usage_count FROM patterns INDEXED BY patterns_by_standing -- which has all that is asked for
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND usage_count > 0
+  ORDER BY usage_count DESC, seq LIMIT :limit
+) AS told
+CROSS JOIN patterns AS p ON p.seq = told.seq
+ORDER BY told.usage_count DESC, told.seq;
 
 -- name: quarantined
 -- How many items of some scopes (a JSON list) are in quarantine.
@@ -71,19 +76,18 @@ WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND type IN (SELECT val
 ORDER BY seq;
 
 -- name: facets
--- What items of some scopes (a JSON list) can be told apart by, and how many have each; the most frequent first.
+-- What active items of some scopes (a JSON list) can be told apart by, and how many have each; the most frequent first.
 SELECT * FROM (
   SELECT 'domain' AS facet, domain AS value, count(*) AS items FROM patterns
-  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND domain IS NOT NULL GROUP BY domain
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND domain IS NOT NULL
+  GROUP BY domain
   UNION ALL
   SELECT 'agent', agent_id, count(*) FROM patterns
-  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND agent_id IS NOT NULL GROUP BY agent_id
+  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND agent_id IS NOT NULL
+  GROUP BY agent_id
   UNION ALL
   SELECT 'tag', t.tag, count(*) FROM pattern_tags AS t JOIN patterns AS p ON p.seq = t.seq
-  WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) GROUP BY t.tag
-  UNION ALL
-  SELECT 'status', status, count(*) FROM patterns
-  WHERE scope_id IN (SELECT value FROM json_each(:scopes)) GROUP BY status)
+  WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' GROUP BY t.tag)
 ORDER BY items DESC, value;
 
 -- name: projects

@@ -61,11 +61,11 @@ SELECT seq, status, status_reason, confidence, updated_at, last_used FROM patter
 -- name: links_of
 -- Every link from or to items (a JSON list) of a scope.
 SELECT l.src_id, l.dst_id, l.relation, l.weight
-FROM pattern_links AS l JOIN patterns AS p ON p.id = l.src_id AND p.scope_id = :scope_id
+FROM pattern_links AS l CROSS JOIN patterns AS p ON p.id = l.src_id AND p.scope_id = :scope_id
 WHERE l.src_id IN (SELECT value FROM json_each(:ids))
 UNION
 SELECT l.src_id, l.dst_id, l.relation, l.weight
-FROM pattern_links AS l JOIN patterns AS p ON p.id = l.dst_id AND p.scope_id = :scope_id
+FROM pattern_links AS l CROSS JOIN patterns AS p ON p.id = l.dst_id AND p.scope_id = :scope_id
 WHERE l.dst_id IN (SELECT value FROM json_each(:ids));
 
 -- name: add_link

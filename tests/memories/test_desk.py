@@ -39,8 +39,9 @@ async def tell(toolbox: Toolbox, memory_id: str, task_id: str, *, withheld: bool
 
 
 async def cards(toolbox: Toolbox, kind: DeskKind) -> list[Card]:
-    found = await desk(toolbox, kind)
-    assert getattr(await desk_counts(toolbox), kind) == len(found)
+    counts, _, found = await desk(toolbox, kind)
+    assert counts == await desk_counts(toolbox)
+    assert getattr(counts, kind) == len(found)
     return found
 
 

@@ -57,6 +57,12 @@ class DeskCounts(NamedTuple):
         """All of them."""
         return sum(self)
 
+    @property
+    def first(self) -> DeskKind:
+        """The first kind of which something waits; the first of all where nothing does."""
+        waiting: list[DeskKind] = [kind for kind, count in zip(KINDS, self, strict=True) if count]
+        return waiting[0] if waiting else KINDS[0]
+
 
 class Taken(NamedTuple):
     """A decision that can be taken back."""
@@ -69,37 +75,59 @@ class Taken(NamedTuple):
 
 async def desk_counts(toolbox: Toolbox) -> DeskCounts:
     """Return how much waits for a decision. Raises `StorageError`."""
-    kept = await _kept(toolbox)
-    return DeskCounts(
-        quarantined=await toolbox.store.review.quarantined(toolbox.scope.readable()),
-        contradicting=len(await _pairs(toolbox, kept)),
-        stale=len(await _stale(toolbox, kept)),
-        unverified=len(await _unverified(toolbox)),
-    )
+    return (await _waiting(toolbox)).counts
 
 
-async def desk(toolbox: Toolbox, kind: DeskKind, *, limit: int = 20, offset: int = 0) -> list[Card]:
-    """Return what waits of one kind: the newest, of stale ones the least sure, of unverified the most told first.
+async def desk(
+    toolbox: Toolbox, wanted: DeskKind | None = None, *, limit: int = 20, offset: int = 0
+) -> tuple[DeskCounts, DeskKind, list[Card]]:
+    """Return how much waits, and what waits of one kind; by default of the first of which something does.
 
-    Raises `StorageError`.
+    The newest come first, of stale ones the least sure, of unverified ones the most told. Raises `StorageError`.
     """
-    page = slice(offset, offset + limit)
+    waiting, page = await _waiting(toolbox), slice(offset, offset + limit)
+    counts = waiting.counts
+    kind = wanted or counts.first
     if kind == "quarantined":
-        return await _held(toolbox, limit, offset)
-    if kind == "unverified":
-        return [_untested(item) for item in (await _unverified(toolbox))[page]]
-    kept = await _kept(toolbox)
-    if kind == "stale":
-        stale = (await _stale(toolbox, kept))[page]
+        cards = await _held(toolbox, limit, offset)
+    elif kind == "unverified":
+        cards = [_untested(item) for item in waiting.unverified[page]]
+    elif kind == "stale":
+        stale = waiting.stale[page]
         items = await _items(toolbox, [each.id for each, _ in stale])
-        return [_faded(toolbox, items[each.id], left) for each, left in stale if each.id in items]
-    pairs = (await _pairs(toolbox, kept))[page]
-    items = await _items(toolbox, [each for link in pairs for each in (link.src_id, link.dst_id)])
-    return [
-        Card(kind, items[link.src_id], f"their advice is opposite, by {link.weight:.0%}", items[link.dst_id])
-        for link in pairs
-        if {link.src_id, link.dst_id} <= items.keys()
-    ]
+        cards = [_faded(toolbox, items[each.id], left) for each, left in stale if each.id in items]
+    else:
+        pairs = waiting.pairs[page]
+        items = await _items(toolbox, [each for link in pairs for each in (link.src_id, link.dst_id)])
+        cards = [
+            Card(kind, items[link.src_id], f"their advice is opposite, by {link.weight:.0%}", items[link.dst_id])
+            for link in pairs
+            if {link.src_id, link.dst_id} <= items.keys()
+        ]
+    return counts, kind, cards
+
+
+class _Waiting(NamedTuple):
+    """What waits."""
+
+    quarantined: int
+    pairs: list[MemoryLink]
+    stale: list[tuple[UpkeepItem, float]]
+    unverified: list[MemoryItem]
+
+    @property
+    def counts(self) -> DeskCounts:
+        return DeskCounts(self.quarantined, len(self.pairs), len(self.stale), len(self.unverified))
+
+
+async def _waiting(toolbox: Toolbox) -> _Waiting:
+    kept = await _kept(toolbox)
+    return _Waiting(
+        await toolbox.store.review.quarantined(toolbox.scope.readable()),
+        await _pairs(toolbox, kept),
+        await _stale(toolbox, kept),
+        await _unverified(toolbox),
+    )
 
 
 async def latest_decisions(toolbox: Toolbox) -> list[Taken]:

@@ -242,12 +242,11 @@ class Telling(NamedTuple):
 
 
 class Facets(NamedTuple):
-    """What memories can be told apart by, with how many have each, the most frequent first."""
+    """What active memories can be told apart by, with how many have each, the most frequent first."""
 
     domains: Mapping[str, int]
     tags: Mapping[str, int]
     agents: Mapping[str, int]
-    statuses: Mapping[str, int]
     projects: Mapping[str, int]
     """All of the tenant, by name, with their active memories."""
 

@@ -46,7 +46,7 @@ _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}
 """What tasks change in a memory, whatever is decided about it."""
 
-_FACETS = {"domain": "domains", "tag": "tags", "agent": "agents", "status": "statuses"}
+_FACETS = {"domain": "domains", "tag": "tags", "agent": "agents"}
 _MAX_FACET = 100
 
 _QUERIES, _MEMORIES = queries("review"), queries("memories")

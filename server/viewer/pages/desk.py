@@ -1,12 +1,10 @@
 """The desk: what wants a decision, with the reason and both texts; each decision but forgetting can be taken back."""
 
-from typing import cast, get_args
-
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.server.viewer.pages.memories import back_of, decided_done, in_project, of_project
 from swarm_memory.tools.memories.decide import keep, merge, undo, withdraw
-from swarm_memory.tools.memories.desk import DeskKind, desk, desk_counts, latest_decisions
+from swarm_memory.tools.memories.desk import KINDS, desk, latest_decisions
 
 PER_PAGE = 10
 
@@ -14,20 +12,18 @@ PER_PAGE = 10
 async def cards(asked: Asked) -> Page:
     """Show what waits of one kind: of that which is asked for, else of the first of which something waits."""
     toolbox, project = of_project(asked, asked.query)
-    counts = (await desk_counts(toolbox))._asdict()
-    first = next((name for name, count in counts.items() if count), "quarantined")
-    kind = asked.query.get("kind") or first
-    if kind not in get_args(DeskKind):
-        raise InputError(f"kind is one of {', '.join(get_args(DeskKind))}")
-    found = await desk(toolbox, cast(DeskKind, kind), limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
+    asked_for = asked.query.get("kind") or None
+    if asked_for not in (None, *KINDS):
+        raise InputError(f"kind is one of {', '.join(KINDS)}")
+    counts, kind, found = await desk(toolbox, asked_for, limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
     return Page(
         "desk.html",
         {
-            "counts": counts,
+            "counts": counts._asdict(),
             "kind": kind,
             "cards": found,
             "page": asked.page,
-            "has_more": counts[kind] > asked.page * PER_PAGE,
+            "has_more": getattr(counts, kind) > asked.page * PER_PAGE,
             "kept": {"kind": kind, **project},
             "back": f"/desk?kind={kind}",
             "decided": await latest_decisions(toolbox),
