@@ -1,0 +1,76 @@
+"""Makes the pictures of the README: pages of a bank that learned from transcripts, as a Chromium shows them.
+
+python scripts/pictures.py TRANSCRIPT... --ask PROMPT [--out docs/pictures]
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+WIDTH, HEIGHT = 1120, 760
+CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
+
+
+def main() -> None:
+    """Learn, open the pages, and take a picture of a task, a memory and an answer."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("transcripts", nargs="+", type=Path)
+    parser.add_argument("--ask", required=True, help="the prompt of the page Ask")
+    parser.add_argument("--out", type=Path, default=Path("docs/pictures"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as home:
+        project = Path(home, "shop")
+        project.mkdir()
+        environment = {"PATH": os.environ["PATH"], "HOME": home}
+        given = [str(path.resolve()) for path in options.transcripts]
+        subprocess.run([*CLI, "learn", *given], cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)
+        with subprocess.Popen(
+            [*CLI, "ui", "--no-browser"], cwd=project, env=environment, stdout=subprocess.PIPE, text=True
+        ) as pages:
+            assert pages.stdout is not None
+            try:
+                take(pages.stdout.readline().removeprefix("swarm-memory: ").strip(), options.ask, options.out)
+            finally:
+                pages.terminate()
+
+
+def take(link: str, prompt: str, out: Path) -> None:
+    """Follow the link, and take the pictures."""
+    origin = link.partition("/ui")[0]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        page.goto(link)
+        page.wait_for_url(re.compile("/ui$"))
+        page.goto(f"{origin}/ui/memories")
+        page.locator("main a[href^='/ui/memories/rm_']").first.click()
+        save(page, out / "memory.png")
+        page.get_by_text("The whole task").click()
+        save(page, out / "task.png")
+        page.goto(f"{origin}/ui/ask")
+        page.locator("main textarea").fill(prompt)
+        page.locator("main form button").first.click()
+        page.wait_for_load_state()
+        save(page, out / "ask.png")
+        browser.close()
+
+
+def save(page: Page, path: Path) -> None:
+    """Write what the window shows from the top of the page on."""
+    page.evaluate("scrollTo(0, 0)")
+    with Image.open(BytesIO(page.screenshot())) as picture:
+        picture.convert("RGB").quantize(200).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
