@@ -112,6 +112,7 @@ async def test_every_answer_forbids_scripts_frames_and_what_comes_from_elsewhere
         assert "default-src 'none'" in policy, (path, status)
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
+        assert headers["referrer-policy"] == "same-origin"  # else a browser names no origin when it posts a form
         assert headers["cache-control"] == "no-store"
 
 
