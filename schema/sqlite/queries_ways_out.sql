@@ -37,6 +37,10 @@ WHERE subject_id = :id AND +type = :tried AND data ->> '$.signature' = '' AND da
 SELECT DISTINCT w.signature FROM patterns AS p JOIN ways_out AS w ON w.seq = p.seq
 WHERE p.id IN (SELECT value FROM json_each(:ids));
 
+-- name: signatures_ended
+-- Those of some signatures (a JSON list) whose errors an item ended.
+SELECT DISTINCT signature FROM ways_out WHERE signature IN (SELECT value FROM json_each(:ids));
+
 -- name: contradicting
 -- Pairs of items (a JSON list of ids) of which a link says that they contradict each other.
 SELECT src_id, dst_id FROM pattern_links

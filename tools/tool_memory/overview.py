@@ -23,7 +23,7 @@ MAX_FAILED = 300
 MAX_CALLS = 200
 """The newest calls of a tool that its programs are known from."""
 
-_MAX_ERRORS = 100
+_MAX_ERRORS = 40
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
@@ -68,6 +68,8 @@ class Errors(NamedTuple):
 
     seen: tuple[SeenError, ...]
     """The most frequent first."""
+    more: int
+    """Other errors, which were less frequent."""
     calls: int
     """Failed calls that they were found among."""
     unnamed: int
@@ -118,7 +120,7 @@ async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> Errors:
         for signature in signatures
         if (group := groups[signature])
     )
-    return Errors(seen, len(calls), len(calls) - sum(map(len, groups.values())))
+    return Errors(seen, len(groups) - len(seen), len(calls), len(calls) - sum(map(len, groups.values())))
 
 
 async def _ways(toolbox: Toolbox, digests: Sequence[str]) -> dict[str, list[Way]]:

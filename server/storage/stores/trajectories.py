@@ -219,9 +219,12 @@ def _note_tried(connection: "Connection", scope_id: int, record: LearnRecord) ->
 
 
 def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
+    asked = list(dict.fromkeys(signatures))
+    ended = {signature for (signature,) in connection.execute(_WAYS["signatures_ended"], {"ids": to_json(asked)})}
     return [
         KnownWay(signature, memory_id, worked, tried)
-        for signature in dict.fromkeys(signatures)
+        for signature in asked
+        if signature in ended  # most errors are new
         for memory_id, _, _, worked, tried in ways_of(connection, (scope.tenant_id, scope.project), signature)
     ]
 
