@@ -78,9 +78,10 @@ def _asked(here: list[Agent], root: Path) -> list[Agent]:
     return click.prompt("Install into", default=",".join(agent.host.name for agent in here), value_proc=named)
 
 
-def say_others(agents: list[Agent]) -> None:
-    """Say which agents are here that nobody was asked about."""
-    if others := [each.host.title for each in all_agents() if each not in agents and each.settings.is_there()]:
+def say_others(agents: list[Agent], root: Path) -> None:
+    """Say which agents are here, not installed into, and nobody was asked about."""
+    left = (each for each in all_agents() if each not in agents and not each.settings.installed_scopes(root))
+    if others := [each.host.title for each in left if each.settings.is_there()]:
         say(f"Here too: {', '.join(others)}. `swarm-memory install --all` has them share the memory.")
 
 

@@ -250,7 +250,7 @@ def install(
     for agent in agents:
         say(agent.settings.after_install)
     if not (names or everything or may_ask or learn_with):
-        say_others(agents)
+        say_others(agents, root)
 
 
 def _print_configuration(invocation: Invocation, client: str) -> None:
