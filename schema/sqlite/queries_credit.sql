@@ -23,6 +23,6 @@ DELETE FROM performance_metrics WHERE seq = ? AND scope_id = ? AND metric = ?;
 -- All figures of one kind, oldest first.
 SELECT value, data, created_at FROM performance_metrics WHERE scope_id = ? AND metric = ? ORDER BY created_at, seq;
 
--- name: item_times
--- When each item of a scope was made.
-SELECT created_at FROM patterns WHERE scope_id = ? ORDER BY created_at;
+-- name: items_by_day
+-- How many items of a scope were made on each day (UTC).
+SELECT substr(created_at, 1, 10), count(*) FROM patterns WHERE scope_id = ? GROUP BY 1 ORDER BY 1;

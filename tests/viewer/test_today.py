@@ -20,7 +20,8 @@ async def test_a_project_without_a_bank_is_told_how_one_fills_and_none_is_made(
 async def test_what_was_learned_and_told_stands_on_the_first_page(browser: Browsing) -> None:
     toolbox = await browser.toolbox()
     await remember(toolbox, "Always run `make migrate` before the tests <script>alert(1)</script>")
-    await retrieve(toolbox, "run the tests of the shop")
+    await retrieve(toolbox, "run the tests of the shop", task_id="task-1")
+    await toolbox.store.injections(toolbox.scope, "task-1")  # what is recorded behind is written first
     page = await browser.page()
     assert "1 memory in use" in await browser.text()
     assert "<code>make migrate</code>" in page

@@ -1,5 +1,6 @@
 """What the outcomes of tasks add up to: the effect of memory, and figures for each week. It records nothing itself."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from statistics import fmean, median
@@ -31,16 +32,15 @@ async def memory_effect(toolbox: Toolbox) -> Effect | None:
 async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
     """Return the figures of every week in which something happened, oldest first."""
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
-    items = await toolbox.store.item_times(toolbox.scope)
+    items = await toolbox.store.items_by_day(toolbox.scope)
     runs = await toolbox.store.list_runs(toolbox.scope, ("completed",), MAX_RUNS)
     by_week = _by_week(outcomes, lambda each: each.at)
-    items_by_week = _by_week(items, lambda each: each)
+    items_by_week: Counter[date] = Counter()
+    for day, count in items.items():
+        items_by_week[_monday(day)] += count
     runs_by_week = _by_week(runs, lambda each: each.created_at)
     weeks = sorted({*by_week, *items_by_week, *runs_by_week})
-    return [
-        _week(week, by_week.get(week, []), len(items_by_week.get(week, [])), runs_by_week.get(week, []))
-        for week in weeks
-    ]
+    return [_week(week, by_week.get(week, []), items_by_week[week], runs_by_week.get(week, [])) for week in weeks]
 
 
 def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
@@ -209,9 +209,12 @@ def _per_success(outcomes: Sequence[TaskOutcome], figure: str) -> float | None:
 def _by_week(rows: Iterable[T], at: Callable[[T], datetime]) -> dict[date, list[T]]:
     weeks: dict[date, list[T]] = {}
     for row in rows:
-        day = at(row).astimezone(UTC).date()
-        weeks.setdefault(day - timedelta(days=day.weekday()), []).append(row)
+        weeks.setdefault(_monday(at(row).astimezone(UTC).date()), []).append(row)
     return weeks
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
 
 
 def _ratio(part: float, whole: int) -> float | None:

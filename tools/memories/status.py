@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus
+from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus, StorageHealth
 from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect
@@ -23,14 +23,10 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     """Return health, counts and the settings in force, secrets masked. Raises `StorageError`."""
     storage = await toolbox.store.health()
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
-    notices = storage.notices
-    if statistics.not_embedded:
-        without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
-        notices = (*notices, f"{without}, found by keywords only; run `swarm-memory reembed`")
+    notices = out_of_order(toolbox, storage, statistics)
     if held := statistics.memories.get("quarantined", 0):
         shown = "`swarm-memory memories list --status quarantined`"
-        notices = (*notices, f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
-    notices = (*notices, *toolbox.notices, *_model_notices(toolbox.settings))
+        notices.append(f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
     return MemoryStatus(
         version=version("swarm-memory"),
         storage=storage,
@@ -38,15 +34,24 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         embedder=toolbox.embedder.name,
         judge=_judge(toolbox),
         learning=_learning(toolbox),
-        chat=await _chat(toolbox),
+        chat=await chat_status(toolbox),
         tools=await _tools(toolbox),
         sources=await _sources(toolbox),
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         retention=await retention_status(toolbox),
         settings=toolbox.settings.model_dump(mode="json"),
-        notices=notices,
+        notices=tuple(notices),
     )
+
+
+def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStatistics) -> list[str]:
+    """Return a line for each thing that is not as it should be."""
+    notices = list(storage.notices)
+    if statistics.not_embedded:
+        without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
+        notices.append(f"{without}, found by keywords only; run `swarm-memory reembed`")
+    return [*notices, *toolbox.notices, *_model_notices(toolbox.settings)]
 
 
 async def _tools(toolbox: Toolbox) -> str:
@@ -107,8 +112,8 @@ async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
     return "; ".join(parts)
 
 
-async def _chat(toolbox: Toolbox) -> ChatStatus | None:
-    """None: no model may be asked, and none was within the week."""
+async def chat_status(toolbox: Toolbox) -> ChatStatus | None:
+    """Return how the chat models stand; None: none may be asked, and none was within the week."""
     midnight = toolbox.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     named = toolbox.settings.chat.learning if toolbox.chat is None else ()
     days = await toolbox.store.chat_days(midnight - timedelta(days=6))

@@ -1,7 +1,7 @@
 """What credit reads and writes: what tasks were given, and how they ended. No adapter is known here."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
@@ -53,6 +53,6 @@ class Credits(Protocol):
         """Return what is counted of every task, oldest first."""
         ...
 
-    async def item_times(self, scope: Scope) -> list[datetime]:
-        """Return when each memory was made, whatever became of it, oldest first."""
+    async def items_by_day(self, scope: Scope) -> dict[date, int]:
+        """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""
         ...

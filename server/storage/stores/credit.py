@@ -6,7 +6,7 @@ later outcome of the same task replaces, so that every task is counted once.
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
@@ -86,9 +86,9 @@ class SqliteCredit(SqliteJournal):
         return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
 
     @reads
-    def item_times(self, connection: "Connection", scope: Scope) -> list[datetime]:
-        rows = connection.execute(_QUERIES["item_times"], (find_scope(connection, scope),)).fetchall()
-        return [to_moment(at) for (at,) in rows]
+    def items_by_day(self, connection: "Connection", scope: Scope) -> dict[date, int]:
+        rows = connection.execute(_QUERIES["items_by_day"], (find_scope(connection, scope),)).fetchall()
+        return {date.fromisoformat(day): count for day, count in rows}
 
 
 def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:

@@ -11,10 +11,10 @@ from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.missed import told as what_hooks_missed
 from swarm_memory.server.viewer.page import Asked, Page, Route
 from swarm_memory.tools.benchmark.charts import svg
-from swarm_memory.tools.credit.metrics import weekly_metrics
+from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 from swarm_memory.tools.memories.desk import desk_counts
 from swarm_memory.tools.memories.edit import list_memories
-from swarm_memory.tools.memories.status import memory_status
+from swarm_memory.tools.memories.status import chat_status, out_of_order
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
@@ -27,13 +27,16 @@ async def today(asked: Asked) -> Page:
     """Show how things stand."""
     toolbox = asked.toolbox
     weeks = (await weekly_metrics(toolbox))[-WEEKS:]
-    status = await memory_status(toolbox)
+    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     failed = await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN)
     told = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN)
     return Page(
         "today.html",
         {
-            "status": status,
+            "counts": statistics,
+            "effect": await memory_effect(toolbox),
+            "chat": await chat_status(toolbox),
+            "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
             "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
             "told": [(event, memories) for event, memories in await _with_memories(toolbox, told)],
             "waiting": await desk_counts(toolbox),
