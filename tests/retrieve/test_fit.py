@@ -10,7 +10,7 @@ import pytest
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
-from swarm_memory.tools.retrieve.fit import FOLLOWS, GROWTH, WORDS, Fit
+from swarm_memory.tools.retrieve.fit import FOLLOWS, GROWTH, NEAR, WORDS, Fit
 from swarm_memory.tools.toolbox import Toolbox
 
 QUERY = ("kubernet", "deploy", "canari", "rollback")
@@ -35,6 +35,13 @@ def test_the_best_alone_decides_and_its_near_followers_come_too(toolbox: Toolbox
     assert [fit.is_met_by(each) for each in (best, near, far)] == [True, True, False]
     alone = fit_of(toolbox, near, far)
     assert [alone.is_met_by(each) for each in (near, far)] == [False, False]
+
+
+def test_what_is_not_half_as_near_as_the_best_stays_away(toolbox: Toolbox) -> None:
+    best, half, less = candidate(0.9), candidate(0.9 * NEAR + 0.01), candidate(0.9 * NEAR - 0.01)
+    fit = fit_of(toolbox, best, half, less)
+    assert fit.needed_beside > FOLLOWS * fit.needed
+    assert [fit.is_met_by(each) for each in (best, half, less)] == [True, True, False]
 
 
 def test_shared_words_add_to_nearness(toolbox: Toolbox) -> None:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory
 from swarm_memory.tools.ports.memories import ANY, Candidate, SearchFilter
-from swarm_memory.tools.retrieve.fit import FOLLOWS
 from swarm_memory.tools.retrieve.retrieve import Scored, Stages, stages_of
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -69,7 +68,7 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
         found=stages.found,
         needed=stages.fit.needed,
         strength=stages.fit.found,
-        needed_beside=FOLLOWS * stages.fit.needed,
+        needed_beside=stages.fit.needed_beside,
         considered=tuple(considered),
         aside=tuple(await _aside(toolbox, stages)),
     )
@@ -116,7 +115,7 @@ class _Reasons:
 
     def _not_fitting(self, candidate: Candidate) -> str | None:
         fit = self._stages.fit
-        strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), FOLLOWS * fit.needed
+        strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
         if fit.found < fit.needed:
             return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to be told"
         if strength < beside:
@@ -165,7 +164,7 @@ async def _aside(toolbox: Toolbox, stages: Stages) -> list[Considered]:
     """Return what would have fitted and cannot be found, nearest first."""
     result, _ = stages.vectors.compared(await toolbox.store.review.search_aside(stages.search, stages.result))
     fit, only = stages.fit, stages.search.only
-    least = fit.needed if fit.found < fit.needed else FOLLOWS * fit.needed
+    least = fit.needed if fit.found < fit.needed else fit.needed_beside
     near = [(fit.strength(each.cosine, fit.coverage(each)), each) for each in result.candidates]
     found: list[Considered] = []
     for strength, candidate in sorted(near, key=lambda pair: -pair[0]):

@@ -26,6 +26,9 @@ USUAL_SIZE, LEAST_SIZE, GREATEST_SIZE = 100, 10, 10_000
 FOLLOWS = 0.7
 """The share of what the best one needs that the others need."""
 
+NEAR = 0.5
+"""The share of what the best one has that the others need too: what is not half as near is about something else."""
+
 _MIN_TOLD, _SHARE_TOLD = 3, 0.4
 """So many words of an error, and so much of them, tell it."""
 
@@ -55,6 +58,11 @@ class Fit:
         fit = cls(needed, settings.min_keyword_coverage, weights)
         return replace(fit, found=fit.strength(*best_of(result, weights)))
 
+    @property
+    def needed_beside(self) -> float:
+        """What the others need, beside the best."""
+        return max(0.0, FOLLOWS * self.needed, NEAR * self.found)
+
     def coverage(self, candidate: Candidate) -> float:
         """Return the weighted share 0…1 of the query's words that the candidate has."""
         return coverage(self.weights, candidate.words)
@@ -77,7 +85,7 @@ class Fit:
         if self.found < self.needed:
             return False
         covered = self.coverage(candidate)
-        if self.strength(candidate.cosine, covered) < FOLLOWS * max(0.0, self.needed):
+        if self.strength(candidate.cosine, covered) < self.needed_beside:
             return False
         if candidate.is_strategy:
             return True
