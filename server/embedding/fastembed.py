@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio.to_thread
 
 from swarm_memory.schema.errors import ConfigError, ModelUnavailable
-from swarm_memory.server.embedding.minilm import runtime_errors
+from swarm_memory.server.embedding.minilm import load_runtime, runtime_errors
 from swarm_memory.server.embedding.neural import NeuralEmbedder
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class FastEmbedEmbedder(NeuralEmbedder):
 
 def _library() -> Any:
     try:
+        load_runtime()  # fastembed would import it with all that it tells its makers
         return importlib.import_module("fastembed")
     except ImportError as error:
         raise ConfigError(

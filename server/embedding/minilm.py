@@ -6,6 +6,7 @@ The model takes token ids and gives vectors of unit length; its vocabulary stand
 
 import importlib
 import math
+import os
 import threading
 from array import array
 from collections.abc import Sequence
@@ -121,6 +122,18 @@ def _mean(vectors: "Sequence[Vector]") -> "Vector":
     return array("f", [number / length for number in sums])
 
 
+_SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
+"""From 1.29 on onnxruntime tells its makers of every process that loads it, unless one of these is set before."""
+
+
+def load_runtime() -> Any:
+    """Import onnxruntime, which then writes nothing of its own and tells nobody. Raises `ImportError`."""
+    os.environ.update(dict.fromkeys(_SILENT, "1"))
+    runtime: Any = importlib.import_module("onnxruntime")
+    runtime.disable_telemetry_events()  # on Windows the system would gather them
+    return runtime
+
+
 def runtime_errors() -> tuple[type[Exception], ...]:
     """Return onnxruntime's exceptions, which have no base of their own."""
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
@@ -138,7 +151,7 @@ class _Model:
     def __init__(self, path: Path, threads: int) -> None:
         MiniLMEmbedder(model=path).verify()
         try:
-            runtime: Any = importlib.import_module("onnxruntime")
+            runtime = load_runtime()
         except ImportError as error:
             raise ModelUnavailable(
                 f"onnxruntime cannot be loaded ({error}): install it, or set embedding.provider to static."

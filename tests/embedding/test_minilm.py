@@ -106,6 +106,20 @@ def test_nothing_is_loaded_before_the_first_text() -> None:
     assert run.stdout.split() == ["minilm-384-v1", "384", "False", "False"]
 
 
+def test_the_runtime_writes_nothing_into_the_home_of_the_user_and_tells_nobody(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, os\n"
+        "from swarm_memory.server.embedding.minilm import MiniLMEmbedder\n"
+        "asyncio.run(MiniLMEmbedder().embed_query('run the tests'))\n"
+        "print(os.environ['ORT_DISABLE_TELEMETRY'])\n"
+    )
+    source = Path(__file__).parents[2] / "src"
+    environment = {"PYTHONPATH": str(source), "HOME": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert run.stdout == "1\n"
+    assert list(tmp_path.rglob("*")) == []
+
+
 LOCK = "Another worker may hold the lock of the migration: wait for it, then try again."
 
 
