@@ -173,7 +173,12 @@ class Viewer:
         return session
 
     def _page(self, request: Request, page: Page, menu: str, session: Session, project: str) -> Response:
-        shown = {
+        shown = self._framed(request, menu, session, project) | dict(page.shown)
+        return self._drawn(request, page.template, shown)
+
+    def _framed(self, request: Request, menu: str, session: Session, project: str) -> dict[str, object]:
+        """Return what stands around every page."""
+        return {
             "menu": [(name, BASE + path.rstrip("/"), path == menu) for name, path, _ in PAGES],
             "project": project,
             "read_only": self._viewed.read_only,
@@ -182,7 +187,6 @@ class Viewer:
             "query": request.query_params,
             "notices": session.take_notices(),
         }
-        return self._drawn(request, page.template, shown | dict(page.shown))
 
     def _drawn(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
         body = self._pages.get_template(template).render(shown).encode()
@@ -192,7 +196,9 @@ class Viewer:
         return Response(body, status, {**_HEADERS, "etag": tag}, "text/html")
 
     def _error(self, request: Request, status: int, text: str, session: Session | None = None) -> Response:
-        shown = {"status": status, "phrase": HTTPStatus(status).phrase, "text": text, "inside": session is not None}
+        shown: dict[str, object] = {"phrase": HTTPStatus(status).phrase, "text": text, "inside": session is not None}
+        if session is not None:
+            shown |= self._framed(request, "", session, self._viewed.bank().root.name)
         return self._drawn(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:
@@ -227,7 +233,8 @@ class Viewer:
         if error.status_code == 401:
             told = "" if error.detail == "Unauthorized" else error.detail
             return self._drawn(request, "enter.html", {"told": told, "takes_token": self._access.takes_token}, 401)
-        return self._error(request, error.status_code, error.detail, self._access.session(request.scope))
+        session = self._access.session(request.scope) if self._access.is_called_by_name(request.headers) else None
+        return self._error(request, error.status_code, error.detail, session)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         log.error("a page failed: %s %s", request.method, request.url.path, exc_info=error)

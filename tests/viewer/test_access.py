@@ -136,3 +136,8 @@ async def test_style_and_script_come_from_here_and_nothing_else_does(browser: Br
         assert (await browser.client.get(address)).status_code == 200
     assert (await browser.client.get("/ui/static/x/viewer.py")).status_code == 404
     assert (await browser.client.get("/ui/static/x/..%2Fviewer.py")).status_code == 404
+
+
+async def test_a_page_that_is_not_there_keeps_the_menu(browser: Browsing) -> None:
+    assert 'href="/ui/memories"' in await browser.page("/memories/rm_01J8XYZ0123456789ABCDEFGH", status=400)
+    assert 'href="/ui/memories"' in await browser.page("/nowhere", status=404)
