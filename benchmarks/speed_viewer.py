@@ -28,7 +28,8 @@ from speed_server import paragraphs
 LIMIT_START_S = 1.5
 LIMIT_PAGE_MS = 50.0
 STEPS = 40
-UI = ("-I", "-m", "swarm_memory.server.cli", "ui", "--no-browser")
+UNLIMITED = ("--set", "http.requests_per_s=10000", "--set", "http.burst=10000")
+UI = ("-I", "-m", "swarm_memory.server.cli", *UNLIMITED, "ui", "--no-browser")
 
 
 async def fill(root: Path, texts: list[str]) -> None:
