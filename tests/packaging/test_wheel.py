@@ -92,7 +92,7 @@ def test_the_wheel_holds_one_package_with_its_data_and_its_command(built: Path) 
     for needed in ("server/py.typed", "server/embedding/data/", "server/cli/demo/session.jsonl", "schema/sqlite/"):
         assert any(name.startswith(f"swarm_memory/{needed}") for name in names), needed
     assert not any("__pycache__" in name or name.endswith(".pyc") for name in names)
-    repository_only = ("check.py", "task.md", "/world/", "/tasks/", "closed_loop")
+    repository_only = ("check.py", "task.md", "/world/", "benchmarks/", "closed_loop")
     assert not [name for name in names if any(part in name for part in repository_only)]
     assert wheel.stat().st_size < 30_000_000
 
