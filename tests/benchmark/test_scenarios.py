@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from patience import FULL
 
 from swarm_memory.server.benchmark.tasks import Scenario, TaskOptions, check, read_scenarios
 from tests.benchmark.conftest import TASKS
@@ -15,9 +16,9 @@ SOLUTIONS = Path(__file__).with_name("solutions")
 NEVER_ENDS = "did not end within"
 EARLY = '"PRAGMA user_version = 2", "COMMIT", "BEGIN IMMEDIATE", '
 
-WRONG: list[tuple[str, str, str, str]] = [
-    ("web_scraping", "and following not in seen", "", NEVER_ENDS),
+EVERY_WRONG: list[tuple[str, str, str, str]] = [
     ("web_scraping", "*(fetch(urljoin(following, part)) for part in page.parts)", "", "products instead of"),
+    ("web_scraping", "and following not in seen", "", NEVER_ENDS),
     ("web_scraping", "error.code != 503 or", "error.code == 503 or", "it ended with code 1"),
     (
         "web_scraping",
@@ -51,7 +52,9 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("zero_downtime_deploy", "check=False).returncode != 0", "check=False).returncode == 9", "stuck-v4"),
     ("zero_downtime_deploy", 'os.kill(old["pid"], signal.SIGTERM)', "pass", "services run on"),
 ]
-"""A right solution with one part of it spoilt, and what the checker says of it."""
+"""A right solution with one part of it spoilt, and what the checker says of it; the quickest of each scenario first."""
+
+WRONG = EVERY_WRONG if FULL else list({each[0]: each for each in reversed(EVERY_WRONG)}.values())
 
 
 def _copy(name: str, folder: Path) -> Path:
@@ -84,6 +87,7 @@ async def test_a_right_solution_meets_the_task(name: str, tmp_path: Path) -> Non
     assert await check(SCENARIOS[name], _solved(name, tmp_path / "work")) == (0, "")
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(("name", "right", "wrong", "said"), WRONG)
 async def test_a_wrong_solution_does_not(name: str, right: str, wrong: str, said: str, tmp_path: Path) -> None:
     folder = _solved(name, tmp_path / "work")

@@ -144,7 +144,7 @@ async def _fill(folder: Path) -> None:
     try:
         for said in ("Run", "Never run"):
             await remember(toolbox, f"{said} `make migrate` before the tests of the shop", "procedure")
-        await lay_everywhere(toolbox, list(payloads())[:: 1 if FULL else 9])
+        await lay_everywhere(toolbox, list(payloads())[:: 1 if FULL else 18])
     finally:
         await toolbox.store.close()
 
