@@ -29,7 +29,7 @@ class Page(HTMLParser):
         "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "time", "code", "pre", "details", "summary",
         "label", "select", "option", "textarea", "meter", "progress", "figure", "figcaption", "svg", "path",
         "polyline", "polygon", "circle", "rect", "text", "br", "mark", "ins", "del", "fieldset", "legend", "b", "em",
-        "small", "blockquote",
+        "small", "blockquote", "aside",
     ))  # fmt: skip
 
     def __init__(self) -> None:
