@@ -24,9 +24,13 @@ import warnings
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm_memory.server.cli.commands.setup import SESSION
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.base import Scope
+    from swarm_memory.schema.memory import MemoryItem
 
 LIMIT_START_RATIO = 1.25
 LIMIT_PROMPT_P95_MS = {"server": 60.0, "hook": 300.0}
@@ -126,27 +130,33 @@ def start_to_tools_ms(arguments: tuple[str, ...], cwd: str, environ: Mapping[str
     return took
 
 
+def made_item(text: str, scope: "Scope", **fields: Any) -> "MemoryItem":
+    """Return a memory that says a text."""
+    from swarm_memory.schema.base import MEMORY, new_id
+    from swarm_memory.schema.memory import MemoryItem
+
+    return MemoryItem(
+        id=new_id(MEMORY),
+        scope=scope,
+        title=" ".join(text.split()[:8])[:200],
+        description=f"Of use when {' '.join(text.split()[8:20])}",
+        content=f"1. {text}",
+        created_at=datetime.now(UTC),
+        **fields,
+    )
+
+
 async def fill(root: Path, texts: list[str]) -> None:
     """Write a memory for each text into a new bank."""
-    from swarm_memory.schema.base import MEMORY, new_id
-    from swarm_memory.schema.memory import MemoryItem, Provenance
+    from swarm_memory.schema.memory import Provenance
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.wiring import open_toolbox, place_of
     from swarm_memory.tools.retrieve.embed import prepare
 
-    chance = random.Random(7)
+    chance, said = random.Random(7), Provenance(distiller="user")
     toolbox = await open_toolbox(place_of(root, Settings()), Settings())
     items = [
-        MemoryItem(
-            id=new_id(MEMORY),
-            scope=toolbox.scope,
-            title=" ".join(text.split()[:8])[:200],
-            description=f"Of use when {' '.join(text.split()[8:20])}",
-            content=f"1. {text}",
-            confidence=round(chance.uniform(0.3, 0.95), 3),
-            provenance=Provenance(distiller="user"),
-            created_at=datetime.now(UTC),
-        )
+        made_item(text, toolbox.scope, confidence=round(chance.uniform(0.3, 0.95), 3), provenance=said)
         for text in texts
     ]
     for start in range(0, len(items), 500):

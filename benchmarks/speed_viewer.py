@@ -23,7 +23,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from speed_server import paragraphs
+from speed_server import made_item, paragraphs
+
+from swarm_memory.schema.memory import MemoryLink, Provenance
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
+from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.tools.ports.trajectories import LearnRecord
+from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.toolbox import Toolbox
 
 LIMIT_START_S = 1.5
 LIMIT_PAGE_MS = 50.0
@@ -34,86 +46,58 @@ UI = ("-I", "-m", "swarm_memory.server.cli", *UNLIMITED, "ui", "--no-browser")
 
 async def fill(root: Path, texts: list[str]) -> None:
     """Write a memory for each text, as tasks taught them, with retrievals and contradictions."""
-    from swarm_memory.schema.base import MEMORY, new_id
-    from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
-    from swarm_memory.schema.settings import Settings
-    from swarm_memory.schema.tool_memory import LoggedCall
-    from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-    from swarm_memory.server.wiring import open_toolbox, place_of
-    from swarm_memory.tools.ports.trajectories import LearnRecord
-    from swarm_memory.tools.ports.upkeep import UpkeepBatch
-    from swarm_memory.tools.retrieve.embed import prepare
-    from swarm_memory.tools.retrieve.retrieve import retrieve
-    from swarm_memory.tools.tool_memory.log import log_tool_calls
-
     settings = Settings()
     toolbox = await open_toolbox(place_of(root, settings), settings)
-    for number, some in enumerate(texts[start : start + 4] for start in range(0, len(texts), 4)):
-        now = datetime.now(UTC)
-        steps = [Step(id="s1", kind="message", role="user", text=some[0])]
-        for step in range(2, STEPS, 2):
-            given = {"command": some[step % len(some)]}
-            call = {
-                "id": f"s{step}",
-                "kind": "tool_call",
-                "role": "assistant",
-                "tool_name": "Bash",
-                "tool_input": given,
-            }
-            said = {
-                "id": f"s{step + 1}",
-                "kind": "observation",
-                "role": "tool",
-                "text": some[0],
-                "is_error": step % 9 == 0,
-            }
-            steps += [Step.model_validate({**each, "call_id": f"c{step}"}) for each in (call, said)]
-        task = Trajectory(task_id=f"task-{number}", task=some[0], steps=tuple(steps), session_id=f"s-{number // 3}")
-        source = Provenance(task_id=task.task_id, trajectory_id=f"tr_{number}", evidence=("s2",), judge="evidence")
-        items = [
-            MemoryItem(
-                id=new_id(MEMORY),
-                scope=toolbox.scope,
-                title=" ".join(text.split()[:8])[:200],
-                description=f"Of use when {' '.join(text.split()[8:20])}",
-                content=f"1. {text}",
-                confidence=0.6,
-                created_at=now,
-                provenance=source,
-                status="quarantined" if number % 50 == 0 and at == 0 else "active",
-            )
-            for at, text in enumerate(some)
-        ]
-        await toolbox.store.save_learning(
-            LearnRecord(
-                scope=toolbox.scope,
-                run_id=f"run-{number}",
-                trajectory_id=f"tr_{number}",
-                trajectory=task,
-                verdict=Verdict(label="Success", confidence=0.8, reasons=("the tests pass",), judge="evidence"),
-                embedder=toolbox.embedder.name,
-                memories=tuple(await prepare(toolbox, items)),
-                reinforced=(),
-                reinforcement=0.0,
-                at=now,
-            )
-        )
-        if number % 25 == 0 and len(items) > 2:
-            link = MemoryLink(src_id=items[1].id, dst_id=items[2].id, relation="contradicts", weight=0.9)
-            await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch(f"run-{number}", now, links=(link,)))
-        if number % 3 == 0:
-            await retrieve(toolbox, some[0], task_id=task.task_id, session_id=task.session_id)
-        calls = [
-            LoggedCall(
-                tool_name=f"Bash:{some[0].split()[0]}"[:60],
-                input={"command": text},
-                success=step != 1,
-                task_id=task.task_id,
-            )
-            for step, text in enumerate(some)
-        ]
-        await log_tool_calls(toolbox, calls, evaluate_later=False)
+    for number, start in enumerate(range(0, len(texts), 4)):
+        await learn_task(toolbox, number, texts[start : start + 4])
     await toolbox.store.close()
+
+
+async def learn_task(toolbox: Toolbox, number: int, texts: list[str]) -> None:
+    """Write a task that taught a memory for each text, with what was told to it and the calls of its tools."""
+    task, now = made_task(number, texts), datetime.now(UTC)
+    source = Provenance(task_id=task.task_id, trajectory_id=f"tr_{number}", evidence=("s2",), judge="evidence")
+    statuses = ["quarantined" if number % 50 == 0 and at == 0 else "active" for at in range(len(texts))]
+    items = [
+        made_item(text, toolbox.scope, confidence=0.6, provenance=source, status=status)
+        for text, status in zip(texts, statuses, strict=True)
+    ]
+    await toolbox.store.save_learning(
+        LearnRecord(
+            scope=toolbox.scope,
+            run_id=f"run-{number}",
+            trajectory_id=f"tr_{number}",
+            trajectory=task,
+            verdict=Verdict(label="Success", confidence=0.8, reasons=("the tests pass",), judge="evidence"),
+            embedder=toolbox.embedder.name,
+            memories=tuple(await prepare(toolbox, items)),
+            reinforced=(),
+            reinforcement=0.0,
+            at=now,
+        )
+    )
+    if number % 25 == 0 and len(items) > 2:
+        link = MemoryLink(src_id=items[1].id, dst_id=items[2].id, relation="contradicts", weight=0.9)
+        await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch(f"run-{number}", now, links=(link,)))
+    if number % 3 == 0:
+        await retrieve(toolbox, texts[0], task_id=task.task_id, session_id=task.session_id)
+    tool = f"Bash:{texts[0].split()[0]}"[:60]
+    calls = [
+        LoggedCall(tool_name=tool, input={"command": text}, success=at != 1, task_id=task.task_id)
+        for at, text in enumerate(texts)
+    ]
+    await log_tool_calls(toolbox, calls, evaluate_later=False)
+
+
+def made_task(number: int, texts: list[str]) -> Trajectory:
+    """Return a task with `STEPS` steps, of which some calls failed."""
+    steps = [Step(id="s1", kind="message", role="user", text=texts[0])]
+    for step in range(2, STEPS, 2):
+        given, last = {"command": texts[step % len(texts)]}, f"s{step + 1}"
+        call = {"id": f"s{step}", "kind": "tool_call", "role": "assistant", "tool_name": "Bash", "tool_input": given}
+        said = {"id": last, "kind": "observation", "role": "tool", "text": texts[0], "is_error": step % 9 == 0}
+        steps += [Step.model_validate({**each, "call_id": f"c{step}"}) for each in (call, said)]
+    return Trajectory(task_id=f"task-{number}", task=texts[0], steps=tuple(steps), session_id=f"s-{number // 3}")
 
 
 class Browser:
